@@ -78,7 +78,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fills a database; gives the rounds, and the transactions up to which the image was brought forward in each.
+/// Fills a database; returns the rounds, and the transactions up to which the image was brought forward in each.
 fn make(path: &Path, mib: u64) -> Result<Vec<(i64, u64)>, Failure> {
     let db = Options::new().background(false).open(path)?;
     db.write(|tx| {

@@ -125,7 +125,7 @@ impl Follower {
     }
 }
 
-/// Gives the numbers of both roots of an image, as far as there are, and the bytes that they wrote.
+/// Returns the numbers of both roots of an image, as far as there are, and the bytes that they wrote.
 fn roots(path: &Path) -> Result<Vec<(u64, u64)>, Failure> {
     if !path.try_exists()? {
         return Ok(Vec::new());

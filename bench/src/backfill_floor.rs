@@ -102,7 +102,7 @@ pub(crate) fn pages(count: usize) -> Vec<Box<[u8]>> {
     (0..count as u64).map(|number| vec![number.to_le_bytes()[0]; PAGE].into()).collect()
 }
 
-/// Gives that many places for pages, in order.
+/// Returns that many places for pages, in order.
 pub(crate) fn places(count: usize, stretch: Option<u64>) -> Vec<u64> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut is_free = move || {
@@ -117,7 +117,7 @@ pub(crate) fn places(count: usize, stretch: Option<u64>) -> Vec<u64> {
     units.take(count).map(|unit| unit * PAGE as u64).collect()
 }
 
-/// Gives that many places for pages, in order: runs and gaps of so many bytes on average, as they come by
+/// Returns that many places for pages, in order: runs and gaps of so many bytes on average, as they come by
 /// chance.
 pub(crate) fn scattered(count: usize, run: u64) -> Vec<u64> {
     let mut random = Random::new(run);
@@ -145,7 +145,7 @@ fn open(path: &Path) -> Result<File, Failure> {
     Ok(OpenOptions::new().write(true).create(true).truncate(false).open(path)?)
 }
 
-/// Writes all pages and flushes once; gives the rate in MiB a second.
+/// Writes all pages and flushes once; returns the rate in MiB a second.
 pub(crate) fn rate(
     writer: Writer,
     path: &Path,

@@ -22,7 +22,7 @@ const ROUNDS: usize = 20;
 type Race = fn(&Path, usize) -> Result<Outcome, Failure>;
 const RACES: [(&str, Race); 2] = [("levels", levels), ("large", large)];
 
-/// Gives the names of the races.
+/// Returns the names of the races.
 pub(crate) fn names() -> [&'static str; RACES.len()] {
     RACES.map(|(name, _)| name)
 }
@@ -80,7 +80,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Gives the two runners, the first of which will have this place.
+    /// Makes the two runners, the first of which will have this place.
     fn runners(
         &self,
         place: usize,

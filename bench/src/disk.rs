@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engines::Failure;
 
-/// Gives all files below a folder.
+/// Returns all files below a folder.
 fn files(folder: &Path) -> Result<Vec<(PathBuf, Metadata)>, Failure> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -19,12 +19,12 @@ fn files(folder: &Path) -> Result<Vec<(PathBuf, Metadata)>, Failure> {
     Ok(found)
 }
 
-/// Gives the length of all files below a folder.
+/// Returns the length of all files below a folder.
 pub(crate) fn length(folder: &Path) -> Result<u64, Failure> {
     Ok(files(folder)?.iter().map(|(_, metadata)| metadata.len()).sum())
 }
 
-/// Gives the space that the file system has given to the files below a folder: less than their length
+/// Returns the space that the file system has given to the files below a folder: less than their length
 /// where they have holes, more where it has blocks ready beyond their end.
 pub(crate) fn allocated(folder: &Path) -> Result<u64, Failure> {
     Ok(files(folder)?.iter().map(|(_, metadata)| blocks(metadata)).sum())
@@ -50,7 +50,7 @@ pub(crate) fn warm(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gives how many bytes of files this process has dirtied so far, its threads included; none where the
+/// Returns how many bytes of files this process has dirtied so far, its threads included; none where the
 /// operating system doesn't count them.
 pub(crate) fn written() -> Option<u64> {
     let counters = std::fs::read_to_string("/proc/self/io").ok()?;

@@ -27,7 +27,7 @@ impl Measured {
         self.0.push(Figure { workload, unit, engine, value });
     }
 
-    /// Gives the median of each workload and engine, the engines of a workload together, in the order
+    /// Returns the median of each workload and engine, the engines of a workload together, in the order
     /// of their first turn.
     pub(crate) fn medians(self) -> Vec<Figure> {
         let mut medians: Vec<(Figure, Vec<f64>)> = Vec::new();
@@ -67,7 +67,7 @@ pub(crate) fn settle() {
     let _ = std::process::Command::new("sync").status();
 }
 
-/// Gives the wall time of each of `count` things.
+/// Returns the wall time of each of `count` things.
 pub(crate) fn nanoseconds(
     count: u64,
     work: impl FnOnce() -> Result<(), Failure>,

@@ -121,7 +121,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Gives the history of a row so often; the median time.
+/// Returns the history of a row so often; the median time.
 fn look(database: &Database, (id, versions): (RowId, u64), turns: usize) -> Result<Found, Failure> {
     let (mut times, mut bytes) = (Vec::new(), 0);
     for _ in 0..turns {
@@ -142,7 +142,7 @@ fn look(database: &Database, (id, versions): (RowId, u64), turns: usize) -> Resu
     Ok(Found { milliseconds: median(times), bytes })
 }
 
-/// Reads the whole history; gives how long that took, in milliseconds.
+/// Reads the whole history; returns how long that took, in milliseconds.
 fn scan(path: &Path) -> Result<f64, Failure> {
     struct Count(u64);
     impl Sink for Count {

@@ -188,7 +188,7 @@ fn main() -> Result<(), engines::Failure> {
     Ok(())
 }
 
-/// Runs a part that gives figures; gives how many rows it was about, and its title, too.
+/// Runs a part that gives figures; returns how many rows it was about, and its title, too.
 fn figures_of(
     part: &Part,
     turns: usize,

@@ -17,12 +17,12 @@ const FILE: &str = "measured.annals";
 /// What is beside the journal and makes openings fast.
 const IMAGE: &str = "measured.annals-image";
 
-/// Gives where the database in a folder is.
+/// Returns where the database in a folder is.
 pub(crate) fn path(folder: &Path) -> PathBuf {
     folder.join(FILE)
 }
 
-/// Gives where its image is.
+/// Returns where its image is.
 pub(crate) fn image(folder: &Path) -> PathBuf {
     folder.join(IMAGE)
 }

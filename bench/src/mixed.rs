@@ -21,13 +21,13 @@ annals::schema!("indexed.schema");
 
 use indexed::item::{Id, VALUE};
 
-/// What goes on.
+/// What continues.
 #[derive(clap::Args)]
 pub(crate) struct Work {
     /// Rows of the table at the beginning.
     #[arg(long, default_value_t = 1_000_000, value_parser = engines::count())]
     pub(crate) rows: u64,
-    /// How long each of the three goes on, in all turns together.
+    /// How long each of the three continues, in all turns together.
     #[arg(long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..))]
     milliseconds: u64,
     /// Threads that read.
@@ -88,7 +88,7 @@ struct Done {
 }
 
 impl Done {
-    /// Gives how much was done in a second of the processor.
+    /// Returns how much was done in a second of the processor.
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     fn rate(self) -> f64 {
         self.count as f64 / self.processor

@@ -2,7 +2,7 @@
 //!
 //! Without a file, databases are made: random updates of a table, in transactions of a hundred, ever more of them.
 //! The image comes forward in the background as they are written, as it does for any program. Then the database is
-//! opened anew, and asked for moments at all distances; each is looked at, by the number of its rows and one of them.
+//! opened again, and asked for moments at all distances; each is looked at, by the number of its rows and one of them.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -130,7 +130,7 @@ fn look(path: &Path, moments: u64, what: String) -> Result<Line, Failure> {
     })
 }
 
-/// Has the state after a transaction, and looks at it; gives how long that took.
+/// Has the state after a transaction, and looks at it; returns how long that took.
 fn ask(reader: &Reader, txid: u64) -> Result<Duration, Failure> {
     #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
     let begun = Instant::now();

@@ -21,7 +21,7 @@ pub(crate) fn of_thread() -> Option<f64> {
     Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
 }
 
-/// Gives the sum of two of the fields behind the program's name, which may have spaces itself.
+/// Returns the sum of two of the fields behind the program's name, which may have spaces itself.
 fn ticks(fields: [usize; 2]) -> Option<f64> {
     let stat = read_to_string("/proc/self/stat").ok()?;
     let (_, behind) = stat.rsplit_once(") ")?;

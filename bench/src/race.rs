@@ -137,7 +137,7 @@ fn turn(course: Course, runners: &mut [Runner<'_>]) -> Result<Turn, Failure> {
     Ok(times)
 }
 
-/// Tells whether a reference took twice as long in one half of the turn as in the other.
+/// True if a reference took twice as long in one half of the turn as in the other.
 fn moved(turn: &Turn, runners: &[Runner<'_>]) -> bool {
     let references = runners.iter().enumerate().filter(|(place, runner)| runner.beside == *place);
     references.map(|(place, _)| turn[place]).any(|[first, second]| {

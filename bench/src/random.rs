@@ -8,7 +8,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Gives the next number, which is less than `limit`.
+    /// Returns the next number, which is less than `limit`.
     pub(crate) const fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut word = self.0;

@@ -44,7 +44,7 @@ pub(crate) fn print_table(figures: &[Figure], title: &str) {
     println!();
 }
 
-/// Gives a number with so many digits behind the point; what can't be told, as a dash.
+/// Returns a number with so many digits after the point; what can't be told, as a dash.
 fn shown(value: f64, digits: usize) -> String {
     if value.is_finite() { format!("{value:.digits$}") } else { "-".to_owned() }
 }

@@ -124,7 +124,7 @@ fn program<'a>(block: &Block, schemas: impl Iterator<Item = &'a usize>) -> Strin
     format!("pub(super) mod b{} {{\n{uses}{body}}}\n", block.line)
 }
 
-/// Gives the files that `annals::schema!("FILE")` names.
+/// Returns the files that `annals::schema!("FILE")` names.
 fn schemas_in(text: &str) -> impl Iterator<Item = &str> {
     text.split("annals::schema!(\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0))
 }

@@ -54,7 +54,7 @@ fn replayed(file: &Path) -> Result<(), Anything> {
     Ok(db.close()?)
 }
 
-/// Gives the file to work on, which is not there: the argument, or one in the build folder.
+/// Returns the file to work on, which is not there: the argument, or one in the build folder.
 fn target_file() -> Result<PathBuf, Anything> {
     if let Some(path) = std::env::args_os().nth(1) {
         let path = PathBuf::from(path);
@@ -75,7 +75,7 @@ fn target_file() -> Result<PathBuf, Anything> {
     Ok(path)
 }
 
-/// Gives where the image of a journal is.
+/// Returns where the image of a journal is.
 fn image_of(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push("-image");

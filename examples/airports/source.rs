@@ -11,7 +11,7 @@ use crate::Anything;
 
 /// The fields of one row or change, as text.
 pub(crate) trait Fields {
-    /// Gives the text of a column; `None` if it isn't there.
+    /// Returns the text of a column; `None` if it isn't there.
     fn field(&self, column: &str) -> Option<&str>;
 }
 

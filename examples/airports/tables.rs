@@ -48,7 +48,7 @@ fn column<'t, T: Column<'t>>(fields: &'t dyn Fields, name: &str) -> Result<T, An
     T::read(text).map_err(|error| format!("column {name}: {error}").into())
 }
 
-/// Tells whether a column's text is this value.
+/// Returns true if a column's text is this value.
 fn same<'t, T: Column<'t>>(value: T, fields: &'t dyn Fields, name: &str) -> Result<bool, Anything> {
     Ok(value == column(fields, name)?)
 }

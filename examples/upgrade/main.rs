@@ -8,9 +8,9 @@ annals::schema!("upgrade/version_1.schema");
 annals::schema!("upgrade/version_2.schema");
 annals::schema!("upgrade/version_3.schema");
 
-/// Gives everybody a language, when a file comes to `custom set_default_language`. It sees the tables
+/// Returns everybody a language, when a file comes to `custom set_default_language`. It sees the tables
 /// as they are at that line of the schema: the field is called `name`, though version 3 renames it
-/// behind that line. So this function never has to be touched again.
+/// after that line. So this function never has to be touched again.
 fn set_default_language(
     tx: &mut version_3::custom::set_default_language::Transaction<'_, '_>,
 ) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Commits of one update while a large backfill goes on, beside the same without it.
+//! Commits of one update while a large backfill continues, beside the same without it.
 //!
 //! The durable ones are made as a program makes them, with space filled ahead in the background; the
 //! database is such that no backfill begins by itself. The soft ones, of which there are too many for that,
@@ -15,7 +15,7 @@ use crate::engines::Failure;
 use crate::figures::{Figure, Measured, nanoseconds, settle};
 use crate::random::Random;
 
-/// What goes on.
+/// What continues.
 #[derive(clap::Args)]
 pub(crate) struct Meanwhile {
     /// How many MiB of pages each backfill writes.
@@ -140,7 +140,7 @@ fn prepare(folder: &Path, mib: u64, background: bool) -> Result<(Pages, u64), Fa
     Ok((pages, report.position))
 }
 
-/// Commits for so long; gives the nanoseconds of each commit, sorted.
+/// Commits for so long; returns the nanoseconds of each commit, sorted.
 fn commit_for(pages: &Pages, level: Level, long: Duration) -> Result<Vec<f64>, Failure> {
     #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
     let start = std::time::Instant::now();
@@ -168,7 +168,7 @@ fn commit_until(
     is_over: impl Fn() -> bool,
 ) -> Result<Vec<f64>, Failure> {
     let (mut random, mut times) = (Random::new(pages.rows), Vec::new());
-    // One more after the end: it is the first that goes on from the new root.
+    // One more after the end: it is the first that continues from the new root.
     let mut was_over = false;
     while !was_over {
         was_over = is_over();
@@ -178,7 +178,7 @@ fn commit_until(
     Ok(times)
 }
 
-/// Gives what so many of the sorted values, as a share, aren't greater than.
+/// Returns what so many of the sorted values, as a share, aren't greater than.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

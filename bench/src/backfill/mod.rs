@@ -116,7 +116,7 @@ fn again(
     Ok(())
 }
 
-/// Lets the floors and a backfill have a turn, each following another one in the next; gives what the
+/// Lets the floors and a backfill have a turn, each following another one in the next; returns what the
 /// backfill leaves.
 fn turn<T>(
     (case, number): (Case, usize),

@@ -80,7 +80,7 @@ impl Pages {
         })?)
     }
 
-    /// Brings the image forward; gives its report, and how long that took from call to return. The journal
+    /// Brings the image forward; returns its report, and how long that took from call to return. The journal
     /// is hard before, and nobody's dirty pages are left.
     pub(super) fn backfill(&self, mode: BackfillMode) -> Result<(Backfilled, Duration), Failure> {
         self.database.hard_checkpoint()?;

@@ -1,6 +1,6 @@
 //! What a large schema adds to the time of a build, and to a program.
 //!
-//! Three packages are built anew in turn, with everything that they need built before: one without a
+//! Three packages are built again in turn, with everything that they need built before: one without a
 //! schema, a library that shares the whole API of one, and a program that uses each table. What is told
 //! is how much longer the others take than the first, in the same turn. The program is run, too, and must
 //! have read what it wrote.
@@ -37,7 +37,7 @@ impl Size {
         format!("A schema of {} tables with {} fields each", self.tables, self.fields)
     }
 
-    /// Gives the number of tables.
+    /// Returns the number of tables.
     pub(crate) fn tables(&self) -> u64 {
         self.tables.into()
     }
@@ -85,7 +85,7 @@ pub(crate) fn run(size: &Size, turns: usize) -> Result<Vec<Figure>, Failure> {
     Ok(measured.medians())
 }
 
-/// Tells how long the generated code is.
+/// Returns how long the generated code is.
 fn generated(size: &Size, measured: &mut Measured) -> Result<(), Failure> {
     let text = schema::text(size.tables, size.fields);
     let file = annals_schema::parse_files(&[("large.schema", text.as_str())])

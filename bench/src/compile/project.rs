@@ -102,7 +102,7 @@ impl Project {
         self.cargo("build", profile, &["--workspace"])
     }
 
-    /// Builds a package anew.
+    /// Builds a package again.
     pub(super) fn build(&self, package: &str, profile: Profile) -> Result<Cost, Failure> {
         self.cargo("clean", profile, &["--package", package])?;
         let before = processor::of_children();
@@ -114,7 +114,7 @@ impl Project {
         Ok(Cost { wall, processor })
     }
 
-    /// Runs a package's program with the path of a database that isn't there yet; gives what it printed.
+    /// Runs a package's program with the path of a database that isn't there yet; returns what it printed.
     pub(super) fn run(&self, package: &str, profile: Profile) -> Result<String, Failure> {
         let database = tempfile::tempdir()?;
         let program = self.program(package, profile);
@@ -125,7 +125,7 @@ impl Project {
         }
     }
 
-    /// Gives the length of a package's program in bytes.
+    /// Returns the length of a package's program in bytes.
     pub(super) fn len(&self, package: &str, profile: Profile) -> Result<u64, Failure> {
         Ok(std::fs::metadata(self.program(package, profile))?.len())
     }

@@ -16,12 +16,12 @@ const FIELDS: [(&str, &str); 10] = [
     ("tags", "bytes"),
 ];
 
-/// Gives the name of a table.
+/// Returns the name of a table.
 fn table(number: u32) -> String {
     format!("table_{number:03}")
 }
 
-/// Gives the name of a field: the first ten are called what they are, those behind have a number.
+/// Returns the name of a field: the first ten are called what they are, those after have a number.
 fn field(number: u32) -> (String, &'static str) {
     let place = number as usize;
     let (name, ty) = FIELDS[place % FIELDS.len()];
@@ -109,7 +109,7 @@ fn main() -> annals::Result<()> {
     text + "    println!(\"{sum}\");\n    database.close()\n}\n"
 }
 
-/// Gives what that program prints.
+/// Returns what that program prints.
 pub(super) fn expected(tables: u32) -> u32 {
     7 * tables
 }

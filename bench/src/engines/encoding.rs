@@ -9,7 +9,7 @@ use super::{Failure, Names};
 
 const WIDTH: usize = size_of::<u64>();
 
-/// Gives the key of a row, in the order of the ids.
+/// Returns the key of a row, in the order of the ids.
 pub(super) const fn key(id: u64) -> [u8; WIDTH] {
     #[allow(clippy::big_endian_bytes, reason = "bytes are to sort as numbers do")]
     id.to_be_bytes()
@@ -31,30 +31,30 @@ pub(super) fn change(changed: &mut Vec<u8>, row: &[u8], value: i64) -> Result<()
     Ok(())
 }
 
-/// Gives the value of a row.
+/// Returns the value of a row.
 pub(super) fn value_in(row: &[u8]) -> Result<i64, Failure> {
     let bytes = row.first_chunk().ok_or("a row is too short")?;
     Ok(i64::from_le_bytes(*bytes))
 }
 
-/// Gives the entry of a row in the index.
+/// Returns the entry of a row in the index.
 pub(super) fn entry(name: &str, id: u64) -> Vec<u8> {
     [name.as_bytes(), &key(id)].concat()
 }
 
-/// Gives the entries of rows, in the order of the index: inserted so, each page is changed once.
+/// Returns the entries of rows, in the order of the index: inserted so, each page is changed once.
 pub(super) fn entries(ids: Range<u64>, names: &Names) -> Vec<Vec<u8>> {
     let mut entries: Vec<_> = names.of(ids).map(|(id, name)| entry(name, id)).collect();
     entries.sort_unstable();
     entries
 }
 
-/// Gives the bounds of all entries of a name.
+/// Returns the bounds of all entries of a name.
 pub(super) fn bounds(name: &str) -> RangeInclusive<Vec<u8>> {
     entry(name, 0)..=entry(name, u64::MAX)
 }
 
-/// Gives the key of the row of an entry.
+/// Returns the key of the row of an entry.
 pub(super) fn key_in(entry: &[u8]) -> Result<&[u8; WIDTH], Failure> {
     entry.last_chunk().ok_or_else(|| "an entry is too short".into())
 }

@@ -1,6 +1,6 @@
 //! Engines, behind one trait: what the table looks like, how rows are written, read and committed.
 //!
-//! Ids begin at 0 and have no gaps: rows are inserted in their order, behind all others. Each operation is a
+//! Ids begin at 0 and have no gaps: rows are inserted in their order, after all others. Each operation is a
 //! whole loop inside the engine, so that the call through the trait never shows. What an engine is told to do
 //! for speed, and why, is in its own file.
 
@@ -82,7 +82,7 @@ pub(crate) trait Engine: Sync {
         Ok(())
     }
 
-    /// Tells what opening the database in a folder, which nobody has open, applies once more; none if the
+    /// Returns what opening the database in a folder, which nobody has open, applies once more; none if the
     /// engine can't tell.
     fn tail(&self, _: &Path) -> Result<Option<Tail>, Failure> {
         Ok(None)
@@ -99,33 +99,33 @@ pub(crate) struct Tail {
 
 /// An open database with one table.
 pub(crate) trait Table {
-    /// Inserts rows behind all others one by one, with these names and the values of version 0, in one
+    /// Inserts rows after all others one by one, with these names and the values of version 0, in one
     /// transaction with one durable commit.
     fn insert(&mut self, ids: Range<u64>, names: &Names) -> Result<(), Failure>;
 
-    /// Inserts rows behind all others in the same way, but for that they are given as columns; `false` if the
+    /// Inserts rows after all others in the same way, but for that they are given as columns; `false` if the
     /// engine has no such call, and did nothing.
     fn insert_columns(&mut self, _: &[&str], _: &[i64]) -> Result<bool, Failure> {
         Ok(false)
     }
 
-    /// Gives rows, of which all exist, the values of a version one by one, in one durable transaction.
+    /// Returns rows, of which all exist, the values of a version one by one, in one durable transaction.
     fn update(&mut self, ids: &[u64], version: u32) -> Result<(), Failure>;
 
-    /// Gives the sum of the values of rows.
+    /// Returns the sum of the values of rows.
     fn read(&mut self, ids: &[u64]) -> Result<i64, Failure>;
 
-    /// Gives the sum of the values of the rows that the index finds; an error where the shape has none.
+    /// Returns the sum of the values of the rows that the index finds; an error where the shape has none.
     fn find(&mut self, names: &[String]) -> Result<i64, Failure>;
 
-    /// Gives the sum of all values.
+    /// Returns the sum of all values.
     fn scan(&mut self) -> Result<i64, Failure>;
 
-    /// Gives what [`in_order`] makes of all values in the order of the index; an error where the shape has
+    /// Returns what [`in_order`] makes of all values in the order of the index; an error where the shape has
     /// none.
     fn scan_by_name(&mut self) -> Result<i64, Failure>;
 
-    /// Gives what one thread commits with, one of any number, all at the same level; none if the engine has no
+    /// Returns what one thread commits with, one of any number, all at the same level; none if the engine has no
     /// such level.
     fn writer(&self, level: Level) -> Result<Option<Box<dyn Writer + Send + '_>>, Failure>;
 
@@ -143,21 +143,21 @@ pub(crate) trait Writer {
     /// Inserts one row a transaction. Threads have ids of their own, and only one of them the next ones.
     fn insert(&mut self, ids: Range<u64>, names: &Names) -> Result<(), Failure>;
 
-    /// Gives one row a transaction the value of a version.
+    /// Returns one row a transaction the value of a version.
     fn update(&mut self, ids: &[u64], version: u32) -> Result<(), Failure>;
 }
 
-/// Gives the names of all engines on the command line.
+/// Returns the names of all engines on the command line.
 pub(crate) fn keys() -> Vec<&'static str> {
     ENGINES.iter().map(|(key, _)| *key).collect()
 }
 
-/// Gives what a number of rows or changes on the command line may be: values have room for no more.
+/// Returns what a number of rows or changes on the command line may be: values have room for no more.
 pub(crate) fn count() -> RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=1_000_000_000)
 }
 
-/// Gives the engine of a name on the command line.
+/// Returns the engine of a name on the command line.
 pub(crate) fn find(key: &str) -> Result<&'static dyn Engine, Failure> {
     let found = ENGINES.iter().find(|(own, _)| *own == key);
     found.map(|(_, engine)| *engine).ok_or_else(|| format!("no engine is called {key}").into())

@@ -98,7 +98,7 @@ impl Items {
     }
 }
 
-/// Gives the value of a row.
+/// Returns the value of a row.
 fn value_of(
     rows: &impl ReadableTable<&'static [u8; 8], &'static [u8]>,
     key: &[u8; 8],

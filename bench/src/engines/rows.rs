@@ -15,7 +15,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// Gives the names of rows.
+    /// Returns the names of rows.
     pub(crate) fn names(self, ids: Range<u64>) -> Names {
         match self {
             Self::Small => Names::SHORT,
@@ -36,7 +36,7 @@ impl Names {
     /// The name in all rows of a small table.
     pub(crate) const SHORT: Self = Self::Same("TOTO");
 
-    /// Gives the ids of rows, of which the first has the first name, with their names.
+    /// Returns the ids of rows, of which the first has the first name, with their names.
     pub(crate) fn of(&self, ids: Range<u64>) -> impl Iterator<Item = (u64, &str)> {
         ids.enumerate().map(|(place, id)| match self {
             Self::Same(name) => (id, *name),
@@ -45,23 +45,23 @@ impl Names {
     }
 }
 
-/// Gives the name of a row: ten letters, which no other row has.
+/// Returns the name of a row: ten letters, which no other row has.
 pub(crate) fn name(id: u64) -> String {
     // An odd factor maps the numbers of 40 bits one to one.
     format!("{:010x}", id.wrapping_mul(0x9E_3779_B97F) & ((1 << 40) - 1))
 }
 
-/// Gives the value that a row has in a version; in version 0 its id.
+/// Returns the value that a row has in a version; in version 0 its id.
 pub(crate) const fn value(id: u64, version: u32) -> i64 {
     (id | (version as u64) << 32).cast_signed()
 }
 
-/// Tells whether a row could have this value.
+/// True if a row could have this value.
 pub(crate) const fn is_value_of(id: u64, value: i64) -> bool {
     value.cast_unsigned() & 0xFFFF_FFFF == id
 }
 
-/// Gives a sum that another order of its values would make another one.
+/// Returns a sum that another order of its values would make another one.
 pub(crate) const fn in_order(sum: i64, value: i64) -> i64 {
     sum.rotate_left(1).wrapping_add(value)
 }

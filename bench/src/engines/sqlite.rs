@@ -4,7 +4,7 @@
 //! The rollback journal stays (`persist`), since removing it at each commit is dearer, and makes the flushes
 //! of whoever comes next dearer too. The cache has room for a GiB, as redb's has, and reads are by `mmap`,
 //! which its documentation calls faster for what only reads. There is one writer at a time and no group
-//! commit: threads share one connection behind a mutex, which is faster than connections that wait for each
+//! commit: threads share one connection after a mutex, which is faster than connections that wait for each
 //! other's lock by sleeping, and that lose their cache to each other's commits.
 
 use std::ops::Range;
@@ -89,7 +89,7 @@ impl Sqlite {
 }
 
 impl Items {
-    /// Gives the connection.
+    /// Returns the connection.
     pub(crate) fn connection(&mut self) -> Result<&mut Connection, Failure> {
         self.connection.get_mut().map_err(|_| "a thread panicked".into())
     }
@@ -137,7 +137,7 @@ impl Engine for Sqlite {
     }
 }
 
-/// Gives the number that SQLite gave the row of an id.
+/// Returns the number that SQLite gave the row of an id.
 fn number(id: u64) -> Result<i64, Failure> {
     Ok(i64::try_from(id)? + 1)
 }

@@ -15,7 +15,7 @@ fn names_are_scattered_and_all_different() {
     assert_eq!(names.len(), 10_000);
 }
 
-/// Inserts and updates by each operation that changes rows; gives how many rows there are then.
+/// Inserts and updates by each operation that changes rows; returns how many rows there are then.
 fn change(engine: &dyn Engine, folder: &Path, shape: Shape) -> u64 {
     engine.fill(folder, shape, ROWS).unwrap();
     let mut table = engine.open(folder, shape).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Durable commits are made at `synchronous=FULL`, soft ones at `NORMAL`. Its calls are asynchronous, but for a
 //! local file they wait for the operating system by themselves: each is polled until it is done. Threads
-//! share one connection behind a mutex, as there is one writer at a time.
+//! share one connection after a mutex, as there is one writer at a time.
 
 use std::ops::Range;
 use std::path::Path;
@@ -79,7 +79,7 @@ impl Engine for Turso {
     }
 }
 
-/// Gives the number that Turso gave the row of an id.
+/// Returns the number that Turso gave the row of an id.
 fn number(id: u64) -> Result<i64, Failure> {
     Ok(i64::try_from(id)? + 1)
 }
@@ -118,7 +118,7 @@ fn update(connection: &Connection, ids: &[u64], version: u32) -> Result<(), Fail
 }
 
 impl Items {
-    /// Gives what `fold` makes of the numbers that a query gives.
+    /// Returns what `fold` makes of the numbers that a query gives.
     fn query(&self, sql: &str, fold: impl Fn(i64, i64) -> i64) -> Result<i64, Failure> {
         let connection = lock(&self.connection)?;
         let (mut rows, mut sum) = (wait(connection.query(sql, ()))?, 0);

@@ -22,7 +22,7 @@ pub(super) fn time<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<(Took
     Ok((took, value))
 }
 
-/// Gives the processor's time so far, in nanoseconds: of the threads that run, to some
+/// Returns the processor's time so far, in nanoseconds: of the threads that run, to some
 /// milliseconds; of those that have ended, in ticks, if that is more.
 fn processor() -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
@@ -44,7 +44,7 @@ fn ticks() -> Option<f64> {
     Some((next()? + next()?) * TICK)
 }
 
-/// Gives the most memory that this process had, in MiB; NaN where the system doesn't tell.
+/// Returns the most memory that this process had, in MiB; NaN where the system doesn't tell.
 pub(super) fn peak() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -93,7 +93,7 @@ fn measure(rows: u64, memory: u64, reads: u64) -> Result<Measured, Failure> {
     Ok(measured)
 }
 
-/// Does it in a process of its own, and gives what that measured.
+/// Does it in a process of its own, and returns what that measured.
 fn start(deed: Deed, work: &Work) -> Result<Measured, Failure> {
     let Work { folder, rows, reads, memory } = work;
     let mut command = Command::new(std::env::current_exe()?);

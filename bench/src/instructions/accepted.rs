@@ -74,7 +74,7 @@ impl Accepted {
         text
     }
 
-    /// Gives the tools that the counts were accepted with, if they were others than these.
+    /// Returns the tools that the counts were accepted with, if they were others than these.
     pub(super) fn other_tools(&self, tools: &str) -> Option<&str> {
         let differ = !self.counts.is_empty() && self.tools != tools;
         differ.then_some(&*self.tools)
@@ -100,19 +100,19 @@ impl Change {
         self.accepted.map(|accepted| (self.now / accepted - 1.0) * 100.0)
     }
 
-    /// Tells whether it is worse by more than what is tolerated.
+    /// True if it is worse by more than what is tolerated.
     pub(super) fn is_worse(&self) -> bool {
         self.percent().is_some_and(|percent| percent > TOLERATED)
     }
 
-    /// Gives what a table shows: the count, the accepted one, the change.
+    /// Returns what a table shows: the count, the accepted one, the change.
     pub(super) fn cells(&self) -> [String; 3] {
         let accepted = self.accepted.map_or_else(|| "-".to_owned(), |count| format!("{count:.1}"));
         let percent = self.percent().map_or_else(|| "-".to_owned(), |part| format!("{part:+.1}%"));
         [format!("{:.1}", self.now), accepted, percent]
     }
 
-    /// Gives a JSON line.
+    /// Returns a JSON line.
     pub(super) fn json(&self, name: &str) -> serde_json::Value {
         serde_json::json!({
             "operation": name,

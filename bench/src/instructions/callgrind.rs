@@ -15,7 +15,7 @@ const ABSENT: &str = "valgrind is needed to count instructions: install the pack
 const IN_VECTORS: &str = "glibc.cpu.x86_rep_movsb_threshold=0x40000000:\
                           glibc.cpu.x86_rep_stosb_threshold=0x40000000";
 
-/// Gives what counts depend on: compiler, valgrind, processor.
+/// Returns what counts depend on: compiler, valgrind, processor.
 pub(super) fn tools() -> Result<String, Failure> {
     let valgrind = first_line(&started(Command::new("valgrind").arg("--version"))?);
     // Who has the program without a compiler can count as well.
@@ -35,7 +35,7 @@ fn started(command: &mut Command) -> Result<Output, Failure> {
     })
 }
 
-/// Gives the instructions of one operation.
+/// Returns the instructions of one operation.
 pub(super) fn each(operation: &Operation) -> Result<f64, Failure> {
     let (few, many) = (count(operation, operation.times)?, count(operation, 2 * operation.times)?);
     let between = many.checked_sub(few).filter(|&count| count > 0);

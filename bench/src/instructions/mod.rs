@@ -4,7 +4,7 @@
 //! Each operation is done by a process of its own, this program started by valgrind, so often and then
 //! twice as often; half of what is between them is one operation, without what starting and preparing
 //! take. `bench/instructions.txt` keeps what was accepted last. Counts belong to the compiler and the C
-//! library: after a new one of these they are accepted anew.
+//! library: after a new one of these they are accepted again.
 //!
 //! gungraun (once iai-callgrind) does the same in more ways, but wants a program of its own version to be
 //! installed beside it, and compiles much more than what is here.

@@ -159,7 +159,7 @@ fn insert_wide(folder: &Path, times: u64) -> Result<Database, Failure> {
     Ok(database)
 }
 
-/// Gives the fields of a row of the table with many.
+/// Returns the fields of a row of the table with many.
 fn book(row: u64, text: &str) -> wide::New<'_> {
     let number = u16::try_from(row % 1000).unwrap_or_default();
     wide::New {
@@ -372,13 +372,13 @@ fn scan_slices(folder: &Path, times: u64) -> Result<Database, Failure> {
     Ok(database)
 }
 
-/// Gives as many random ids below `limit` as an operation needs at most.
+/// Returns as many random ids below `limit` as an operation needs at most.
 fn ids(limit: u64) -> Vec<u64> {
     let mut random = Random::new(7);
     (0..MOST).map(|_| random.below(limit)).collect()
 }
 
-/// Gives different names that come in no order.
+/// Returns different names that come in no order.
 fn names(count: u64) -> Vec<String> {
     let mut random = Random::new(11);
     (0..count).map(|row| format!("{:016x}-{row}", random.below(u64::MAX))).collect()

@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Gives its name in the table.
+    /// Returns its name in the table.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Lmdb => "LMDB",
@@ -48,7 +48,7 @@ impl Kind {
 
 /// An open database. Spaces are named by their place in the list that it was created with.
 pub(crate) trait Store {
-    /// Tells whether there are commits of a level.
+    /// True if there are commits of a level.
     fn has(&self, level: Level) -> bool;
 
     /// Makes the commits behind this call ones of a level that there is.
@@ -78,13 +78,13 @@ pub(crate) type Each<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<(), Failure
 
 /// A transaction that changes.
 pub(crate) trait Changes {
-    /// Gives the value of a key to somebody; tells whether there is one.
+    /// Returns the value of a key to somebody; returns whether there is one.
     fn get(&mut self, space: usize, key: &[u8], found: Found<'_>) -> Result<bool, Failure>;
 
     /// Sets the value of a key.
     fn put(&mut self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
-    /// Sets the value of a key that comes behind all others of its space.
+    /// Sets the value of a key that comes after all others of its space.
     fn append(&mut self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         self.put(space, key, value)
     }
@@ -103,10 +103,10 @@ pub(crate) trait Changes {
 
 /// One state, for reading.
 pub(crate) trait View {
-    /// Gives the value of a key to somebody; fails if there is none.
+    /// Returns the value of a key to somebody; fails if there is none.
     fn get(&self, space: usize, key: &[u8], found: Found<'_>) -> Result<(), Failure>;
 
-    /// Gives all keys that begin with these bytes, in order, to somebody.
+    /// Returns all keys that begin with these bytes, in order, to somebody.
     fn with_prefix(&self, space: usize, prefix: &[u8], each: Each<'_>) -> Result<(), Failure>;
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Session {
 pub(super) struct Workloads {
     /// The openings after it: one for each time that it runs in a turn.
     pub(super) openings: &'static [(First, &'static str)],
-    /// What the journal has behind the image then.
+    /// What the journal has after the image then.
     pub(super) tail: &'static str,
 }
 
@@ -65,7 +65,7 @@ impl Session {
         Self { before, turn: 0, idle: A_WHILE, ..*self }
     }
 
-    /// Gives how many sessions an engine has in a turn: one for each opening after it.
+    /// Returns how many sessions an engine has in a turn: one for each opening after it.
     const fn a_turn(&self) -> u32 {
         match (self.kind, self.idle.is_zero()) {
             (Kind::Append, true) => 3,
@@ -79,7 +79,7 @@ impl Session {
         self.turn += 1;
     }
 
-    /// Gives what is measured of it.
+    /// Returns what is measured of it.
     pub(super) const fn workloads(&self) -> Workloads {
         let (openings, tail): (&[_], _) = match (self.kind, self.idle.is_zero()) {
             (Kind::Append, true) => (
@@ -109,7 +109,7 @@ impl Session {
         Workloads { openings, tail }
     }
 
-    /// Gives how many random updates it makes, if that is all that it does.
+    /// Returns how many random updates it makes, if that is all that it does.
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub(super) fn replayed(&self) -> Option<f64> {
         (self.kind == Kind::Update && self.idle.is_zero()).then_some(self.changes as f64)

@@ -69,7 +69,7 @@ fn command(
     Ok(command)
 }
 
-/// Takes a step in a process of its own, which ends; gives what it printed.
+/// Takes a step in a process of its own, which ends; returns what it printed.
 pub(super) fn run(own: (&str, &Path), deed: &str, arguments: &[String]) -> Result<String, Failure> {
     let output = command(own, deed, arguments)?.stderr(Stdio::inherit()).output()?;
     match output.status.success() {
@@ -78,7 +78,7 @@ pub(super) fn run(own: (&str, &Path), deed: &str, arguments: &[String]) -> Resul
     }
 }
 
-/// Takes a step in a process of its own, and kills it as soon as it printed a line; gives that line.
+/// Takes a step in a process of its own, and kills it as soon as it printed a line; returns that line.
 pub(super) fn run_and_kill(
     own: (&str, &Path),
     deed: &str,

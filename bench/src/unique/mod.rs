@@ -48,10 +48,10 @@ trait Table {
     /// Inserts a row for each name, whose value is its place, in one durable transaction.
     fn insert(&mut self, names: &[String]) -> Result<(), Failure>;
 
-    /// Gives the sum of the values of the rows with these names.
+    /// Returns the sum of the values of the rows with these names.
     fn find(&mut self, names: &[String]) -> Result<i64, Failure>;
 
-    /// Gives what [`in_order`] makes of all values in the order of the names.
+    /// Returns what [`in_order`] makes of all values in the order of the names.
     fn scan(&mut self) -> Result<i64, Failure>;
 
     /// Closes.

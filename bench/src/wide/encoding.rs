@@ -35,7 +35,7 @@ pub(super) fn encode(bytes: &mut Vec<u8>, row: &Fields<'_>) -> Result<(), Failur
     Ok(())
 }
 
-/// Gives the row that bytes are of.
+/// Returns the row that bytes are of.
 pub(super) fn decode(bytes: &[u8]) -> Result<Fields<'_>, Failure> {
     const SHORT: &str = "a row is too short";
     let number = |place: usize| {
@@ -70,19 +70,19 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Fields<'_>, Failure> {
     })
 }
 
-/// Gives the key of a row, in the order of the ids.
+/// Returns the key of a row, in the order of the ids.
 pub(super) const fn key(id: u64) -> [u8; 8] {
     #[allow(clippy::big_endian_bytes, reason = "bytes are to sort as numbers do")]
     id.to_be_bytes()
 }
 
-/// Gives what the keys of a level begin with.
+/// Returns what the keys of a level begin with.
 pub(super) const fn level_prefix(level: i32) -> [u8; 4] {
     #[allow(clippy::big_endian_bytes, reason = "bytes are to sort as numbers do")]
     (level.cast_unsigned() ^ 1 << 31).to_be_bytes()
 }
 
-/// Gives the key of a row in the index of its level.
+/// Returns the key of a row in the index of its level.
 pub(super) fn level_key(level: i32, id: u64) -> [u8; 12] {
     let mut whole = [0; 12];
     whole[..4].copy_from_slice(&level_prefix(level));
@@ -99,7 +99,7 @@ pub(super) fn city_prefix(bytes: &mut Vec<u8>, city: &str, year: i16) {
     bytes.extend_from_slice(&[0, year[0], year[1]]);
 }
 
-/// Gives the id at the end of a key.
+/// Returns the id at the end of a key.
 pub(super) fn id_in(key: &[u8]) -> Result<&[u8; 8], Failure> {
     key.last_chunk().ok_or_else(|| "a key is too short".into())
 }

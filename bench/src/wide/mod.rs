@@ -51,19 +51,19 @@ enum Engine {
 
 /// A table of wide rows, whose ids begin at 0.
 trait Table {
-    /// Inserts rows behind all others in one durable transaction.
+    /// Inserts rows after all others in one durable transaction.
     fn insert(&mut self, rows: &[Row]) -> Result<(), Failure>;
 
-    /// Gives the sum of the digests of rows.
+    /// Returns the sum of the digests of rows.
     fn read(&mut self, ids: &[u64]) -> Result<u64, Failure>;
 
-    /// Gives the sum of the digests of the rows with these codes.
+    /// Returns the sum of the digests of the rows with these codes.
     fn by_code(&mut self, codes: &[&str]) -> Result<u64, Failure>;
 
-    /// Gives the sum of the quantities of all rows of these levels.
+    /// Returns the sum of the quantities of all rows of these levels.
     fn by_level(&mut self, levels: &[i32]) -> Result<i64, Failure>;
 
-    /// Gives the sum of the quantities of all rows of these cities and years.
+    /// Returns the sum of the quantities of all rows of these cities and years.
     fn by_city_and_year(&mut self, keys: &[(&str, i16)]) -> Result<i64, Failure>;
 
     /// Sets the quantities of rows, one a transaction, softly; `false` if there is no such level, and nothing
@@ -168,7 +168,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Gives the rows that are looked up, in their order.
+    /// Returns the rows that are looked up, in their order.
     fn looked_up(&self) -> impl Iterator<Item = &Row> {
         self.ids.iter().filter_map(|&id| self.rows.get(usize::try_from(id).ok()?))
     }
@@ -260,7 +260,7 @@ impl Turn<'_> {
         table.close()
     }
 
-    /// Measures commits by the clock, and by what the processor did in all threads; tells whether the engine
+    /// Measures commits by the clock, and by what the processor did in all threads; returns whether the engine
     /// makes such.
     fn soft(
         &mut self,
@@ -291,7 +291,7 @@ fn sum(digests: impl Iterator<Item = u64>) -> u64 {
     digests.fold(0, u64::wrapping_add)
 }
 
-/// Gives the sum of the quantities of all rows with each of the keys.
+/// Returns the sum of the quantities of all rows with each of the keys.
 fn of_each<'a, K: Ord>(rows: &'a [Row], keys: &[K], key: impl Fn(Fields<'a>) -> K) -> i64 {
     let mut sums = std::collections::BTreeMap::new();
     for row in rows {

@@ -83,7 +83,7 @@ impl Row {
 }
 
 impl Fields<'_> {
-    /// Gives a number that nearly every other row would make another one.
+    /// Returns a number that nearly every other row would make another one.
     pub(super) fn digest(&self) -> u64 {
         let text = |text: &str| {
             let last = text.as_bytes().last().copied().unwrap_or(0);

@@ -49,7 +49,7 @@ impl Sqlite {
     }
 }
 
-/// Gives the number that SQLite gave the row of an id.
+/// Returns the number that SQLite gave the row of an id.
 fn number(id: u64) -> i64 {
     id.cast_signed() + 1
 }

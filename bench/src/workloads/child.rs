@@ -151,7 +151,7 @@ impl Run<'_> {
         }
     }
 
-    /// Tells what sum the work found, which must be the same for everybody.
+    /// Reports what sum the work found, which must be the same for everybody.
     pub(crate) const fn check(&mut self, sum: i64) {
         self.sum = Some(sum);
     }
@@ -175,7 +175,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Tells what has been written since the work began, the end included.
+    /// Reports what has been written since the work began, the end included.
     pub(crate) fn written(&mut self) {
         if let Some((after, before)) = disk::written().zip(self.written) {
             self.each("written", "B", bytes(after - before));

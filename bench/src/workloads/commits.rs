@@ -10,7 +10,7 @@ use crate::engines::{self, Engine, Failure, Level, Names, Shape, Writer};
 use crate::figures::nanoseconds;
 use crate::floor::Floor;
 
-/// Commits of each thread before another engine goes on, where they are flushed.
+/// Commits of each thread before another engine continues, where they are flushed.
 const SLICE: u64 = 50;
 /// The same for soft commits: many, as SQLite and fjall bring their tables up to date meanwhile.
 const SOFT_SLICE: u64 = 10_000;
@@ -147,12 +147,12 @@ fn flush<const COUNT: usize>(run: &mut Run<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Gives files without anything in them.
+/// Returns files without anything in them.
 fn floors(count: usize, run: &Run<'_>) -> Result<Vec<Floor>, Failure> {
     (0..count).map(|number| Floor::create(&run.folder.join(format!("floor {number}")))).collect()
 }
 
-/// Gives the bytes of a commit of one row in the journal.
+/// Returns the bytes of a commit of one row in the journal.
 fn commit_length(run: &Run<'_>, level: annals::Level) -> Result<u64, Failure> {
     const COUNT: u64 = 100;
     let table = Small::open(&run.folder.join("length"), &annals::Options::new())?;

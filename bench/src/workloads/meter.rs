@@ -36,7 +36,7 @@ impl Reading {
     }
 }
 
-/// Gives the time.
+/// Returns the time.
 pub(super) fn now() -> Instant {
     #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
     Instant::now()
@@ -60,7 +60,7 @@ fn cpu() -> Option<f64> {
     None
 }
 
-/// Gives how many flushes the disk of a folder was asked for since the system began.
+/// Returns how many flushes the disk of a folder was asked for since the system began.
 #[cfg(target_os = "linux")]
 fn flushes(folder: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt as _;
@@ -75,17 +75,17 @@ fn flushes(_: &Path) -> Option<u64> {
     None
 }
 
-/// Lets the peak of memory begin anew. Where that can't be, it is that of the whole process.
+/// Lets the peak of memory begin again. Where that can't be, it is that of the whole process.
 pub(super) fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Gives the most memory that was resident at a time, mapped files included, in bytes.
+/// Returns the most memory that was resident at a time, mapped files included, in bytes.
 pub(super) fn peak() -> Option<u64> {
     status("VmHWM:")
 }
 
-/// Gives the memory that is resident, in bytes.
+/// Returns the memory that is resident, in bytes.
 pub(super) fn resident() -> Option<u64> {
     status("VmRSS:")
 }

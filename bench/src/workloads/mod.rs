@@ -41,7 +41,7 @@ pub(crate) struct Workload {
     unit: (&'static str, &'static str),
     /// How many there are, of [`ROWS`].
     count: u64,
-    /// How many are done before another engine goes on; all at once if there is none.
+    /// How many are done before another engine continues; all at once if there is none.
     slice: Option<u64>,
     /// The table that is there before, of as many rows as there are in a large one.
     filled: Option<Shape>,
@@ -61,7 +61,7 @@ fn all() -> impl Iterator<Item = Workload> {
     WORKLOADS.into_iter().flatten().copied()
 }
 
-/// Gives what workloads are called on the command line.
+/// Returns what workloads are called on the command line.
 pub(crate) fn keys() -> Vec<&'static str> {
     all().map(|workload| workload.key).collect()
 }
@@ -71,7 +71,7 @@ fn named(key: &str) -> Result<Workload, Failure> {
     found.ok_or_else(|| format!("no workload is called {key}").into())
 }
 
-/// Tells whether an engine is more than another way to open Annals.
+/// True if an engine is more than another way to open Annals.
 fn is_engine(key: &str) -> bool {
     key != "replay"
 }

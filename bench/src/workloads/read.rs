@@ -9,7 +9,7 @@ use crate::engines::{self, Engine, Failure, Names, Shape, Table, value};
 use crate::figures::settle;
 use crate::random::Random;
 
-/// Reads before another engine goes on.
+/// Reads before another engine continues.
 const SLICE: u64 = 50_000;
 /// Longer than any engine waits before it does something in the background.
 const A_WHILE: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub(super) const WORKLOADS: &[Workload] = &[Workload {
     ],
 }];
 
-/// Gives random ids of a table of so many rows, each row's any number of times.
+/// Returns random ids of a table of so many rows, each row's any number of times.
 pub(super) fn random_ids(count: u64, rows: u64) -> Result<Vec<u64>, Failure> {
     let mut random = Random::new(7);
     let mut ids = Vec::with_capacity(usize::try_from(count)?);

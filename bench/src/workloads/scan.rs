@@ -111,7 +111,7 @@ fn slice(run: &mut Run<'_>) -> Result<(), Failure> {
     let mut sum = sum_of(&values);
     run.slices(|summed| {
         for _ in 0..(summed.end - summed.start) / rows {
-            // What is summed is unknown to the compiler, each time anew.
+            // What is summed is unknown to the compiler, each time again.
             sum = sum.wrapping_add(sum_of(std::hint::black_box(&values)));
         }
         Ok(())

@@ -81,7 +81,7 @@ pub(crate) fn print_tables(outcomes: &[Outcome], rows: u64, turns: usize) {
     }
 }
 
-/// Gives all that was measured, in the order in which it was told first.
+/// Returns all that was measured, in the order in which it was told first.
 fn measures(contestants: &[Contestant]) -> Vec<(&str, &str)> {
     let mut measures: Vec<(&str, &str)> = Vec::new();
     for figure in contestants.iter().flat_map(|contestant| contestant.turns.iter().flatten()) {
@@ -92,7 +92,7 @@ fn measures(contestants: &[Contestant]) -> Vec<(&str, &str)> {
     measures
 }
 
-/// Gives a number with three digits that count, or all before the point.
+/// Returns a number with three digits that count, or all before the point.
 fn shown(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 || size == 0.0 => 0,
@@ -104,20 +104,20 @@ fn shown(value: f64) -> String {
 }
 
 impl Contestant {
-    /// Gives a figure of a turn.
+    /// Returns a figure of a turn.
     fn value(&self, turn: usize, measure: &str) -> Option<f64> {
         let figure = self.turns.get(turn)?.iter().find(|figure| figure.measure == measure)?;
         Some(figure.value)
     }
 
-    /// Gives a figure of all turns.
+    /// Returns a figure of all turns.
     fn spread(&self, measure: &str) -> Option<Spread> {
         let values = (0..self.turns.len()).map(|turn| self.value(turn, measure));
         spread(values)
     }
 }
 
-/// Gives what turns gave; none unless all gave something.
+/// Returns what turns gave; none unless all gave something.
 fn spread(values: impl Iterator<Item = Option<f64>>) -> Option<Spread> {
     let values: Vec<_> = values.collect::<Option<_>>()?;
     (!values.is_empty()).then(|| Spread::of(values))
@@ -128,7 +128,7 @@ impl Outcome {
         self.contestants.iter().find(|contestant| contestant.name == name)
     }
 
-    /// Gives how many times that of Annals a figure is, as the median of all turns.
+    /// Returns how many times that of Annals a figure is, as the median of all turns.
     fn beside_annals(&self, contestant: &Contestant, measure: &str) -> Option<f64> {
         let ours = self.contestant("Annals")?;
         let ratio = |turn| {
@@ -138,12 +138,12 @@ impl Outcome {
         spread((0..ours.turns.len()).map(ratio)).map(|ratio| ratio.median)
     }
 
-    /// Gives what was reached of a target for time in processor time, which other programs disturb less.
+    /// Returns what was reached of a target for time in processor time, which other programs disturb less.
     fn in_cpu(&self, target: &Target) -> Option<Spread> {
         (target.own.1 == "time").then(|| self.reached(target, "CPU"))?
     }
 
-    /// Gives what was reached of a target in a measure, turn by turn; none if somebody didn't take part.
+    /// Returns what was reached of a target in a measure, turn by turn; none if somebody didn't take part.
     fn reached(&self, target: &Target, measure: &str) -> Option<Spread> {
         let own = self.contestant(target.own.0)?;
         let others: Vec<_> = match target.beside {

@@ -37,7 +37,7 @@ impl Target {
         Self { text, own: ("Annals", measure), beside: &[], bound: Bound::AtMost(most) }
     }
 
-    /// Gives what was reached in a turn, from the own figure and that of the best of the others.
+    /// Returns what was reached in a turn, from the own figure and that of the best of the others.
     pub(super) fn reached(&self, own: f64, best: Option<f64>) -> Option<f64> {
         match self.bound {
             Bound::AtMost(_) => Some(own),
@@ -46,7 +46,7 @@ impl Target {
         }
     }
 
-    /// Tells whether that is enough.
+    /// True if that is enough.
     pub(super) fn is_met(&self, reached: f64) -> bool {
         match self.bound {
             Bound::AtMost(most) | Bound::TimesAtMost(most) => reached <= most,

@@ -2,7 +2,7 @@
 //!
 //! In each turn every contestant does the whole workload once, in a process and a folder of its own, and each
 //! turn begins with another one. Where slices are short, all processes of a turn are there at the same time,
-//! and one of them goes on after the other, so that all see the same minutes of the machine.
+//! and one of them continues after the other, so that all see the same minutes of the machine.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ fn outcome(
     Ok(outcome)
 }
 
-/// Gives who takes part, engines first.
+/// Returns who takes part, engines first.
 fn contestants(workload: &Workload, course: &Course<'_>) -> Result<Vec<Contestant>, Failure> {
     let own = |key: &str| course.engines.iter().any(|own| own == key);
     // A replay is one of Annals.
@@ -133,7 +133,7 @@ fn order(workload: &Workload, contestant: &Contestant) -> usize {
     }
 }
 
-/// Gives how many are done with so many rows: whole slices.
+/// Returns how many are done with so many rows: whole slices.
 fn scaled(count: u64, rows: u64, slice: Option<u64>) -> u64 {
     let share = u128::from(count) * u128::from(rows) / u128::from(ROWS);
     let scaled = u64::try_from(share).unwrap_or(count).max(1);
@@ -201,7 +201,7 @@ struct Contender {
 }
 
 impl Contender {
-    /// Starts it, and waits until it is ready; gives none if it can't do that.
+    /// Starts it, and waits until it is ready; returns none if it can't do that.
     fn start(arguments: &[String]) -> Result<Option<Self>, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         let mut child =

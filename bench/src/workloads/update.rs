@@ -7,7 +7,7 @@ use super::target::{Bound, Target};
 use super::{Workload, is_engine};
 use crate::engines::{Engine, Failure, Level, Names, Shape};
 
-/// Updates before another engine goes on, where each is committed.
+/// Updates before another engine continues, where each is committed.
 const SLICE: u64 = 10_000;
 
 pub(super) const WORKLOADS: &[Workload] = &[UPDATE, EACH];

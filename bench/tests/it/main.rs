@@ -13,7 +13,7 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_annals-bench")).args(arguments).output().unwrap()
 }
 
-/// Runs a benchmark, and gives the figures that it printed.
+/// Runs a benchmark, and returns the figures that it printed.
 fn figures(arguments: &[&str]) -> Vec<serde_json::Value> {
     let output = run(arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -67,7 +67,7 @@ fn checkpoints_and_sizes_are_measured() {
     assert!(largest > 0.0 && largest <= 65_536.0, "100 rows take {largest} bytes");
 }
 
-/// Gives the one value of an engine's workload in a unit.
+/// Returns the one value of an engine's workload in a unit.
 fn value(figures: &[serde_json::Value], engine: &str, (workload, unit): (&str, &str)) -> f64 {
     let is_it = |figure: &&serde_json::Value| {
         figure["engine"] == engine && figure["workload"] == workload && figure["unit"] == unit
@@ -166,7 +166,7 @@ fn a_program_with_a_schema_is_built_and_run() {
     assert!((500.0..3000.0).contains(&lines), "{lines}");
 }
 
-/// Tells whether the database in a folder is found to have this value in row 7.
+/// True if the database in a folder is found to have this value in row 7.
 fn opens_with(folder: &Path, engine: &str, value: &str) -> bool {
     let folder = folder.to_str().unwrap();
     run(&["step", engine, folder, "open", "index", "5", "7", value]).status.success()

@@ -11,7 +11,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Gives the texts of all files below a folder with this ending, each literal of several lines as one line.
+/// Returns the texts of all files below a folder with this ending, each literal of several lines as one line.
 fn texts(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -42,7 +42,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     library().into_iter().chain(others).collect()
 }
 
-/// Gives what stands between this and the next backtick or end of the line.
+/// Returns what stands between this and the next backtick or end of the line.
 fn quoted<'t>(text: &'t str, begin: &'static str) -> impl Iterator<Item = &'t str> {
     text.split(begin)
         .skip(1)

@@ -4,7 +4,7 @@ use annals::{Error, Field, Result, Table, Type, Value, ValueRef};
 
 use crate::language;
 
-/// Gives the heading of a field's column. `id` is the column of the row's id, so a field of that
+/// Returns the heading of a field's column. `id` is the column of the row's id, so a field of that
 /// name goes by its full name.
 pub(crate) fn heading(table: &Table, field: &Field) -> String {
     crate::json::key(table, field)

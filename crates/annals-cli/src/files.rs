@@ -61,7 +61,7 @@ pub(crate) fn open_plain(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Gives the length of a file as it is on disk, 0 if it has none.
+/// Returns the length of a file as it is on disk, 0 if it has none.
 pub(crate) fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
@@ -73,7 +73,7 @@ pub(crate) fn progress(total: u64) -> ProgressBar {
     bar
 }
 
-/// Gives how a bar looks.
+/// Returns how a bar looks.
 pub(crate) fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
@@ -95,7 +95,7 @@ pub(crate) fn cannot(what: &str, path: &Path, error: io::Error) -> Error {
     Error::with_source(kind, format!("cannot {what} {}", path.display()), error)
 }
 
-/// Reads the next line into `line`, without its end; gives whether there was one.
+/// Reads the next line into `line`, without its end; returns whether there was one.
 pub(crate) fn read_line(
     input: &mut (impl BufRead + ?Sized),
     line: &mut Vec<u8>,

@@ -55,7 +55,7 @@ pub(crate) fn push_string(text: &mut String, value: &str) {
     }
 }
 
-/// Gives the key of a field. `id` is the row's id, so a field of that name goes by its full name,
+/// Returns the key of a field. `id` is the row's id, so a field of that name goes by its full name,
 /// which can't be another field's because names have no dot.
 pub(crate) fn key(table: &Table, field: &Field) -> String {
     if field.name == "id" { format!("{}.id", table.name) } else { field.name.clone() }

@@ -77,7 +77,7 @@ pub(crate) fn or_a_schema(path: &Path, error: Error) -> Error {
     )
 }
 
-/// Gives the first difference of a file's schema from the one that it should have.
+/// Returns the first difference of a file's schema from the one that it should have.
 pub(crate) fn difference(file: &Schema, wanted: &Schema) -> Option<String> {
     annals_schema::first_difference(file, wanted).map(|difference| difference.to_string())
 }
@@ -158,7 +158,7 @@ pub(crate) fn row_id(text: &str) -> Result<RowId> {
     }
 }
 
-/// Gives the names of all commit levels.
+/// Returns the names of all commit levels.
 pub(crate) fn levels() -> String {
     Level::ALL.map(Level::name).join(", ")
 }
@@ -190,14 +190,14 @@ pub(crate) fn time_option(text: &str) -> Result<Timestamp, String> {
     time(text).map_err(|error| error.to_string())
 }
 
-/// Gives a value as the shell reads it.
+/// Returns a value as the shell reads it.
 pub(crate) fn value_text(value: ValueRef<'_>) -> String {
     let mut text = String::new();
     write_value(value, &mut text);
     text
 }
 
-/// Gives the bytes of a blob as `write_blob` reads them: as a text in quotes, if they are one.
+/// Returns the bytes of a blob as `write_blob` reads them: as a text in quotes, if they are one.
 pub(crate) fn bytes_text(bytes: &[u8]) -> String {
     let strange = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
     match std::str::from_utf8(bytes) {

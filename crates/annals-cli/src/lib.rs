@@ -131,7 +131,7 @@ pub fn main(has_output: bool) -> ExitCode {
     }
 }
 
-/// Runs a script as `annals shell` does with standard input: to its end, or to its first error, behind
+/// Runs a script as `annals shell` does with standard input: to its end, or to its first error, after
 /// which the rest of it is still to be read.
 ///
 /// # Errors
@@ -182,7 +182,7 @@ pub fn import_joedb(
     joedb::import(&mut input, &mut ahead, choices, create).map(|(database, _)| database)
 }
 
-/// Gives the joedb file that `annals export joedb --same-bytes` makes of a file.
+/// Returns the joedb file that `annals export joedb --same-bytes` makes of a file.
 ///
 /// # Errors
 /// As [`annals::scan`], and those of values that joedb has no room for.
@@ -225,7 +225,7 @@ fn run(command: &Command) -> annals::Result<Outcome> {
     }
 }
 
-/// Tells whether the error is only that nobody reads our output any more (`annals log F | head`),
+/// True if the error is only that nobody reads our output any more (`annals log F | head`),
 /// which is no reason to speak.
 fn reader_left(error: &Error) -> bool {
     error.io_error().is_some_and(|cause| cause.kind() == IoKind::BrokenPipe)

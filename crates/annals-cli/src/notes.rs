@@ -2,7 +2,7 @@
 
 use crate::output;
 
-/// Tells of something that isn't as the user may expect, on standard error.
+/// Reports something that isn't as the user may expect, on standard error.
 pub(crate) fn note(what: &str) {
     output::say(&format!("note: {}", output::plain(what)));
 }

@@ -12,7 +12,7 @@ use crate::files;
 /// What takes less than this needs no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Gives the default options, with a bar on standard error if that is a terminal.
+/// Returns the default options, with a bar on standard error if that is a terminal.
 pub(crate) fn options() -> Options {
     let bar = Bar::new();
     Options::new().on_progress(move |progress| {
@@ -29,7 +29,7 @@ pub(crate) fn options_for_a_pass() -> Options {
     options().memory(PASS)
 }
 
-/// Gives what shows how far a backfill has come, on standard error if that is a terminal.
+/// Returns what shows how far a backfill has come, on standard error if that is a terminal.
 pub(crate) fn of_backfill() -> impl FnMut(BackfillProgress) -> ControlFlow<()> {
     let bar = Bar::new();
     bar.bar.set_message("writing pages");

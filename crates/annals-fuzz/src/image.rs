@@ -10,8 +10,8 @@ use crate::memory::peak;
 
 const NAME: &str = "some.annals-image";
 
-/// Takes the bytes for an image: behind a first byte that is 0 as they are, behind 1 with right checksums,
-/// and behind others for the program that makes one, of which as many bytes as it says are changed, by
+/// Takes the bytes for an image: after a first byte that is 0 as they are, after 1 with right checksums,
+/// and after others for the program that makes one, of which as many bytes as it says are changed, by
 /// what is at the end, before the checksums are made right.
 ///
 /// # Panics

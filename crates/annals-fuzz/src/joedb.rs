@@ -15,7 +15,7 @@ const HEAD: usize = 41;
 /// How many rows a file may insert as vectors.
 const MOST_ROWS: u64 = 256;
 
-/// Takes the bytes for a joedb file: behind an even first byte as they are, behind an odd one as its entries, of which
+/// Takes the bytes for a joedb file: after an even first byte as they are, after an odd one as its entries, of which
 /// those count that can be read.
 ///
 /// # Panics
@@ -57,7 +57,7 @@ fn export(directory: &MemoryDirectory) -> Vec<u8> {
     annals_cli::export_joedb(directory, NAME).expect("what was imported can be exported")
 }
 
-/// Gives a log without the times of commits, which are the clock's where the file has no timestamps.
+/// Returns a log without the times of commits, which are the clock's where the file has no timestamps.
 fn timeless(log: &[u8]) -> Vec<String> {
     let lines = String::from_utf8_lossy(log);
     let cut = |line: &str| match line.split_once(" at ") {
@@ -78,7 +78,7 @@ fn behind_head(entries: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Gives how much memory a file of so many bytes may take: a row takes a byte of it, and a field four.
+/// Returns how much memory a file of so many bytes may take: a row takes a byte of it, and a field four.
 fn limit(len: usize) -> usize {
     let rows = len + usize::try_from(MOST_ROWS).unwrap_or(usize::MAX);
     (8 << 20) + 64 * len + 64 * rows * (len / 4)

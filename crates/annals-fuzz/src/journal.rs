@@ -18,7 +18,7 @@ use crate::weight::Weight;
 /// The file's name.
 pub(crate) const NAME: &str = "some.annals";
 
-/// Takes the bytes for a journal: behind a first byte that is even as they are, else for the program
+/// Takes the bytes for a journal: after a first byte that is even as they are, else for the program
 /// that makes one.
 ///
 /// # Panics
@@ -88,7 +88,7 @@ pub(crate) fn open(
     options.open_in(directory, NAME, Arc::new(SimulatedClock::new(7)))
 }
 
-/// Gives the bytes of the file.
+/// Returns the bytes of the file.
 pub(crate) fn bytes_of(directory: &MemoryDirectory) -> Vec<u8> {
     let read = || {
         let file = directory.open(NAME, Access::Read)?;
@@ -98,7 +98,7 @@ pub(crate) fn bytes_of(directory: &MemoryDirectory) -> Vec<u8> {
     read().expect("a file in memory can be read")
 }
 
-/// Gives a directory with one file in it.
+/// Returns a directory with one file in it.
 fn install(bytes: &[u8]) -> Arc<MemoryDirectory> {
     let directory = MemoryDirectory::new();
     let written = directory.create(NAME).and_then(|file| file.write_at(0, bytes));
@@ -129,7 +129,7 @@ impl Sink for Count {
     }
 }
 
-/// Looks at a file in all ways that write nothing; gives what a reader sees.
+/// Looks at a file in all ways that write nothing; returns what a reader sees.
 fn look(directory: &MemoryDirectory) -> annals::Result<String> {
     let reader = Reader::open(directory, NAME);
     let mut count = Count::default();

@@ -30,7 +30,7 @@ pub fn schema(input: &[u8]) {
     upgrades(&schema);
 }
 
-/// A file that stopped at any command is upgraded, and one that goes on is newer.
+/// A file that stopped at any command is upgraded, and one that continues is newer.
 fn upgrades(schema: &Schema) {
     let mut older = Schema::default();
     for command in schema.commands() {

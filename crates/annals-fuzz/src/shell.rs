@@ -12,7 +12,7 @@ use annals_schema::tokenize;
 use crate::content::content;
 use crate::journal::{NAME, open};
 
-/// Takes the bytes for a script, whose lines behind an error run as a script of their own.
+/// Takes the bytes for a script, whose lines after an error run as a script of their own.
 ///
 /// # Panics
 /// If the database can't be closed and opened again as it was, if its log or its dump doesn't run,
@@ -38,7 +38,7 @@ pub fn shell(input: &[u8]) {
     assert_eq!(text(&again), text(&dump), "the dump makes something else");
 }
 
-/// Tells whether a line can run: it reads no file of this machine, and makes no million of rows.
+/// True if a line can run: it reads no file of this machine, and makes no million of rows.
 fn is_tame(line: &[u8]) -> bool {
     let Ok(line) = std::str::from_utf8(line) else { return true };
     let Ok(tokens) = tokenize(line.trim_start_matches('\u{feff}')) else { return true };
@@ -85,7 +85,7 @@ pub(crate) fn reopen(directory: &Arc<MemoryDirectory>) -> annals::Database {
     database
 }
 
-/// Runs a script that must run; gives what it shows.
+/// Runs a script that must run; returns what it shows.
 fn run(database: &annals::Database, script: &[u8]) -> Vec<u8> {
     let (mut input, output) = (script, Shared::default());
     let ran = annals_cli::run_script(database, &mut input, output.clone());

@@ -67,12 +67,12 @@ impl Weight {
         self.rows.saturating_mul(self.columns)
     }
 
-    /// Tells whether looking at the file would take seconds.
+    /// True if looking at the file would take seconds.
     pub(crate) fn is_too_much(&self) -> bool {
         self.cells() > MOST_CELLS
     }
 
-    /// Gives how many bytes of memory opening it may take.
+    /// Returns how many bytes of memory opening it may take.
     pub(crate) fn limit(&self) -> usize {
         let bytes = (4 << 20) + 64 * self.len + self.cells().saturating_mul(64 + self.longest);
         usize::try_from(bytes).unwrap_or(usize::MAX)

@@ -21,7 +21,7 @@ pub struct Chapter {
 pub struct Block {
     /// The line of its first fence, from 1 on.
     pub line: usize,
-    /// The word behind the fence.
+    /// The word after the fence.
     pub language: String,
     /// What follows that word.
     pub note: String,
@@ -102,14 +102,14 @@ pub(crate) fn read_all(folder: &Path) -> Vec<Chapter> {
     chapters
 }
 
-/// Gives what a heading is called in a link: `#what-it-costs`.
+/// Returns what a heading is called in a link: `#what-it-costs`.
 #[must_use]
 pub fn slug(heading: &str) -> String {
     let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
     heading.to_lowercase().chars().filter(kept).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// Gives the targets of `[text](target)` in a line, but for those in `code`.
+/// Returns the targets of `[text](target)` in a line, but for those in `code`.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     let is_code = |at: usize| line[..at].matches('`').count() % 2 == 1;
     let starts = line.match_indices("](").map(|(at, _)| at).filter(move |&at| !is_code(at));

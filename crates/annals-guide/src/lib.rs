@@ -18,13 +18,13 @@ use std::path::{Path, PathBuf};
 
 pub use chapter::{Block, Chapter, Link, slug};
 
-/// Gives the folder of the book's sources.
+/// Returns the folder of the book's sources.
 #[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/src")
 }
 
-/// Gives all files of the book but `SUMMARY.md`, in the order of their names.
+/// Returns all files of the book but `SUMMARY.md`, in the order of their names.
 ///
 /// # Panics
 /// A file can't be read.
@@ -33,7 +33,7 @@ pub fn chapters() -> Vec<Chapter> {
     chapter::read_all(&folder())
 }
 
-/// Gives the text of `SUMMARY.md`, the table of contents.
+/// Returns the text of `SUMMARY.md`, the table of contents.
 ///
 /// # Panics
 /// The file can't be read.

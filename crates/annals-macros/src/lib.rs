@@ -54,7 +54,7 @@ pub fn schema(input: TokenStream) -> TokenStream {
     called_here(code)
 }
 
-/// Gives all tokens the place of the macro's call. Parsed from a text they have places in that text, which
+/// Returns all tokens the place of the macro's call. Parsed from a text they have places in that text, which
 /// editors look for in the file with the call.
 fn called_here(code: TokenStream) -> TokenStream {
     let placed = |mut token: TokenTree| {
@@ -100,7 +100,7 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> String {
     )
 }
 
-/// Gives the absolute path of a file that is named relative to the crate's manifest.
+/// Returns the absolute path of a file that is named relative to the crate's manifest.
 fn full_path(name: &str) -> Result<PathBuf, String> {
     let root = std::env::var_os("CARGO_MANIFEST_DIR")
         .ok_or("CARGO_MANIFEST_DIR is not set: build with Cargo")?;

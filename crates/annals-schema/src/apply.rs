@@ -146,7 +146,7 @@ impl Schema {
         }
     }
 
-    /// Tells whether a command can be applied.
+    /// Returns whether a command can be applied.
     ///
     /// # Errors
     /// A name that is none, or in use; a table, field or index that isn't there; a default that the

@@ -85,7 +85,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Tells whether two schemas are compared by this command in its place. Indexes and single rows
+    /// True if two schemas are compared by this command in its place. Indexes and single rows
     /// are not part of the order: of them only the outcome counts.
     #[must_use]
     pub const fn is_ordered(&self) -> bool {

@@ -41,7 +41,7 @@ impl Diagnostic {
         }
     }
 
-    /// Says that something is missing behind the last of these tokens.
+    /// Says that something is missing after the last of these tokens.
     pub(crate) fn missing(tokens: &[Token<'_>], what: &str, usage: &str) -> Self {
         let column = tokens.last().map_or(1, |last| last.column + last.length + 1);
         Self {

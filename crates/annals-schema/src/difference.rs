@@ -11,7 +11,7 @@ pub enum Relation {
     Same,
     /// The file's becomes the program's by these steps.
     Upgrade(Plan),
-    /// The file's goes on where the program's ends.
+    /// The file's continues where the program's ends.
     Newer(Newer),
     /// They went different ways.
     Different(Difference),
@@ -125,7 +125,7 @@ pub fn first_difference(file: &Schema, program: &Schema) -> Option<Difference> {
     Some(Difference { subject: Subject::SingleRow, file, program })
 }
 
-/// Gives the commands that are compared in their places.
+/// Returns the commands that are compared in their places.
 fn ordered(schema: &Schema) -> Vec<&Command> {
     schema.commands().iter().filter(|command| command.is_ordered()).collect()
 }
@@ -167,7 +167,7 @@ pub(crate) fn same_index<'s>(schema: &'s Schema, wanted: &Index) -> Option<&'s I
     })
 }
 
-/// Gives the command that makes an index.
+/// Returns the command that makes an index.
 pub(crate) fn creating(index: &Index) -> Command {
     let Index { name, table, fields, unique, .. } = index.clone();
     Command::CreateIndex { name, table, fields, unique }

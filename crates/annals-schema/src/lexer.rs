@@ -20,7 +20,7 @@ pub struct Token<'a> {
 }
 
 impl Token<'_> {
-    /// Tells whether the token is this word, without quotes.
+    /// True if the token is this word, without quotes.
     #[must_use]
     pub fn is(&self, word: &str) -> bool {
         !self.quoted && self.text == word

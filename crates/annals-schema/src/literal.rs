@@ -98,7 +98,7 @@ fn parse_reference(text: &str) -> Option<Value> {
     (id <= RowId::MAX).then_some(Value::Reference(id))
 }
 
-/// Gives the type's name with its article.
+/// Returns the type's name with its article.
 fn article(ty: Type) -> String {
     match ty {
         Type::Bytes => "bytes".to_owned(),
@@ -165,7 +165,7 @@ pub fn write_value(out: &mut impl Write, value: ValueRef<'_>) -> fmt::Result {
     }
 }
 
-/// Tells whether a float is written without an exponent.
+/// True if a float is written without an exponent.
 fn is_plain(v: f64) -> bool {
     v == 0.0 || (1e-7..1e21).contains(&v.abs()) || v.is_infinite()
 }

@@ -84,13 +84,13 @@ pub struct Schema {
 }
 
 impl Field {
-    /// Gives the value that `insert` uses when none is given, and that existing rows get.
+    /// Returns the value that `insert` uses when none is given, and that existing rows get.
     #[must_use]
     pub fn default_value(&self) -> Value {
         self.default.clone().unwrap_or_else(|| self.zero_value())
     }
 
-    /// Gives what a row has before anything is set: null if the field may be null, else zero,
+    /// Returns what a row has before anything is set: null if the field may be null, else zero,
     /// false, or empty.
     #[must_use]
     pub fn zero_value(&self) -> Value {
@@ -116,7 +116,7 @@ impl Field {
         }
     }
 
-    /// Tells whether `value` may stand in this field: of its type, or null where that is allowed.
+    /// True if `value` may stand in this field: of its type, or null where that is allowed.
     #[must_use]
     pub fn accepts(&self, value: crate::ValueRef<'_>) -> bool {
         self.ty.accepts(self.nullable, value)
@@ -193,7 +193,7 @@ impl Table {
         self.names.find(&self.fields, name)
     }
 
-    /// Gives the place of a field among the table's fields.
+    /// Returns the place of a field among the table's fields.
     #[must_use]
     pub fn place_of(&self, number: FieldNumber) -> Option<usize> {
         self.fields.binary_search_by_key(&number, |field| field.number).ok()

@@ -11,7 +11,7 @@ use crate::{Command, Schema, write_value};
 ///
 /// So a custom function can repair what a new unique index, or a single row, would not bear, isn't
 /// held up by those that go, and no field is dropped with an index on it. Shown, a plan is text of the schema language, with what
-/// each line does behind it as a comment.
+/// each line does after it as a comment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     steps: Vec<Step>,
@@ -29,7 +29,7 @@ pub struct Step {
 }
 
 impl Plan {
-    /// Plans the way of a schema to another one, which has `missing` behind the ordered commands
+    /// Plans the way of a schema to another one, which has `missing` after the ordered commands
     /// that both have.
     pub(crate) fn new(file: &Schema, program: &Schema, missing: &[&Command]) -> Self {
         let mut draft = Draft { schema: file.clone(), steps: Vec::new() };
@@ -56,7 +56,7 @@ impl Plan {
         Self { steps: draft.steps }
     }
 
-    /// Gives the steps, in order.
+    /// Returns the steps, in order.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
         &self.steps
@@ -68,7 +68,7 @@ impl Plan {
         self.steps.iter().filter(|step| step.custom.is_some()).count()
     }
 
-    /// Tells whether the file has all that the program has already: only indexes and single rows go.
+    /// True if the file has all that the program has already: only indexes and single rows go.
     #[must_use]
     pub fn adds_nothing(&self) -> bool {
         self.steps.iter().all(|step| {
@@ -87,7 +87,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// Gives the tables that are there already a single row, or takes it from them, as the program
+    /// Returns the tables that are there already a single row, or takes it from them, as the program
     /// has it.
     fn set_single_rows(&mut self, program: &Schema, single: bool) {
         for table in program.tables().iter().filter(|table| table.single_row == single) {
@@ -146,7 +146,7 @@ impl Step {
         }
     }
 
-    /// Gives what rows have in a new field without a default.
+    /// Returns what rows have in a new field without a default.
     fn zero(&self) -> &'static str {
         match &self.command {
             Command::AddField { ty, nullable, .. } => {

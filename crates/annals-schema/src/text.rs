@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::{Command, FieldNumber, Schema, TableNumber, Type, write_value};
 
 impl Schema {
-    /// Gives the text of a command that this schema could apply. What it doesn't have reads `?`.
+    /// Returns the text of a command that this schema could apply. What it doesn't have reads `?`.
     #[must_use]
     pub fn command_text(&self, command: &Command) -> String {
         let mut text = String::new();
@@ -14,7 +14,7 @@ impl Schema {
         text
     }
 
-    /// Gives the text of the whole schema, one command a line; each line ends with a line feed.
+    /// Returns the text of the whole schema, one command a line; each line ends with a line feed.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
@@ -25,7 +25,7 @@ impl Schema {
         text
     }
 
-    /// Gives the text of each command, with the names that things had when it was applied.
+    /// Returns the text of each command, with the names that things had when it was applied.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut schema = Self::default();

@@ -60,19 +60,19 @@ impl Timestamp {
         Self(seconds.saturating_mul(MICROSECONDS_PER_SECOND))
     }
 
-    /// Gives the whole seconds since 1970-01-01T00:00:00Z, rounded down.
+    /// Returns the whole seconds since 1970-01-01T00:00:00Z, rounded down.
     #[must_use]
     pub const fn seconds(self) -> i64 {
         self.0.div_euclid(MICROSECONDS_PER_SECOND)
     }
 
-    /// Gives the microseconds since 1970-01-01T00:00:00Z.
+    /// Returns the microseconds since 1970-01-01T00:00:00Z.
     #[must_use]
     pub const fn microseconds(self) -> i64 {
         self.0
     }
 
-    /// Gives the microseconds behind [`seconds`](Self::seconds): 0 to 999,999.
+    /// Returns the microseconds after [`seconds`](Self::seconds): 0 to 999,999.
     #[must_use]
     pub const fn subsecond_microseconds(self) -> i64 {
         self.0.rem_euclid(MICROSECONDS_PER_SECOND)
@@ -161,7 +161,7 @@ fn parse_rfc3339(text: &[u8]) -> Option<i64> {
     Some(seconds * MICROSECONDS_PER_SECOND + fraction)
 }
 
-/// Reads `.fffffffff` if it is there; gives microseconds, rounded to the nearest, and what follows.
+/// Reads `.fffffffff` if it is there; returns microseconds, rounded to the nearest, and what follows.
 fn parse_fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     let Some(text) = text.strip_prefix(b".") else {
         return Some((0, text));
@@ -176,7 +176,7 @@ fn parse_fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     Some(((nanoseconds + 500) / 1000, rest))
 }
 
-/// Reads `Z` or `+hh:mm`; gives seconds east of Greenwich.
+/// Reads `Z` or `+hh:mm`; returns seconds east of Greenwich.
 fn parse_offset(text: &[u8]) -> Option<i64> {
     match text {
         [b'Z'] => Some(0),

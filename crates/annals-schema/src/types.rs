@@ -17,13 +17,13 @@ pub enum OnDelete {
 }
 
 impl OnDelete {
-    /// Tells whether a committed reference always leads to a row.
+    /// True if a committed reference always leads to a row.
     #[must_use]
     pub const fn is_enforced(self) -> bool {
         !matches!(self, Self::Dangle)
     }
 
-    /// Gives the word behind the table's name; none if nothing is enforced.
+    /// Returns the word after the table's name; none if nothing is enforced.
     #[must_use]
     pub const fn word(self) -> Option<&'static str> {
         match self {
@@ -83,7 +83,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Gives the word that the schema language has for the type; for references `references`, which
+    /// Returns the word that the schema language has for the type; for references `references`, which
     /// the table's name follows.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -133,19 +133,19 @@ impl Type {
         Self::Blob,
     ];
 
-    /// Tells whether a field of this type holds text or bytes of any length.
+    /// True if a field of this type holds text or bytes of any length.
     #[must_use]
     pub const fn is_variable(self) -> bool {
         matches!(self, Self::String | Self::Bytes)
     }
 
-    /// Tells whether every field of this type may be null, and its null needs no bit of its own.
+    /// True if every field of this type may be null, and its null needs no bit of its own.
     #[must_use]
     pub const fn is_always_nullable(self) -> bool {
         matches!(self, Self::Blob | Self::Reference(..))
     }
 
-    /// Gives what a field of this type has before anything is set, as text; null if it may be null.
+    /// Returns what a field of this type has before anything is set, as text; null if it may be null.
     #[must_use]
     pub(crate) const fn zero_word(self) -> &'static str {
         match self {
@@ -158,7 +158,7 @@ impl Type {
         }
     }
 
-    /// Tells whether a value may stand in a field of this type.
+    /// True if a value may stand in a field of this type.
     #[must_use]
     pub fn accepts(self, nullable: bool, value: ValueRef<'_>) -> bool {
         use ValueRef as V;

@@ -84,7 +84,7 @@ impl Names {
         error.renaming(&self.temporary, &self.name)
     }
 
-    /// Gives all files their names, durably, those of kept segments first; they are whole, and flushed. Image and
+    /// Returns all files their names, durably, those of kept segments first; they are whole, and flushed. Image and
     /// history index, if there are any, come with them.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ fn taken_already(directory: &dyn Directory, name: &str) -> Error {
     Error::new(ErrorKind::InUse, message)
 }
 
-/// Removes the files of attempts that nobody goes on with.
+/// Removes the files of attempts that nobody continues with.
 fn remove_leftovers(directory: &dyn Directory, name: &str, prefix: &str) -> io::Result<()> {
     const DIGITS: usize = 16;
     let found = directory.list()?;

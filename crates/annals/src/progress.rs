@@ -70,7 +70,7 @@ impl<'s> Watched<'s> {
         Self { storage, watch, again, stopped, done, next }
     }
 
-    /// Gives whom to tell.
+    /// Returns whom to tell.
     pub(crate) const fn watch(&self) -> Option<&'s Watch> {
         self.watch
     }
@@ -91,7 +91,7 @@ impl<'s> Watched<'s> {
         Error::new(ErrorKind::Cancelled, message)
     }
 
-    /// Tells how far it has been read, which is in order but for the head.
+    /// Returns how far it has been read, which is in order but for the head.
     fn tell(&self, watch: &Watch, end: u64) -> io::Result<()> {
         let done = self.done.fetch_max(end, Ordering::Relaxed).max(end);
         if done < self.next.load(Ordering::Relaxed) {

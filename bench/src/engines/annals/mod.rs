@@ -30,7 +30,7 @@ impl Annals {
         Named::open(&folder.join(FILE), options)
     }
 
-    /// Gives where the image of the database in a folder is.
+    /// Returns where the image of the database in a folder is.
     pub(crate) fn image(folder: &Path) -> PathBuf {
         folder.join(IMAGE)
     }

@@ -18,7 +18,7 @@ macro_rules! table {
                 Ok(Self($schema::Database::open_with(path, options)?))
             }
 
-            /// Gives where the last commit ends in the journal.
+            /// Returns where the last commit ends in the journal.
             pub(crate) fn position(&self) -> u64 {
                 self.0.read().as_dynamic().point().position
             }

@@ -16,14 +16,14 @@ use crate::{Outcome, commands, language, progress};
 /// Bring the image forward, so that opening has less to replay
 ///
 /// The image is the file FILE-image beside the journal: it holds the tables and indexes as of a transaction, and
-/// whoever opens the database goes on from there. It holds nothing that the journal doesn't: deleting it
+/// whoever opens the database continues from there. It holds nothing that the journal doesn't: deleting it
 /// loses nothing. A database that a program has open does this by itself when its journal has grown, and
 /// when it is closed; this command does it now, for databases of any size, and tells what it did.
 ///
 /// The mode `passive` waits for nobody; `full` waits for the transaction that is open, if this process has
-/// one. After `restart` the journal goes on in a new file; the old one is sealed, and kept as history beside it
+/// one. After `restart` the journal continues in a new file; the old one is sealed, and kept as history beside it
 /// as FILE-segment-NUMBER. It waits for the readers of older states of the image, whose space can be used
-/// again then. `truncate` does the same, and gives the image's free space back: its unused end, and all of it if
+/// again then. `truncate` does the same, and returns the image's free space back: its unused end, and all of it if
 /// that is most of it.
 ///
 /// With --forget-history, and never else, `truncate` removes the history: the new file begins with all tables,
@@ -138,7 +138,7 @@ pub(super) fn forgotten(forgotten: &Forgotten) -> String {
     )
 }
 
-/// Gives what was forgotten as an object.
+/// Returns what was forgotten as an object.
 pub(super) fn forgotten_object(forgotten: &Forgotten) -> Value {
     json!({
         "segments": forgotten.segments,
@@ -173,7 +173,7 @@ fn times(phases: &BackfillPhases) -> String {
     format!("time: {} ({})", time(phases.total()), parts.join(", "))
 }
 
-/// Gives the phases in their order.
+/// Returns the phases in their order.
 const fn named(phases: &BackfillPhases) -> [(&'static str, Duration); 7] {
     [
         ("wait", phases.wait),
@@ -193,7 +193,7 @@ fn time(time: Duration) -> String {
     }
 }
 
-/// Gives the same for programs.
+/// Returns the same for programs.
 fn object(file: &str, done: &Backfilled) -> Value {
     let reader = |reader: OldestReader| {
         let age = reader.age.map(|age| age.as_secs_f64());

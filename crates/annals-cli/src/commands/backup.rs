@@ -15,7 +15,7 @@ use crate::{Outcome, progress};
 /// The copy has the whole history that is left, byte for byte: the same journal with the same transactions, in as
 /// many files as the original has (OUT and OUT-segment-NUMBER). Everything is verified while it is copied. Only
 /// what is known to be on permanent storage is copied; what was committed a moment ago may not be, and is told.
-/// The image isn't copied: it is made anew when it is needed.
+/// The image isn't copied: it is rebuilt when it is needed.
 ///
 /// OUT must not exist yet. It appears when it is whole, and not at all if anything fails. `annals push` brings
 /// it up to the original later, unless it was written meanwhile.
@@ -66,7 +66,7 @@ pub(super) fn line(copied: &Copied) -> String {
     }
 }
 
-/// Gives the same for programs.
+/// Returns the same for programs.
 pub(super) fn object(out: &str, copied: &Copied) -> Value {
     json!({
         "file": out,

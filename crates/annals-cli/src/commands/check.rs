@@ -15,7 +15,7 @@ use crate::{Outcome, progress};
 /// Verifies every frame of the journal, replays the history and checks the tables and indexes that
 /// it gives. Prints `ok: ..` and ends with status 0, or the first damage, with its position and the
 /// transactions that it concerns, and status 2. A line `note: ..` tells what is no damage, but worth
-/// knowing: what lies behind the last commit, where only zeros should.
+/// knowing: what lies after the last commit, where only zeros should.
 ///
 /// Status 3 is neither: every frame verifies, but a commit doesn't apply. A newer version wrote it, or a
 /// program had a bug. The error names its event, and says what to do; until then the file can only be read,
@@ -59,12 +59,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-/// Tells whether it is the file that is wrong, rather than that it couldn't be looked at.
+/// True if it is the file that is wrong, rather than that it couldn't be looked at.
 fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotAJournal)
 }
 
-/// Runs all checks; gives what was looked at.
+/// Runs all checks; returns what was looked at.
 fn check(path: &Path, replay: bool) -> Result<String> {
     let examination = progress::options().examine(path)?;
     let inspection = &examination.inspection;
@@ -230,7 +230,7 @@ fn torn_slots(inspection: &Inspection) -> Vec<String> {
         .collect()
 }
 
-/// Says what lies behind the last commit, where only zeros should.
+/// Says what lies after the last commit, where only zeros should.
 fn unfinished(inspection: &Inspection) -> Vec<String> {
     if !inspection.has_tail() {
         return Vec::new();

@@ -12,14 +12,14 @@ use crate::{Outcome, commands, language, progress};
 
 /// Erase the values of a row from all history
 ///
-/// The journal is written anew from the first file on that holds a value of this row, or of the one field: all
+/// The journal is written again from the first file on that holds a value of this row, or of the one field: all
 /// values that it ever had under this id are null from then on, as if they always had been. Blobs lose their bytes
 /// if nothing else ever led to them. What is made of the journal and may hold values is removed: the image, the
 /// history index, saved tails, copies from before a recovery, what interrupted commands left. A file that only has
 /// such a name stays, and is listed. Nothing else changes; a last transaction says what was erased.
 ///
 /// Comments aren't touched unless that is asked for, and the schema and other rows that say the same never are.
-/// Copies elsewhere, backups and replicas, have to be seen to, and whoever has the old files open goes on seeing
+/// Copies elsewhere, backups and replicas, have to be seen to, and whoever has the old files open continues seeing
 /// them.
 ///
 /// Removing a file doesn't destroy its bytes on the disk. --overwrite writes zeros over the old files first. That
@@ -153,7 +153,7 @@ fn lines(arguments: &Arguments, erased: &Erased, would: &str) -> Vec<String> {
     lines
 }
 
-/// Gives the same for programs.
+/// Returns the same for programs.
 fn object(arguments: &Arguments, erased: &Erased) -> Value {
     json!({
         "file": arguments.file.display().to_string(),

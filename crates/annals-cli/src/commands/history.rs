@@ -108,7 +108,7 @@ const fn what(version: &Version) -> &'static str {
     }
 }
 
-/// Gives the fields that a version changes, with both values.
+/// Returns the fields that a version changes, with both values.
 fn changes<'v>(
     table: &'v Table,
     version: &'v Version,

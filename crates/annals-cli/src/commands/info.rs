@@ -197,7 +197,7 @@ fn shown_live(live: &Live) -> String {
     )
 }
 
-/// Prints where the journal ends, and what is behind that.
+/// Prints where the journal ends, and what is after that.
 fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
     let Inspection { end, hard, .. } = inspection;
     output.line(&format!(
@@ -215,7 +215,7 @@ fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
     }
 }
 
-/// Says what lies behind the end, a line for each thing.
+/// Says what lies after the end, a line for each thing.
 pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
     let mut lines = Vec::new();
     let Inspection { end, len, verified_to, uncommitted_frames, left_out_commits, .. } = inspection;
@@ -277,7 +277,7 @@ pub(crate) fn opener(inspection: &Inspection) -> Option<String> {
     inspection.holder.map(|pid| format!("process {pid}, which {lives}"))
 }
 
-/// Gives how many transactions all segments have that are left.
+/// Returns how many transactions all segments have that are left.
 pub(crate) fn transactions(examination: &Examination) -> u64 {
     let Inspection { header, end, .. } = &examination.inspection;
     let before = examination.segments.first().map(|oldest| oldest.start.txid);

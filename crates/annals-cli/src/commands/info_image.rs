@@ -50,7 +50,7 @@ pub(super) fn print_history(
     }
 }
 
-/// Gives what there is to know of a history index as an object.
+/// Returns what there is to know of a history index as an object.
 pub(super) fn history_object(history: &HistoryInspection) -> Value {
     let HistoryInspection { path, len, txid, zones, entries, runs } = history;
     json!({
@@ -75,7 +75,7 @@ fn shown_reader(reader: &OldestReader) -> String {
     format!("{}: read by {by}{}", reader.root, age.unwrap_or_default())
 }
 
-/// Gives what there is to know of an image as an object.
+/// Returns what there is to know of an image as an object.
 pub(super) fn object(image: &ImageInspection) -> Value {
     let ImageInspection { path, len, newest, key_frames, readers } = image;
     let readers: Vec<_> = (readers.iter())

@@ -13,7 +13,7 @@ use super::info::Found;
 use super::info_image;
 use crate::output::hex;
 
-/// Gives all that was found as one object. A chain is a string of 16 hexadecimal digits, since not all
+/// Returns all that was found as one object. A chain is a string of 16 hexadecimal digits, since not all
 /// readers of JSON have whole numbers of 64 bits.
 pub(crate) fn object(path: &Path, found: &Found) -> Value {
     let copies = &found.head.copies;

@@ -19,16 +19,16 @@ pub(crate) trait Printer {
     /// Prints the end of a transaction.
     fn commit(&mut self, committed: &Committed) -> Result<()>;
 
-    /// Gives where it prints to.
+    /// Returns where it prints to.
     fn output(&mut self) -> &mut Output;
 }
 
 /// What is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
-    /// Only what comes behind this transaction, if there is one.
+    /// Only what comes after this transaction, if there is one.
     pub(crate) after: Option<u64>,
-    /// Nothing that comes behind this one, if there is one.
+    /// Nothing that comes after this one, if there is one.
     pub(crate) upto: Option<u64>,
     /// Only what is about this table, if there is one.
     pub(crate) table: Option<TableNumber>,
@@ -147,7 +147,7 @@ impl<P: Printer> Sink for Part<P> {
     }
 }
 
-/// Gives the table that an event is about.
+/// Returns the table that an event is about.
 fn table_of(schema: &Schema, event: &Event<'_>) -> Option<TableNumber> {
     match *event {
         Event::Insert { table, .. }

@@ -61,7 +61,7 @@ fn without_help(command: clap::Command) -> clap::Command {
     command.disable_help_subcommand(true).mut_subcommands(without_help)
 }
 
-/// Gives the whole name of a command, as in `annals-import-csv`.
+/// Returns the whole name of a command, as in `annals-import-csv`.
 fn name(command: &clap::Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }

@@ -11,7 +11,7 @@ use crate::{Outcome, progress};
 
 /// Merge databases of the same schema into a new one
 ///
-/// The rows of the first file keep their ids; those of each further one come behind them with new ids, and
+/// The rows of the first file keep their ids; those of each further one come after them with new ids, and
 /// references lead to the same rows as before. Blobs are copied. Each file becomes one transaction, with a comment
 /// that names it; the histories stay where they are. A table of a single row must be the same in all files.
 ///

@@ -14,7 +14,7 @@ use crate::{Outcome, commands, progress};
 /// Keep only the present of a database, and forget its history
 ///
 /// The tables, rows, blobs and ids are as they were, and programs open the file as before; what led there is gone and
-/// can't be had back. Without OUT the database itself is packed: its journal goes on in a new file that begins with
+/// can't be had back. Without OUT the database itself is packed: its journal continues in a new file that begins with
 /// all that there is, and what was before is removed once that is on permanent storage. Files that somebody reads
 /// stay; packing again removes them later. With OUT the file itself stays as it is, and OUT is a new database.
 ///
@@ -103,7 +103,7 @@ fn lines(shown: &str, packed: &Packed) -> Vec<String> {
     lines
 }
 
-/// Gives the same for programs.
+/// Returns the same for programs.
 fn object(shown: &str, packed: &Packed) -> serde_json::Value {
     json!({
         "file": shown,

@@ -17,12 +17,12 @@ use crate::{Outcome, progress};
 ///
 /// DST is made if it is missing, with the whole history that SRC still has. Else SRC must have all that DST
 /// has: the same transactions, with the same chains. If the two histories part, nothing is changed, and the last
-/// transaction that both have is told. Programs may write SRC meanwhile, let it go on in new files, and forget its
+/// transaction that both have is told. Programs may write SRC meanwhile, let it continue in new files, and forget its
 /// history; the same new files are made for DST, which keeps what SRC forgets. Others may read DST meanwhile. Only
 /// what is known to be on permanent storage is copied.
 ///
-/// With --follow it goes on until it is stopped, and copies what is committed as it comes. It may be killed at any
-/// moment: DST is a database all the time, and the next push goes on from there.
+/// With --follow it continues until it is stopped, and copies what is committed as it comes. It may be killed at any
+/// moment: DST is a database all the time, and the next push continues from there.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals push people.annals /backups/people.annals

@@ -135,7 +135,7 @@ fn recover(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Tells whether the file is there, but may not be written.
+/// True if the file is there, but may not be written.
 fn is_only_for_reading(error: &Error) -> bool {
     use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     let only_for_reading = |kind| matches!(kind, PermissionDenied | ReadOnlyFilesystem);

@@ -19,7 +19,7 @@ use crate::{Outcome, commands};
 /// and nothing without a rule. What was forgotten is told, and can't be had back.
 ///
 /// History goes in pieces: up to a file of the journal that begins with the state itself, all tables, rows and
-/// blobs as they were then. Where one is needed, the journal goes on in such a file. Both are done only where
+/// blobs as they were then. Where one is needed, the journal continues in such a file. Both are done only where
 /// what goes, or what was written since the last such file, is at least as large as the live state; so
 /// somewhat more stays than the rules ask for. Files that somebody reads stay too, and all newer ones.
 ///
@@ -32,7 +32,7 @@ use crate::{Outcome, commands};
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
-    /// Keep at least so many bytes of history: a number, or one with KiB, MiB, GiB or TiB behind it
+    /// Keep at least so many bytes of history: a number, or one with KiB, MiB, GiB or TiB after it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     bytes: Option<u64>,
     /// Keep at least what was committed during the last so many days
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
 struct Done {
     /// The size of the live state in bytes.
     live: u64,
-    /// Whether the journal goes on in a file that begins with the state.
+    /// Whether the journal continues in a file that begins with the state.
     begins_with_state: bool,
     forgotten: Option<Forgotten>,
     /// What is left.
@@ -183,7 +183,7 @@ fn lines(done: &Done, is_planned: bool) -> Vec<String> {
     lines
 }
 
-/// Gives the same for programs.
+/// Returns the same for programs.
 fn object(file: &str, done: &Done, is_planned: bool) -> Value {
     let segment = |facts: &SegmentFacts| {
         json!({

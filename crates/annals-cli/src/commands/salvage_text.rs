@@ -150,7 +150,7 @@ fn restored(restored: &Restored) -> String {
     line
 }
 
-/// Gives the same for programs.
+/// Returns the same for programs.
 pub(crate) fn object(new: &Path, salvaged: &Salvaged) -> Value {
     let run = |run: &Run| {
         let (fate, why) = match &run.fate {

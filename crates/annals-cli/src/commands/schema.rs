@@ -43,7 +43,7 @@ struct Show {
 /// Compare the schema of a database with a program's
 ///
 /// Prints what a program with that schema does to the file when it opens it: the steps of the upgrade,
-/// one a line, with what each does behind it. Nothing is changed.
+/// one a line, with what each does after it. Nothing is changed.
 ///
 /// Exit status: 0 when there is nothing to do, 1 after an error, 3 when the schemas differ and the
 /// file can be upgraded, 4 when they differ and it can't.
@@ -105,7 +105,7 @@ fn show_tables(view: &View, output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// Gives what stands behind a field's name when it is added.
+/// Returns what stands behind a field's name when it is added.
 fn type_text(schema: &Schema, table: &Table, field: &Field) -> String {
     let Field { name, ty, nullable, default, .. } = field.clone();
     let adding = Command::AddField { table: table.number, name, ty, nullable, default };

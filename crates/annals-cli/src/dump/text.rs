@@ -67,7 +67,7 @@ fn print_next_id(table: &Table, rows: &TableView<'_>, output: &mut Output) -> Re
 struct Blobs(HashMap<Blob, Blob>);
 
 impl Blobs {
-    /// Prints a blob, if it wasn't yet; gives its new number.
+    /// Prints a blob, if it wasn't yet; returns its new number.
     fn write(&mut self, present: &Present<'_>, blob: Blob, output: &mut Output) -> Result<Blob> {
         if let Some(&number) = self.0.get(&blob) {
             return Ok(number);

@@ -88,7 +88,7 @@ pub(crate) fn create<T>(path: &Path, fill: impl FnOnce(&Database) -> Result<T>) 
     })
 }
 
-/// Has a new database written under a temporary name, and gives it its own once it is whole and on permanent
+/// Has a new database written under a temporary name, and returns it its own once it is whole and on permanent
 /// storage. There must be none of that name. Its image and its history index go with it.
 pub(crate) fn named<T>(
     path: &Path,
@@ -107,7 +107,7 @@ pub(crate) fn named<T>(
 pub(crate) struct Loading<'db> {
     transaction: Transaction<'db>,
     schema: Schema,
-    /// What is done behind the rows.
+    /// What is done after the rows.
     ahead: Vec<Command>,
     /// Fields that may not be null, where null says that a value was erased.
     erased: Vec<(TableNumber, FieldNumber)>,
@@ -145,7 +145,7 @@ impl<'db> Loading<'db> {
         }
     }
 
-    /// Gives the schema.
+    /// Returns the schema.
     pub(crate) const fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -167,7 +167,7 @@ impl<'db> Loading<'db> {
         self.erased.push((table, field));
     }
 
-    /// Tells whether null says that a value was erased.
+    /// True if null says that a value was erased.
     pub(crate) fn is_erased(&self, table: &Table, field: &Field) -> bool {
         self.erased.contains(&(table.number, field.number))
     }

@@ -16,7 +16,7 @@ pub(crate) mod sqlite;
 
 use annals::{Command, Index, Schema};
 
-/// Gives the commands that come behind the rows: which tables have a single row, and the indexes, which are
+/// Returns the commands that come after the rows: which tables have a single row, and the indexes, which are
 /// then built in one go.
 pub(crate) fn finishing(schema: &Schema) -> Vec<Command> {
     let singles = schema.tables().iter().filter(|table| table.single_row);
@@ -28,7 +28,7 @@ pub(crate) fn finishing(schema: &Schema) -> Vec<Command> {
     singles.chain(indexes).collect()
 }
 
-/// Gives the lines of a schema, one command each, that make the same tables, fields and indexes with the same
+/// Returns the lines of a schema, one command each, that make the same tables, fields and indexes with the same
 /// numbers of tables and fields.
 pub(crate) fn schema_lines(schema: &Schema) -> Vec<String> {
     let commands = schema.commands().iter().zip(schema.lines());

@@ -13,7 +13,7 @@ const LONGEST: usize = 255;
 pub(crate) struct Naming(HashSet<String>);
 
 impl Naming {
-    /// Gives a name like this one, and takes it: what no name may hold becomes `_`, in front of a digit `_` is
+    /// Returns a name like this one, and takes it: what no name may hold becomes `_`, in front of a digit `_` is
     /// put, and `_` is appended as long as the name is taken.
     pub(crate) fn take(&mut self, name: &str) -> String {
         let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };

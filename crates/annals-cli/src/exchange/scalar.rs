@@ -87,12 +87,12 @@ impl Seen {
         }
     }
 
-    /// Tells whether nothing but nulls was seen.
+    /// True if nothing but nulls was seen.
     pub(crate) const fn is_empty(&self) -> bool {
         self.kinds() == 0
     }
 
-    /// Tells whether values of several kinds were seen, which become texts or bytes.
+    /// True if values of several kinds were seen, which become texts or bytes.
     pub(crate) fn is_mixed(&self) -> bool {
         self.kinds() > 1 && !self.fits(Type::Float64)
     }
@@ -113,7 +113,7 @@ impl Seen {
         self.ints.is_none_or(|(low, high)| least <= low && high <= most)
     }
 
-    /// Tells whether a field of this type holds all that was seen, but for nulls, as it is.
+    /// True if a field of this type holds all that was seen, but for nulls, as it is.
     pub(crate) fn fits(&self, ty: Type) -> bool {
         let ints = |least: i128, most: i128| {
             self.has_only_numbers() && !self.reals && self.has_ints_within(least, most)
@@ -141,7 +141,7 @@ impl Seen {
         }
     }
 
-    /// Gives the type that holds all that was seen. Texts that are times become such if that is asked for.
+    /// Returns the type that holds all that was seen. Texts that are times become such if that is asked for.
     pub(crate) fn natural(&self, times: bool) -> Type {
         let asked = |ty: &Type| *ty != Type::Timestamp || times;
         if times && self.texts && self.times && self.kinds() == 1 {
@@ -168,7 +168,7 @@ impl Seen {
         narrow.into_iter().find(fitting).unwrap_or(mixture)
     }
 
-    /// Tells whether all that was seen can be ids of rows.
+    /// True if all that was seen can be ids of rows.
     #[cfg(any(feature = "sqlite", test))]
     pub(crate) fn are_ids(&self) -> bool {
         self.fits(Type::Reference(TableNumber(0), OnDelete::Dangle))
@@ -227,7 +227,7 @@ const fn whole(value: i128) -> f64 {
     value as f64
 }
 
-/// Gives a value as text: what a column of several kinds holds.
+/// Returns a value as text: what a column of several kinds holds.
 fn text_of(value: Scalar<'_>) -> Option<String> {
     match value {
         Scalar::Text(value) => Some(value.to_owned()),

@@ -366,7 +366,7 @@ impl<'o, W: Write> Export<'o, W> {
         })
     }
 
-    /// Gives joedb's value for one of a field; notes where that is null.
+    /// Returns joedb's value for one of a field; notes where that is null.
     fn cell<'v>(&mut self, table: &Table, field: &Field, value: ValueRef<'v>) -> Result<Cell<'v>> {
         if matches!(value, ValueRef::Null) && !field.ty.is_always_nullable() {
             let place = (table.number, field.number);
@@ -460,7 +460,7 @@ impl<W: Write + Seek> Export<'_, W> {
     }
 }
 
-/// Gives joedb's value for one of a field.
+/// Returns joedb's value for one of a field.
 fn to_cell<'v>(
     table: &Table,
     field: &Field,

@@ -1,4 +1,4 @@
-//! What a joedb file is made of: the head, the entries behind it, and the types of values.
+//! What a joedb file is made of: the head, the entries after it, and the types of values.
 //!
 //! Version 5, as joedb 10.4 reads and writes it. All numbers of a fixed size are little-endian. A *compact* number
 //! has in the three highest bits of its first byte how many more bytes it has, and its own bits, most significant
@@ -28,7 +28,7 @@ pub(super) mod code {
     pub(in crate::joedb) const DROP_FIELD: u8 = 0x04;
     pub(in crate::joedb) const INSERT: u8 = 0x05;
     pub(in crate::joedb) const DELETE: u8 = 0x06;
-    /// Inserts the row behind the last one that the reader has met.
+    /// Inserts the row after the last one that the reader has met.
     pub(in crate::joedb) const APPEND: u8 = 0x08;
     pub(in crate::joedb) const COMMENT: u8 = 0x0a;
     pub(in crate::joedb) const TIMESTAMP: u8 = 0x0b;
@@ -41,7 +41,7 @@ pub(super) mod code {
     pub(in crate::joedb) const DELETE_VECTOR: u8 = 0x14;
     /// Those that joedb once wrote, and doesn't read any more.
     pub(in crate::joedb) const RETIRED: [u8; 4] = [0x07, 0x09, 0x11, 0x12];
-    /// Behind this come four codes for each type: see [`Way`](super::Way).
+    /// After this come four codes for each type: see [`Way`](super::Way).
     pub(in crate::joedb) const UPDATES: u8 = 0x80;
 }
 
@@ -52,7 +52,7 @@ pub(super) enum Way {
     Full,
     /// The last row; the field.
     Last,
-    /// The row behind the last one; the last field.
+    /// The row after the last one; the last field.
     Next,
     /// Table, first row, field, number of rows: a value for each.
     Vector,
@@ -61,7 +61,7 @@ pub(super) enum Way {
 impl Way {
     const ALL: [Self; 4] = [Self::Full, Self::Last, Self::Next, Self::Vector];
 
-    /// Gives the first byte of an update.
+    /// Returns the first byte of an update.
     pub(super) const fn code(self, kind: Kind) -> u8 {
         code::UPDATES + 4 * (kind.code() - 1) + 1 + self as u8
     }
@@ -103,7 +103,7 @@ impl Kind {
         Self::Blob,
     ];
 
-    /// Gives the number that stands for the type.
+    /// Returns the number that stands for the type.
     pub(super) const fn code(self) -> u8 {
         self as u8
     }
@@ -113,7 +113,7 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// Gives joedb's word for the type.
+    /// Returns joedb's word for the type.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -129,7 +129,7 @@ impl Kind {
         }
     }
 
-    /// Gives how many bytes a value takes; `None` if that isn't always the same.
+    /// Returns how many bytes a value takes; `None` if that isn't always the same.
     pub(super) const fn width(self) -> Option<usize> {
         match self {
             Self::Bool | Self::Int8 => Some(1),
@@ -159,7 +159,7 @@ pub(super) enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// Gives the value's type.
+    /// Returns the value's type.
     pub(super) const fn kind(&self) -> Kind {
         match self {
             Self::String(_) => Kind::String,
@@ -175,7 +175,7 @@ impl Cell<'_> {
         }
     }
 
-    /// Tells whether it is, to the bit, what a new row has.
+    /// True if it is, to the bit, what a new row has.
     pub(super) const fn is_zero(&self) -> bool {
         match *self {
             Self::String(text) => text.is_empty(),
@@ -278,13 +278,13 @@ pub(super) struct Context {
 pub(super) struct Head(pub(super) [i64; 4]);
 
 impl Head {
-    /// Gives the head of a file that was made in one go, and flushed, up to its end.
+    /// Returns the head of a file that was made in one go, and flushed, up to its end.
     pub(super) fn whole(end: u64) -> Self {
         let [start, end] = [HEAD, end].map(|position| position.try_into().unwrap_or(i64::MAX));
         Self([start, start, end, end])
     }
 
-    /// Gives the bytes.
+    /// Returns the bytes.
     pub(super) fn encode(self) -> [u8; LEN] {
         let positions = self.0.into_iter().flat_map(i64::to_le_bytes);
         let mut bytes = [0; LEN];
@@ -293,14 +293,14 @@ impl Head {
         bytes
     }
 
-    /// Gives the last hard checkpoint, which a pair of equal positions says; the start if there is none.
+    /// Returns the last hard checkpoint, which a pair of equal positions says; the start if there is none.
     pub(super) fn hard(self) -> u64 {
         let [a, b, c, d] = self.0;
         let pairs = [(a, b), (c, d)].into_iter().filter(|(one, other)| one == other);
         pairs.filter_map(|(position, _)| u64::try_from(position).ok()).fold(HEAD, u64::max)
     }
 
-    /// Gives the last soft checkpoint, which a negative position says, in a file of so many bytes; the start if
+    /// Returns the last soft checkpoint, which a negative position says, in a file of so many bytes; the start if
     /// there is none.
     pub(super) fn soft(self, len: u64) -> u64 {
         let negative = self.0.into_iter().filter(|position| *position < 0);

@@ -35,7 +35,7 @@ const SPARE_ROWS: u64 = 1 << 16;
 pub(crate) struct Choices {
     /// Up to where the file counts.
     pub(crate) until: Until,
-    /// Whether to go on where something can't be held as it is.
+    /// Whether to continue where something can't be held as it is.
     pub(crate) lossy: bool,
     /// How many rows may be inserted as vectors, if not as many as go with the file's length.
     pub(crate) max_rows: Option<u64>,
@@ -93,7 +93,7 @@ struct Import<'db, R> {
     weight: u64,
     /// When what is read was committed.
     times: Times<R>,
-    /// Up to where in the file all entries must fit. The first one behind it that doesn't is the end.
+    /// Up to where in the file all entries must fit. The first one after it that doesn't is the end.
     must: u64,
     /// Where the bytes of each blob are in the file: blobs are numbered from 1 in this order.
     blobs: Vec<u64>,
@@ -225,7 +225,7 @@ impl<'db, R: BufRead> Import<'db, R> {
         }
     }
 
-    /// Gives the command of the schema language for an entry.
+    /// Returns the command of the schema language for an entry.
     fn command(&mut self, entry: Entry<'_>) -> Result<Option<Command>> {
         let mut name_of = |name| self.text(name).map(Cow::into_owned);
         Ok(Some(match entry {
@@ -465,7 +465,7 @@ impl<'db, R: BufRead> Import<'db, R> {
     }
 }
 
-/// Gives the id of a row of the file.
+/// Returns the id of a row of the file.
 fn row_id(row: u64) -> Result<RowId> {
     row.checked_sub(1).map(RowId).ok_or_else(|| Error::invalid("row -1, which is none"))
 }

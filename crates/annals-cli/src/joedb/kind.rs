@@ -4,7 +4,7 @@ use annals::{OnDelete, TableNumber, Type, ValueRef};
 
 use super::format::{Cell, Kind};
 
-/// Gives the type that stands for joedb's. The target is that of a reference.
+/// Returns the type that stands for joedb's. The target is that of a reference.
 pub(super) const fn to_type(kind: Kind, target: TableNumber) -> Type {
     match kind {
         Kind::String => Type::String,
@@ -20,7 +20,7 @@ pub(super) const fn to_type(kind: Kind, target: TableNumber) -> Type {
     }
 }
 
-/// Gives the smallest of joedb's types that has room for a type's values. (Of `uint64` only those below 2^63.)
+/// Returns the smallest of joedb's types that has room for a type's values. (Of `uint64` only those below 2^63.)
 pub(super) const fn of_type(ty: Type) -> Kind {
     match ty {
         Type::Bool => Kind::Bool,
@@ -36,7 +36,7 @@ pub(super) const fn of_type(ty: Type) -> Kind {
     }
 }
 
-/// Tells whether joedb has the type itself.
+/// True if joedb has the type itself.
 pub(super) fn is_joedbs(ty: Type) -> bool {
     match ty {
         Type::Reference(_, on_delete) => !on_delete.is_enforced(),
@@ -44,7 +44,7 @@ pub(super) fn is_joedbs(ty: Type) -> bool {
     }
 }
 
-/// Gives what a new row has.
+/// Returns what a new row has.
 pub(super) const fn zero(kind: Kind) -> Cell<'static> {
     match kind {
         Kind::String => Cell::String(&[]),
@@ -60,7 +60,7 @@ pub(super) const fn zero(kind: Kind) -> Cell<'static> {
     }
 }
 
-/// Gives joedb's value for one of a field of a type; `None` if there is none: a number that is too large. Where
+/// Returns joedb's value for one of a field of a type; `None` if there is none: a number that is too large. Where
 /// the bytes of a blob are is for `place` to say.
 pub(super) fn to_cell<'v>(
     ty: Type,

@@ -8,7 +8,7 @@ use std::ops::Range;
 pub(super) struct Live {
     /// First id and the end of each run; runs that touch are one.
     runs: BTreeMap<u64, u64>,
-    /// Behind the largest id that was ever used.
+    /// After the largest id that was ever used.
     pub(super) next: u64,
     /// How many rows were ever inserted.
     pub(super) inserted: u64,
@@ -43,12 +43,12 @@ impl Live {
         }
     }
 
-    /// Gives the number of rows.
+    /// Returns the number of rows.
     pub(super) fn len(&self) -> u64 {
         self.runs().map(|run| run.end - run.start).sum()
     }
 
-    /// Gives the runs in order.
+    /// Returns the runs in order.
     pub(super) fn runs(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.runs.iter().map(|(&from, &to)| from..to)
     }

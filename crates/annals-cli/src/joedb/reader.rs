@@ -26,7 +26,7 @@ impl<R: BufRead> Reader<R> {
         Self { input, position, end, context: Context::default(), bytes: Vec::new() }
     }
 
-    /// Gives where the next byte is in the file.
+    /// Returns where the next byte is in the file.
     pub(super) const fn position(&self) -> u64 {
         self.position
     }

@@ -16,7 +16,7 @@ pub(super) struct Writer<W> {
     bytes: Vec<u8>,
 }
 
-/// Gives the number that stands for a row; `None` if there is none, as the id is too large.
+/// Returns the number that stands for a row; `None` if there is none, as the id is too large.
 pub(super) fn row_of(id: RowId) -> Option<u64> {
     id.0.checked_add(1).filter(|&row| row <= COMPACT_MAX)
 }
@@ -28,12 +28,12 @@ impl<W: Write> Writer<W> {
         Ok(Self { output, position: HEAD, context: Context::default(), bytes: Vec::new() })
     }
 
-    /// Gives how long the file is by now, in bytes.
+    /// Returns how long the file is by now, in bytes.
     pub(super) const fn position(&self) -> u64 {
         self.position
     }
 
-    /// Writes an entry. The values of a vector and the bytes of a blob are for the caller to write behind it.
+    /// Writes an entry. The values of a vector and the bytes of a blob are for the caller to write after it.
     pub(super) fn entry(&mut self, entry: Entry<'_>) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();

@@ -48,7 +48,7 @@ impl Kind {
     pub(crate) const ALL: [Self; 5] =
         [Self::Schema, Self::Data, Self::Transaction, Self::Display, Self::Other];
 
-    /// Gives the heading of the kind's commands.
+    /// Returns the heading of the kind's commands.
     pub(crate) const fn heading(self) -> &'static str {
         match self {
             Self::Schema => "Schema",

@@ -1,4 +1,4 @@
-//! What a line may go on with: commands, tables, fields, types and words, from the command's form.
+//! What a line may continue with: commands, tables, fields, types and words, from the command's form.
 
 use annals::{Field, Schema, Table, Type};
 use annals_schema::Token;
@@ -14,11 +14,11 @@ pub(crate) struct Completion {
     pub(crate) start: usize,
     /// What it can be replaced with, in the order of the schema, or of the table of commands.
     pub(crate) words: Vec<String>,
-    /// Whether a blank belongs behind the word.
+    /// Whether a blank belongs after the word.
     pub(crate) ends_word: bool,
 }
 
-/// Finds what the line can go on with; `line` ends where the cursor is.
+/// Finds what the line can continue with; `line` ends where the cursor is.
 pub(crate) fn complete(schema: &Schema, line: &str) -> Completion {
     let Some((before, begun)) = split(line) else { return Completion::default() };
     let place = Place { schema, before: &before };
@@ -35,7 +35,7 @@ pub(crate) fn complete(schema: &Schema, line: &str) -> Completion {
     Completion { start: line.len() - begun.len(), words, ends_word: !is_list }
 }
 
-/// Tells what is still missing behind a command and its table, as its form or the fields' names.
+/// Returns what is still missing after a command and its table, as its form or the fields' names.
 pub(crate) fn hint(schema: &Schema, line: &str) -> Option<String> {
     let (before, "") = split(line)? else { return None };
     let (first, arguments) = before.split_first()?;
@@ -72,7 +72,7 @@ fn split(line: &str) -> Option<(Vec<Token<'_>>, &str)> {
     Some((tokens, line.get(start..)?))
 }
 
-/// Gives where a word ends, in characters from 0.
+/// Returns where a word ends, in characters from 0.
 const fn end_of(token: &Token<'_>) -> usize {
     token.column - 1 + token.length
 }
@@ -85,7 +85,7 @@ struct Place<'s> {
 }
 
 impl<'s> Place<'s> {
-    /// Gives what the next word may be.
+    /// Returns what the next word may be.
     fn slots(&self) -> Vec<Slot> {
         let Some((first, arguments)) = self.before.split_first() else {
             return vec![Slot::Command];
@@ -107,7 +107,7 @@ impl<'s> Place<'s> {
         optional(&form, arguments.get(form.required.len()..).unwrap_or_default())
     }
 
-    /// Counts the words behind the type `references`, if that is the type.
+    /// Counts the words after the type `references`, if that is the type.
     fn behind_references(&self, form: &Form, arguments: &[Token<'_>]) -> Option<usize> {
         let place = form.required.iter().position(|&slot| slot == Slot::Type)?;
         arguments.get(place).filter(|word| word.is(REFERENCES))?;
@@ -136,18 +136,18 @@ impl<'s> Place<'s> {
         }
     }
 
-    /// Gives the place of the form's first word of a kind, counted from the command's name.
+    /// Returns the place of the form's first word of a kind, counted from the command's name.
     fn place_of(&self, slot: Slot) -> Option<usize> {
         let command = catalog::find(&self.before.first()?.text)?;
         Some(1 + form::read(command.form).required.iter().position(|&other| other == slot)?)
     }
 
-    /// Gives the table that the line speaks of.
+    /// Returns the table that the line speaks of.
     fn table(&self) -> Option<&'s Table> {
         self.schema.table_named(&self.before.get(self.place_of(Slot::Table)?)?.text)
     }
 
-    /// Gives the field whose value is next.
+    /// Returns the field whose value is next.
     fn field(&self, slot: Slot) -> Option<&'s Field> {
         let table = self.table()?;
         match slot {
@@ -163,7 +163,7 @@ const REFERENCES: &str = "references";
 /// What becomes of a reference when its row is deleted.
 const ON_DELETE: &str = "restrict|cascade|set_null";
 
-/// Gives what may follow the words that must be there, given those of it that are there.
+/// Returns what may follow the words that must be there, given those of it that are there.
 fn optional(form: &Form, given: &[Token<'_>]) -> Vec<Slot> {
     let begins = |group: &[Slot], token: &Token<'_>| match group.first() {
         Some(Slot::Word(words)) => words.split('|').any(|word| token.is(word)),
@@ -185,7 +185,7 @@ fn optional(form: &Form, given: &[Token<'_>]) -> Vec<Slot> {
     left.filter_map(|(_, group)| group.first().copied()).collect()
 }
 
-/// Gives the values of a field that are words.
+/// Returns the values of a field that are words.
 fn values_of(field: &Field) -> std::vec::IntoIter<&'static str> {
     let null = field.nullable.then_some("null");
     let bools: &[&str] = if field.ty == Type::Bool { &["true", "false"] } else { &[] };
@@ -204,7 +204,7 @@ mod tests {
         annals_schema::parse(text).unwrap().schema
     }
 
-    /// Gives the words that the line can go on with, in one line.
+    /// Returns the words that the line can continue with, in one line.
     fn words(line: &str) -> String {
         complete(&schema(), line).words.join(" ")
     }

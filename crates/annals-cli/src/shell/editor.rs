@@ -112,7 +112,7 @@ impl Editor {
         }
     }
 
-    /// Uses the file of the history. Where that fails, says so once, and goes on without.
+    /// Uses the file of the history. Where that fails, says so once, and continues without.
     fn remember(
         &mut self,
         how: impl FnOnce(
@@ -138,7 +138,7 @@ fn cannot_read(error: ReadlineError) -> Error {
     }
 }
 
-/// What knows how a line may go on.
+/// What knows how a line may continue.
 #[derive(Default)]
 struct Guide {
     /// None while the line is no command.

@@ -39,7 +39,7 @@ pub(crate) fn help(words: &Words<'_>, screen: &mut Screen) -> Result<()> {
     }
 }
 
-/// Gives all commands by kind, for `annals shell --help`.
+/// Returns all commands by kind, for `annals shell --help`.
 pub(crate) fn overview() -> String {
     let of_kind = |kind: Kind| format!("{}:\n{}", kind.heading(), lines_of(kind));
     Kind::ALL.map(of_kind).join("\n")
@@ -49,7 +49,7 @@ fn lines_of(kind: Kind) -> String {
     COMMANDS.iter().filter(|command| command.kind == kind).map(line_of).collect()
 }
 
-/// Gives form and help, on one line if they fit.
+/// Returns form and help, on one line if they fit.
 fn line_of(command: &Command) -> String {
     let form = format!("  {}", command.usage());
     let gap = if form.len() + 2 > COLUMN { "\n" } else { "" };

@@ -153,12 +153,12 @@ pub(crate) fn valid_data(
     transaction.valid_data()
 }
 
-/// Tells a person at a terminal which id a row got; a script has no use for it.
+/// Shows a person at a terminal which id a row got; a script has no use for it.
 fn tell_row(screen: &mut Screen, table: &Table, id: RowId) -> Result<()> {
     screen.remark(&format!("{} {}", table.name, id.0))
 }
 
-/// Gives the time in seconds since 1970.
+/// Returns the time in seconds since 1970.
 fn now() -> i64 {
     Timestamp(annals::storage::SystemClock.now()).seconds()
 }

@@ -97,7 +97,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Tells of a commit, at once.
+    /// Reports a commit, at once.
     pub(crate) fn tell(&mut self, commit: Commit) -> Result<()> {
         let (txid, position) = (commit.txid, commit.position);
         let level = commit.level.name();
@@ -108,7 +108,7 @@ impl Screen {
     }
 }
 
-/// Tells whether colours are wanted where there could be some.
+/// True if colours are wanted where there could be some.
 pub(crate) fn colours() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");

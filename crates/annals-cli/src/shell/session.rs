@@ -78,7 +78,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Tells of a commit, at once.
+    /// Reports a commit, at once.
     pub(crate) fn tell(self, screen: &mut Screen) -> Result<()> {
         match self {
             Self::Committed(commit) => screen.tell(commit),
@@ -177,17 +177,17 @@ impl<'db> Session<'db> {
         self.transaction.take().map_or(Ok(()), Transaction::rollback)
     }
 
-    /// Tells whether a transaction has begun.
+    /// True if a transaction has begun.
     pub(crate) const fn is_open(&self) -> bool {
         self.transaction.is_some()
     }
 
-    /// Tells whether there are changes that are not committed.
+    /// True if there are changes that are not committed.
     pub(crate) fn has_changes(&self) -> bool {
         self.transaction.as_ref().is_some_and(|transaction| !transaction.is_empty())
     }
 
-    /// Gives the schema as the session sees it.
+    /// Returns the schema as the session sees it.
     pub(crate) fn schema(&self) -> std::sync::Arc<Schema> {
         self.look(|present| present.schema().clone())
     }

@@ -34,7 +34,7 @@ pub(crate) struct Words<'w> {
 }
 
 impl<'w> Words<'w> {
-    /// Gives what follows the command's name.
+    /// Returns what follows the command's name.
     pub(crate) fn arguments(&self) -> &'w [Token<'w>] {
         self.tokens.get(1..).unwrap_or_default()
     }

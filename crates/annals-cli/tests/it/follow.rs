@@ -40,7 +40,7 @@ impl Follower {
     }
 }
 
-/// Commits a transaction; gives its number.
+/// Commits a transaction; returns its number.
 fn write(dir: &Path, number: u64) -> u64 {
     let script = format!("insert page \"page {number}\"\n");
     let told = succeed(dir, &["shell", "a.annals"], &script);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::program::{run, succeed};
 
-/// Gives the names of the commands below these words, from their help: `import`, then `csv`.
+/// Returns the names of the commands below these words, from their help: `import`, then `csv`.
 fn commands(words: &[&str]) -> Vec<String> {
     let help = succeed(Path::new("."), &[words, &["--help"]].concat(), "");
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -20,7 +20,7 @@ fn commands(words: &[&str]) -> Vec<String> {
     names.filter(|name| name != "help").collect()
 }
 
-/// Gives all commands, each with those that it is below: `annals`, `annals import`, ..
+/// Returns all commands, each with those that it is below: `annals`, `annals import`, ..
 fn all_commands() -> Vec<String> {
     let mut all = vec!["annals".to_owned()];
     for name in commands(&[]) {

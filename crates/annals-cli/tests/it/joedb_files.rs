@@ -24,14 +24,14 @@ fn import(dir: &Path, name: &str) {
     assert!(succeed(dir, &["check", "first.annals"], "").starts_with("ok: "), "{name}");
 }
 
-/// Gives the lines of our log that joedb's has, too: not those of commits, which joedb hasn't got, nor the bytes of
+/// Returns the lines of our log that joedb's has, too: not those of commits, which joedb hasn't got, nor the bytes of
 /// blobs, which its log leaves out.
 fn our_lines(log: &str) -> Vec<String> {
     let is_theirs = |line: &&str| !line.starts_with("commit ") && !line.starts_with("write_blob ");
     log.lines().filter(is_theirs).map(str::to_owned).collect()
 }
 
-/// Gives the lines of joedb's log in our words.
+/// Returns the lines of joedb's log in our words.
 fn their_lines(log: &str) -> Vec<String> {
     let mut blobs = Vec::new();
     let mut lines = Vec::new();
@@ -265,7 +265,7 @@ fn random_databases_come_back() {
     assert!(exported * 3 > seeds && exact * 4 > seeds, "{exported} and {exact} of {seeds}");
 }
 
-/// Gives rows as an export to joedb leaves them.
+/// Returns rows as an export to joedb leaves them.
 fn as_joedb_has(rows: &Value, schema: &annals::Schema) -> Value {
     use annals::Type;
     let mut rows = rows.clone();

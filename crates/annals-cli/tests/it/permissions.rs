@@ -53,7 +53,7 @@ impl Place {
         fs::remove_file(self.path("input")).unwrap();
     }
 
-    /// Runs commands one after the other; gives all files that they made, with what made them.
+    /// Runs commands one after the other; returns all files that they made, with what made them.
     fn make_all(&self) -> Vec<(String, PathBuf)> {
         let mut made = Vec::new();
         for (arguments, input) in commands() {
@@ -66,7 +66,7 @@ impl Place {
         made
     }
 
-    /// Lets an opening find what may have been a commit; gives the file that it is saved in.
+    /// Lets an opening find what may have been a commit; returns the file that it is saved in.
     fn save_a_tail(&self) -> Option<PathBuf> {
         let end = annals::inspect(self.path("a")).unwrap().end.position;
         let journal = fs::OpenOptions::new().write(true).open(self.path("a")).unwrap();
@@ -112,7 +112,7 @@ fn commands() -> Vec<(&'static str, String)> {
     commands
 }
 
-/// Gives all files below a folder, but for the journal and the program.
+/// Returns all files below a folder, but for the journal and the program.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -131,7 +131,7 @@ fn is_root() -> bool {
     fs::metadata(folder.path()).unwrap().uid() == 0
 }
 
-/// Gives what is compared: mode, owner, group.
+/// Returns what is compared: mode, owner, group.
 fn facts(path: &Path) -> (u32, u32, u32) {
     let metadata = fs::metadata(path).unwrap();
     (metadata.mode() & 0o7777, metadata.uid(), metadata.gid())

@@ -25,7 +25,7 @@ fn psql(script: &str) -> Option<Output> {
     Some(output)
 }
 
-/// Gives a field of PostgreSQL's text format, as it stands for one of ours.
+/// Returns a field of PostgreSQL's text format, as it stands for one of ours.
 fn text(value: ValueRef<'_>, bytes: impl FnOnce() -> Vec<u8>) -> String {
     let hex = |bytes: &[u8]| {
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -50,7 +50,7 @@ fn text(value: ValueRef<'_>, bytes: impl FnOnce() -> Vec<u8>) -> String {
     }
 }
 
-/// Tells whether two fields are the same, if they are floats also with other digits.
+/// True if two fields are the same, if they are floats also with other digits.
 fn is_same(found: &str, expected: &str, value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Float32(value) => {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Gives a command that runs the program in a directory.
+/// Returns a command that runs the program in a directory.
 pub(crate) fn annals(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_annals"));
     command.args(arguments).current_dir(dir);
@@ -25,7 +25,7 @@ pub(crate) fn run(dir: &Path, arguments: &[&str], input: &[u8]) -> Output {
     output
 }
 
-/// Runs the program, which must do what is asked; gives its standard output.
+/// Runs the program, which must do what is asked; returns its standard output.
 pub(crate) fn succeed(dir: &Path, arguments: &[&str], input: &str) -> String {
     let output = run(dir, arguments, input.as_bytes());
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -23,7 +23,7 @@ fn opened(path: &Path) -> Database {
     database
 }
 
-/// Gives the file as it is when the process is killed.
+/// Copies the file as it is when the process is killed.
 fn killed(dir: &Path, name: &str) {
     let database = opened(&dir.join("open.annals"));
     fs::copy(dir.join("open.annals"), dir.join(name)).unwrap();
@@ -175,7 +175,7 @@ fn info_names_tables_and_indexes_as_json() {
     assert_eq!(info["indexes"], serde_json::json!([index]));
 }
 
-/// Starts `recover` at a terminal, answers its question, and gives how it ended.
+/// Starts `recover` at a terminal, answers its question, and returns how it ended.
 #[cfg(unix)]
 fn answered(dir: &Path, answer: &str) -> (String, bool) {
     let command = crate::program::annals(dir, &["recover", "a.annals", "--to", "hard"]);

@@ -31,7 +31,7 @@ fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// Runs a command that has to be refused, and gives what it says.
+/// Runs a command that has to be refused, and returns what it says.
 fn refused(dir: &Path, arguments: &[&str]) -> String {
     let before = files(dir);
     let output = run(dir, arguments, b"create_table more\n");

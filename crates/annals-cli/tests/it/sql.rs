@@ -112,7 +112,7 @@ fn bytes_of(token: &annals_schema::Token) -> Vec<u8> {
     }
 }
 
-/// Tells whether SQLite's value stands for one of ours.
+/// True if SQLite's value stands for one of ours.
 fn is_the_same(value: &annals::Value, found: &Value) -> bool {
     use annals::Value as V;
     let integer = |value: i128| match found {
@@ -154,7 +154,7 @@ fn is_the_same(value: &annals::Value, found: &Value) -> bool {
     }
 }
 
-/// Tells whether SQLite read a float well: where many powers of ten are multiplied, it gives another
+/// True if SQLite read a float well: where many powers of ten are multiplied, it gives another
 /// one close by.
 fn is_near(number: f64, found: f64) -> bool {
     let away = found.to_bits().abs_diff(number.to_bits());

@@ -31,7 +31,7 @@ impl Terminal {
         terminal
     }
 
-    /// Waits until the text is on the screen; gives what came before it.
+    /// Waits until the text is on the screen; returns what came before it.
     fn sees(&mut self, text: &str) -> String {
         self.0.exp_string(text).unwrap_or_else(|error| panic!("no {text:?}: {error}"))
     }
@@ -45,7 +45,7 @@ impl Terminal {
         self.0.send_control(key).unwrap();
     }
 
-    /// Types a line, and gives what is shown up to the next prompt.
+    /// Types a line, and returns what is shown up to the next prompt.
     fn says(&mut self, line: &str, prompt: &str) -> String {
         self.types(&format!("{line}\r"));
         let shown = self.sees(prompt);
@@ -53,7 +53,7 @@ impl Terminal {
         shown.split_once('\n').map_or(String::new(), |(_, answer)| answer.replace('\r', ""))
     }
 
-    /// Waits for the end; gives what was shown last, and how the program ended.
+    /// Waits for the end; returns what was shown last, and how the program ended.
     fn ends(mut self) -> (String, String) {
         let rest = self.0.exp_eof().unwrap().replace('\r', "");
         // `Exited(PROCESS, STATUS)` or `Signaled(PROCESS, SIGNAL, ..)`.
@@ -118,7 +118,7 @@ fn an_error_is_shown_and_changes_nothing() {
     let shown = terminal.says("comment \"never ends", PROMPT);
     assert!(shown.starts_with("error: column 9: this string has no end"), "{shown:?}");
 
-    // In a transaction, what was there before the wrong line is there behind it.
+    // In a transaction, what was there before the wrong line is there after it.
     terminal.says("insert city Lille 1", PROMPT);
     terminal.says("begin", PENDING);
     terminal.says("insert city Lyon 2", PENDING);
@@ -159,7 +159,7 @@ fn an_error_is_shown_and_changes_nothing() {
 fn tab_completes_what_the_place_expects() {
     let dir = with_schema();
     let mut terminal = Terminal::start(dir.path(), &["a.annals"]);
-    // A completed line is drawn anew, prompt and all: what counts is the answer.
+    // A completed line is drawn again, prompt and all: what counts is the answer.
     terminal.types("delete_f\tc\t0\r");
     terminal.sees("delete_from ");
     terminal.sees("delete_from city ");
@@ -264,7 +264,7 @@ fn what_was_typed_is_remembered_unless_it_shall_not_be() {
     terminal.says("insert city Nice 3", PROMPT);
     terminal.leaves();
     assert!(!history.exists());
-    // Where it can't be kept, that is said, and the session goes on.
+    // Where it can't be kept, that is said, and the session continues.
     let elsewhere = [("ANNALS_HISTORY", "/dev/null/none")];
     let mut terminal = Terminal::start_with(dir.path(), &["a.annals"], &elsewhere);
     let shown = terminal.says("insert city Metz 4", PROMPT);

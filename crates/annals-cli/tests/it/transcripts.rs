@@ -46,7 +46,7 @@ fn first_difference(expected: &str, actual: &str) -> String {
     format!("  line {}\n  expected: {a}\n  actual:   {b}", place + 1)
 }
 
-/// Runs all commands of a transcript in `dir`; gives the transcript as it really went.
+/// Runs all commands of a transcript in `dir`; returns the transcript as it really went.
 fn play(dir: &Path, transcript: &str) -> String {
     let mut actual = String::new();
     let mut lines = transcript.lines().peekable();
@@ -140,7 +140,7 @@ fn answer(actual: &mut String, dir: &Path, command: &str, mut input: Vec<u8>) {
     }
 }
 
-/// Gives the bytes of a text with `\xNN` escapes.
+/// Returns the bytes of a text with `\xNN` escapes.
 fn unescape(text: &str) -> Vec<u8> {
     let mut parts = text.split("\\x");
     let mut bytes = parts.next().unwrap().as_bytes().to_vec();

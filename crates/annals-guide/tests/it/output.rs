@@ -1,6 +1,6 @@
 //! What a block printed beside what stands below it.
 
-/// Tells whether lines are as expected: `…` stands for anything in a line, alone for any lines.
+/// True if lines are as expected: `…` stands for anything in a line, alone for any lines.
 pub(crate) fn agrees(expected: &[&str], actual: &[&str]) -> bool {
     match (expected, actual) {
         ([], []) => true,
@@ -14,7 +14,7 @@ pub(crate) fn agrees(expected: &[&str], actual: &[&str]) -> bool {
     }
 }
 
-/// Tells the same of one line.
+/// Returns the same of one line.
 pub(crate) fn line_agrees(expected: &str, actual: &str) -> bool {
     let Some((first, rest)) = expected.split_once('…') else {
         return expected == actual;

@@ -29,7 +29,7 @@ fn blocks_print_what_stands_below_them() {
     assert!(failures.is_empty(), "UPDATE=1 rewrites what is printed:\n{}", failures.join("\n"));
 }
 
-/// Plays a chapter; gives what isn't as it says.
+/// Plays a chapter; returns what isn't as it says.
 fn play(chapter: &Chapter, tools: &Path) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let rewrites = std::env::var_os("UPDATE").is_some();
@@ -80,7 +80,7 @@ fn play(chapter: &Chapter, tools: &Path) -> Vec<String> {
     failures
 }
 
-/// Runs a block; gives what it wrote to standard output and error, and whether it succeeded.
+/// Runs a block; returns what it wrote to standard output and error, and whether it succeeded.
 fn run(command: &mut Command, dir: &Path, tools: &Path) -> (String, bool) {
     let path = dir.join(".output");
     let output = File::options().create(true).truncate(true).write(true).open(&path).unwrap();
@@ -102,7 +102,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim_end).collect()
 }
 
-/// Gives what was printed, with the lines that were expected where those agree.
+/// Returns what was printed, with the lines that were expected where those agree.
 fn mixed(expected: &[&str], printed: &[&str]) -> String {
     let mut text = String::new();
     for line in printed {

@@ -149,7 +149,7 @@ impl Custom {
     }
 }
 
-/// Gives the tables whose modules of today serve at another place of the schema too: those with the
+/// Returns the tables whose modules of today serve at another place of the schema too: those with the
 /// same fields, which refer to such tables only.
 fn same_tables(at: &Schema, now: &Schema) -> HashSet<TableNumber> {
     let mut same: HashSet<_> = at

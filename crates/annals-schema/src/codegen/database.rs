@@ -120,7 +120,7 @@ impl Accessors {
         };
         let of_snapshot = format!("View(&self.0).{name}()");
         let doc = if table.single_row {
-            let doc = format!("Gives the only row of the table `{}`.", table.name);
+            let doc = format!("Returns the only row of the table `{}`.", table.name);
             let can_fail: [&str; 4] = [&doc, "", "# Errors", "It can't be loaded."];
             let row = |lifetime| format!("::annals::Result<{name}::Row<{lifetime}>>");
             let of_view = format!("::annals::typed::Single::<{name}::Kind>::new(self.0).row()");
@@ -128,7 +128,7 @@ impl Accessors {
             self.snapshot.push(function(&can_fail, "&self", &row("'_"), &of_snapshot));
             doc
         } else {
-            let doc = format!("Gives the table `{}`.", table.name);
+            let doc = format!("Returns the table `{}`.", table.name);
             let of_view = "::annals::typed::Table::new(self.0)";
             let gives = format!("{name}::Table<'a>");
             self.view.push(must_use(&function(&[&doc], "self", &gives, of_view)));
@@ -142,7 +142,7 @@ impl Accessors {
     }
 
     fn index(&mut self, index: &Index, name: &str, ty: &str) {
-        let doc = format!("Gives the index `{}`.", index.name);
+        let doc = format!("Returns the index `{}`.", index.name);
         let function = |parameter: &str, lifetime: &str, body: &str| {
             let parameters = vec![parameter.to_owned()];
             let gives = format!("{ty}<{lifetime}>");

@@ -96,7 +96,7 @@ fn keys(fields: &[&Column<'_>]) -> String {
 fn get(fields: &[&Column<'_>]) -> String {
     let nullable = fields.iter().any(|column| column.field.nullable);
     let note = "Keys with null aren't unique: it is the first of those rows.";
-    let mut doc = vec!["Gives the row with this key, if there is one."];
+    let mut doc = vec!["Returns the row with this key, if there is one."];
     if nullable {
         doc.push(note);
     }
@@ -113,7 +113,7 @@ fn get(fields: &[&Column<'_>]) -> String {
 
 fn equal(name: &str, what: &str, fields: &[&Column<'_>]) -> String {
     Function {
-        doc: &[&format!("Gives the rows with {what}, in the order of the index.")],
+        doc: &[&format!("Returns the rows with {what}, in the order of the index.")],
         name: &generic(name, fields),
         parameters: parameters(fields),
         gives: ROWS,
@@ -125,7 +125,7 @@ fn equal(name: &str, what: &str, fields: &[&Column<'_>]) -> String {
 fn cursor(name: &str, what: &str, fields: &[&Column<'_>]) -> String {
     Function {
         doc: &[
-            &format!("Gives a cursor before the first row whose {what} less than what is given."),
+            &format!("Returns a cursor before the first row whose {what} less than what is given."),
             "",
             "# Errors",
             "The rows can't be loaded.",
@@ -138,7 +138,7 @@ fn cursor(name: &str, what: &str, fields: &[&Column<'_>]) -> String {
     .write()
 }
 
-/// A field of an index, behind leading ones that are given.
+/// A field of an index, after leading ones that are given.
 struct Behind<'f, 'c> {
     leading: &'f [&'f Column<'c>],
     next: &'f Column<'c>,
@@ -170,7 +170,7 @@ impl Behind<'_, '_> {
     /// Says which rows are found: those with the leading fields, and `what`.
     fn doc(&self, what: &str) -> String {
         let with = if self.leading.is_empty() { "" } else { "with these leading fields " };
-        format!("Gives the rows {with}whose `{}` {what}.", self.next.field.name)
+        format!("Returns the rows {with}whose `{}` {what}.", self.next.field.name)
     }
 
     fn prefix(&self) -> Option<String> {

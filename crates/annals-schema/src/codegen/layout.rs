@@ -101,7 +101,7 @@ fn broken_list(list: &str) -> Option<String> {
     Some(format!("{}[\n{elements}]", list.split_once('[')?.0))
 }
 
-/// Gives what stands in the brackets of `[..]` and `&[..]`.
+/// Returns what stands in the brackets of `[..]` and `&[..]`.
 fn inside(list: &str) -> Option<&str> {
     list.trim_start_matches('&').strip_prefix('[')?.strip_suffix(']')
 }

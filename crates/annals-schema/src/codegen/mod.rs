@@ -103,7 +103,7 @@ fn content(schema: &Schema, allowed: &str) -> String {
     code
 }
 
-/// Gives the module's name: the namespace, else the stem of the file's name, with `_` for
+/// Returns the module's name: the namespace, else the stem of the file's name, with `_` for
 /// characters that a name can't have.
 #[must_use]
 pub fn module_name(namespace: Option<&str>, stem: &str) -> String {

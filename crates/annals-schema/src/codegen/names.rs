@@ -160,7 +160,7 @@ impl Names {
         Self { tables, indexes }
     }
 
-    /// Gives the names of a table, unless it was dropped.
+    /// Returns the names of a table, unless it was dropped.
     pub(super) fn table(&self, number: TableNumber) -> Option<&TableNames> {
         self.tables.get(place_of(&self.tables, number)?)
     }
@@ -170,7 +170,7 @@ fn place_of(tables: &[TableNames], number: TableNumber) -> Option<usize> {
     tables.iter().position(|table| table.number == number)
 }
 
-/// Gives the plain word of a name, to make a longer name of: `set_type` of `r#type`.
+/// Returns the plain word of a name, to make a longer name of: `set_type` of `r#type`.
 pub(super) fn plain(name: &str) -> &str {
     name.strip_prefix("r#").unwrap_or(name)
 }

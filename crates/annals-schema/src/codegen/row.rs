@@ -7,9 +7,9 @@ use crate::{Table, Type};
 /// Writes the row and its getters.
 pub(super) fn row(table: &Table, columns: &[Column<'_>]) -> String {
     let mut getters = vec![
-        getter("Gives the row's id.", "id", "Id", "Id::from(self.0.id())"),
+        getter("Returns the row's id.", "id", "Id", "Id::from(self.0.id())"),
         getter(
-            "Gives the same row without the types of its schema.",
+            "Returns the same row without the types of its schema.",
             "as_dynamic",
             "&::annals::Row<'a>",
             "&self.0",

@@ -47,12 +47,12 @@ pub(super) fn module(
     )
 }
 
-/// Tells whether rows of a table are inserted as a struct of their values.
+/// True if rows of a table are inserted as a struct of their values.
 pub(super) fn has_new(table: &Table) -> bool {
     !table.single_row && !table.fields.is_empty()
 }
 
-/// Tells whether many rows are inserted as a struct of their columns.
+/// True if many rows are inserted as a struct of their columns.
 pub(super) fn has_columns(table: &Table) -> bool {
     has_new(table) && table.fields.len() > MOST_PARAMETERS
 }

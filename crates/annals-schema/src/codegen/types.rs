@@ -121,7 +121,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Tells whether that parameter names the lifetime `'k`: inside `impl` it can't be left out.
+    /// True if that parameter names the lifetime `'k`: inside `impl` it can't be left out.
     pub(super) fn names_lifetime(&self) -> bool {
         self.field.nullable && self.is_borrowed()
     }

@@ -73,7 +73,12 @@ fn single_setter(column: &Column<'_>) -> String {
 /// Writes how the only row is read.
 fn single_read() -> String {
     Function {
-        doc: &["Gives the row as the transaction sees it.", "", "# Errors", "It can't be loaded."],
+        doc: &[
+            "Returns the row as the transaction sees it.",
+            "",
+            "# Errors",
+            "It can't be loaded.",
+        ],
         name: "row",
         parameters: vec!["self".to_owned()],
         gives: "::annals::Result<Row<'t>>",
@@ -138,7 +143,7 @@ fn insert_vector(table: &Table, columns: &[Column<'_>]) -> String {
     Function {
         doc: &[
             "Inserts many rows with the table's next ids: for each field a slice, all of the same",
-            "length. Gives the first row's id. Unique keys are checked at commit.",
+            "length. Returns the first row's id. Unique keys are checked at commit.",
             "",
             "# Errors",
             "The slices aren't of the same length, or the journal can't be written.",
@@ -191,7 +196,7 @@ fn setter(column: &Column<'_>) -> String {
 /// Writes the reads whose rows live as long as the borrow of the transaction, not of the writer.
 fn reads() -> [String; 3] {
     let get = Function {
-        doc: &["Gives the row with that id.", "", "# Errors", "There is none."],
+        doc: &["Returns the row with that id.", "", "# Errors", "There is none."],
         name: "get",
         parameters: vec!["self".to_owned(), "id: Id".to_owned()],
         gives: "::annals::Result<Row<'t>>",
@@ -199,7 +204,7 @@ fn reads() -> [String; 3] {
     };
     let find = Function {
         doc: &[
-            "Gives the row with that id, if there is one; follows a reference.",
+            "Returns the row with that id, if there is one; follows a reference.",
             "",
             "# Errors",
             "It can't be loaded.",
@@ -210,7 +215,7 @@ fn reads() -> [String; 3] {
         body: "self.0.into_table().find(id)",
     };
     let iter = Function {
-        doc: &["Gives all rows in order of their ids."],
+        doc: &["Returns all rows in order of their ids."],
         name: "iter",
         parameters: vec!["self".to_owned()],
         gives: "::annals::typed::Rows<'t, Kind>",

@@ -14,7 +14,7 @@ impl<'l> Line<'l> {
         Self { tokens, usage }
     }
 
-    /// Gives the word at a place, `what` it is being said if it isn't there.
+    /// Returns the word at a place, `what` it is being said if it isn't there.
     pub(super) fn word(&self, place: usize, what: &str) -> Result<&'l Token<'l>, Diagnostic> {
         self.tokens.get(place).ok_or_else(|| self.missing(what))
     }

@@ -110,7 +110,7 @@ impl Fates {
     }
 }
 
-/// Tells the fates of a name and of those that it was renamed to.
+/// Describes what became of a name and of those that it was renamed to.
 fn story<'f>(
     what: &str,
     name: &str,

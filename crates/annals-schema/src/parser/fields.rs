@@ -110,7 +110,7 @@ fn options(ty: Type, line: &Line<'_>, behind: usize) -> Result<Options, Diagnost
     }
 }
 
-/// Says what is wrong with a word behind the type.
+/// Says what is wrong with a word after the type.
 fn no_option(ty: Type, line: &Line<'_>, token: &Token<'_>) -> Diagnostic {
     let wrong = line.unexpected(token);
     if token.quoted {
@@ -132,7 +132,7 @@ fn no_option(ty: Type, line: &Line<'_>, token: &Token<'_>) -> Diagnostic {
     }
 }
 
-/// Gives the value of `=VALUE` as a token of its own.
+/// Returns the value of `=VALUE` as a token of its own.
 fn behind_equals<'t>(token: &Token<'_>, text: &str) -> Token<'t> {
     Token {
         text: Cow::Owned(text.to_owned()),

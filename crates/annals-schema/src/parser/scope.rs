@@ -100,7 +100,7 @@ fn missing(token: &Token<'_>, message: String, hint: String) -> Mistake {
     }
 }
 
-/// Gives what is wrong, and what to do.
+/// Returns what is wrong, and what to do.
 fn explain(error: &SchemaError) -> (String, String) {
     match error {
         SchemaError::NameInUse(_) => (error.to_string(), "choose another name".to_owned()),

@@ -47,7 +47,7 @@ fn evolved() {
     compare("evolved");
 }
 
-/// Gives what rustfmt makes of code for who has no settings of their own.
+/// Returns what rustfmt makes of code for who has no settings of their own.
 fn formatted(code: &str) -> String {
     let mut rustfmt = Command::new("rustfmt")
         .args(["--edition", "2024", "--config", "max_width=100,use_small_heuristics=Default"])

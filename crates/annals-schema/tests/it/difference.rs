@@ -8,7 +8,7 @@ fn schema(text: &str) -> Schema {
     parse(text).unwrap().schema
 }
 
-/// Gives what is said of the difference between `FILE` and a program.
+/// Returns what is said of the difference between `FILE` and a program.
 fn difference(program: &str) -> Option<String> {
     first_difference(&schema(FILE), &schema(program)).map(|difference| difference.to_string())
 }

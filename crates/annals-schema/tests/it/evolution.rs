@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Gives a command that may fit a schema.
+/// Returns a command that may fit a schema.
 fn command(random: &mut Random, schema: &Schema) -> Option<Command> {
     let name = random.name();
     let table = random.pick(schema.tables());
@@ -66,7 +66,7 @@ fn add_field(random: &mut Random, schema: &Schema, table: TableNumber, name: Str
     Command::AddField { table, name, ty, nullable, default }
 }
 
-/// Gives a schema with a random history.
+/// Returns a schema with a random history.
 fn history(seed: u64) -> Schema {
     let mut random = Random(seed);
     let mut schema = Schema::default();

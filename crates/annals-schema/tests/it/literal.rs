@@ -26,7 +26,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Gives a number of any size: as many small ones as large ones.
+    /// Returns a number of any size: as many small ones as large ones.
     fn any(&mut self) -> i64 {
         let number = self.next().cast_signed();
         number >> (self.next() % 64)
@@ -41,7 +41,7 @@ impl Random {
     }
 }
 
-/// Gives a random value of a type.
+/// Returns a random value of a type.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

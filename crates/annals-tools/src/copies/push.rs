@@ -3,7 +3,7 @@
 //! ```text
 //! 1. open the source's segments from the copy's newest one on, and the copy, if there is one
 //! 2. see that the source has the copy's end: the same transaction, with the same chain
-//! 3. copy what follows, verified, to each seal; there the copy goes on in a new segment as the source did
+//! 3. copy what follows, verified, to each seal; there the copy continues in a new segment as the source did
 //! 4. of the newest segment copy what is known to be on permanent storage
 //! ```
 //!
@@ -61,7 +61,7 @@ pub fn push_in(
 
 /// Brings a copy of a database up to it: once, or again and again while others write it.
 ///
-/// The copy has the same frames, byte for byte, and so the same txids and chains, and goes on in a new
+/// The copy has the same frames, byte for byte, and so the same txids and chains, and continues in a new
 /// segment where the original does. It is a database at every moment, also after a crash, and others may
 /// read it meanwhile. Only transactions are copied that are known to be on permanent storage. (A half commit
 /// at the very end is, though a power cut may still undo it, as `docs/crash.md` says.)

@@ -108,7 +108,7 @@ fn person(snapshot: &Snapshot, id: RowId, depth: u32) -> String {
     format!("{:?} {home:?} ({boss}) {photo:?}", row.value(FieldNumber(0)))
 }
 
-/// Gives the persons and cities, in order.
+/// Returns the persons and cities, in order.
 fn world(snapshot: &Snapshot) -> Vec<String> {
     let persons = snapshot.table(PERSON).unwrap();
     let persons = persons.rows().map(|row| person(snapshot, row.unwrap().id(), 2));

@@ -56,7 +56,7 @@ impl Options {
         ))
     }
 
-    /// Opens the file, or creates it; tells whether it was created. `None` if it has to be tried again.
+    /// Opens the file, or creates it; returns whether it was created. `None` if it has to be tried again.
     fn open_or_create(
         &self,
         directory: &dyn Directory,
@@ -76,7 +76,7 @@ impl Options {
         }
     }
 
-    /// Takes the head lock, alone, or in shared mode with others and in turn; tells whether there are
+    /// Takes the head lock, alone, or in shared mode with others and in turn; returns whether there are
     /// others.
     fn lock(
         &self,
@@ -100,7 +100,7 @@ impl Options {
         }
     }
 
-    /// Takes the turn, and the head lock with others; tells whether there are others.
+    /// Takes the turn, and the head lock with others; returns whether there are others.
     fn join(
         &self,
         storage: &Arc<dyn Storage>,
@@ -128,7 +128,7 @@ impl Options {
         }
     }
 
-    /// Creates a journal if the storage is a blank device; tells whether it was.
+    /// Creates a journal if the storage is a blank device; returns whether it was.
     fn create_on(&self, storage: &dyn Storage, shown: &str, clock: &dyn Clock) -> Result<bool> {
         let io = |error| Error::io(format!("{shown}: can't read the device"), error);
         if !storage.has_fixed_len() || !journal::is_blank(storage).map_err(io)? {

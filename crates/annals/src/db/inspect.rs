@@ -1,5 +1,5 @@
 //! Looking at a journal file from outside: what its head says, where its checkpoints are, what lies
-//! behind its end, and what all that amounts to.
+//! after its end, and what all that amounts to.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -112,7 +112,7 @@ pub fn inspect_head_in(directory: &dyn Directory, name: &str) -> Result<HeadInsp
 /// Looks at a journal file. Writes nothing, and takes no lock but one, for a moment, that keeps older segments
 /// from being removed while they are looked at; damage is part of the answer.
 ///
-/// Cost: reads the file once, and what is behind its end again if something there seems wrong.
+/// Cost: reads the file once, and what is after its end again if something there seems wrong.
 ///
 /// # Errors
 /// `NotFound`, `NotAJournal`, `Unsupported`, `Io`; `Corrupt` if not even a header is left.
@@ -214,7 +214,7 @@ fn witnesses(
     all
 }
 
-/// Tells of all segments, the newest one, which `shown` names, last.
+/// Describes all segments; the newest one, which `shown` names, comes last.
 fn segments(past: &Past, survey: &Survey, shown: &str) -> Vec<SegmentInspection> {
     // What was read pins nothing any more, so that only others are found.
     past.let_go();

@@ -49,7 +49,7 @@ pub struct Inspection {
     pub holder_lives: bool,
     /// How many copies of the header are damaged, of 3.
     pub damaged_headers: usize,
-    /// Data frames behind the end, of a transaction that didn't commit (or not yet).
+    /// Data frames after the end, of a transaction that didn't commit (or not yet).
     pub uncommitted_frames: u64,
     /// How many commits verify that the [`Recovery`](crate::Recovery) leaves out.
     pub left_out_commits: u64,
@@ -60,9 +60,9 @@ pub struct Inspection {
     pub wrong_chain: Option<u64>,
     /// The first byte behind all frames that verify which is not zero.
     pub tail: Option<u64>,
-    /// How many frames behind that verify by themselves.
+    /// How many frames after that verify by themselves.
     pub tail_frames: u64,
-    /// Where the segment ends, if it is sealed: the journal goes on in the next.
+    /// Where the segment ends, if it is sealed: the journal continues in the next.
     pub sealed: Option<u64>,
     /// Whether it was closed properly.
     pub closed: bool,
@@ -75,7 +75,7 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Tells whether anything would be cut off if the file were opened for writing.
+    /// True if anything would be cut off if the file were opened for writing.
     #[must_use]
     pub const fn has_tail(&self) -> bool {
         self.may_hold_a_commit() || self.uncommitted_frames > 0
@@ -89,7 +89,7 @@ impl Inspection {
         self.damaged_headers > 0 || self.wrong_chain.is_some() || self.slots.iter().any(differs)
     }
 
-    /// Tells whether a commit may lie in what would be cut off, so that it is saved.
+    /// True if a commit may lie in what would be cut off, so that it is saved.
     #[must_use]
     pub const fn may_hold_a_commit(&self) -> bool {
         self.tail.is_some() || self.left_out_commits > 0
@@ -106,7 +106,7 @@ pub struct SegmentInspection {
     pub facts: SegmentFacts,
     /// Where its first frame begins.
     pub start: Point,
-    /// The end of its last transaction; behind its seal, if the journal goes on in another.
+    /// The end of its last transaction; after its seal, if the journal continues in another.
     pub end: Point,
     /// When it was sealed, which is when the next one was begun.
     pub sealed: Option<Timestamp>,
@@ -144,7 +144,7 @@ pub struct ImageRoot {
     pub time: Timestamp,
     /// How many bytes its backfill wrote.
     pub written: u64,
-    /// How many bytes the journal has behind it, which an opening replays.
+    /// How many bytes the journal has after it, which an opening replays.
     pub tail: u64,
 }
 
@@ -160,7 +160,7 @@ pub struct HistoryInspection {
     pub txid: std::result::Result<u64, String>,
     /// How many parts of the journal it tells of.
     pub zones: u64,
-    /// How many entries it has: rows one behind another, or a comment, in such a part.
+    /// How many entries it has: rows one after another, or a comment, in such a part.
     pub entries: u64,
     /// How many sorted runs of those there are.
     pub runs: usize,

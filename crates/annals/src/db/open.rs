@@ -29,7 +29,7 @@ use crate::{Error, ErrorKind, Result};
 impl Options {
     /// Opens or creates a database for reading and writing, whatever its schema.
     ///
-    /// Cost: reads the head of the image and what the journal has behind it; without an image all of the
+    /// Cost: reads the head of the image and what the journal has after it; without an image all of the
     /// journal, once: all segments of it from the last one on that begins with the state.
     ///
     /// # Errors

@@ -96,7 +96,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 const REBUILD_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Options {
-    /// Gives the defaults: commits at [`Level::Checksummed`], [`Recovery::Checked`], create if
+    /// Returns the defaults: commits at [`Level::Checksummed`], [`Recovery::Checked`], create if
     /// missing, work in the background.
     #[must_use]
     pub const fn new() -> Self {
@@ -225,7 +225,7 @@ impl Options {
     /// changed, so that [`Database::history_of`](crate::Database::history_of) reads no more than those. It is,
     /// unless told otherwise, of journals of 1 MiB or more.
     ///
-    /// Costs, behind each backfill, that what the journal has got is read once more, and a few bytes for each change
+    /// Costs, after each backfill, that what the journal has got is read once more, and a few bytes for each change
     /// that isn't one of a run of rows; no commit waits for it. One that is there is used also without this, and
     /// deleting it loses nothing.
     #[must_use]

@@ -37,7 +37,7 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
 /// Looks at a journal file, as [`inspect`](crate::inspect), and builds the state that it holds. Writes nothing; damage
 /// is part of the answer.
 ///
-/// Cost: reads the file once, and what is behind its end again if something there seems wrong; memory
+/// Cost: reads the file once, and what is after its end again if something there seems wrong; memory
 /// for the state.
 ///
 /// # Errors

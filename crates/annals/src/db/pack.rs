@@ -1,6 +1,6 @@
 //! Packing: only the present is kept, all of it as it is, and the history goes.
 //!
-//! In place the journal goes on in a segment that begins with the state itself, as a restart does it, and what
+//! In place the journal continues in a segment that begins with the state itself, as a restart does it, and what
 //! was before goes once that is on permanent storage. Into another file it is a new journal, whose first
 //! transaction is the state. Either way nothing is done if that would have more bytes than there were before.
 
@@ -37,7 +37,7 @@ pub struct Packed {
 
 impl Database {
     /// Forgets all history, and keeps the present as it is: schema, rows with their ids, next ids and blobs. The
-    /// journal goes on in a new segment that begins with the state; txids and chain go on, too. Nothing is done
+    /// journal continues in a new segment that begins with the state; txids and chain continue, too. Nothing is done
     /// if that would take more bytes than all segments have together. Waits for the writer at most so long;
     /// snapshots stay what they are.
     ///

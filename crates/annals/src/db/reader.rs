@@ -46,7 +46,7 @@ pub(super) struct Pulling {
     me: Weak<Self>,
 }
 
-/// What is brought in next goes on from this.
+/// What is brought in next continues from this.
 #[derive(Debug)]
 struct Following {
     store: Store,
@@ -107,13 +107,13 @@ impl Reader {
         &self.pulling
     }
 
-    /// Gives the state as of the last commit that was brought in. Never waits.
+    /// Returns the state as of the last commit that was brought in. Never waits.
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot::new(self.pulling.published())
     }
 
-    /// Tells what was found when it was opened: a sentence for each thing worth telling a person, such as why
+    /// Returns what was found when it was opened: a sentence for each thing worth telling a person, such as why
     /// the image couldn't be used.
     #[must_use]
     pub fn findings(&self) -> &[String] {
@@ -126,7 +126,7 @@ impl Reader {
         lock(&self.pulling.unapplied).clone()
     }
 
-    /// Tells what of the image, the page file beside the journal, was found damaged since it was opened: a
+    /// Returns what of the image, the page file beside the journal, was found damaged since it was opened: a
     /// sentence for each thing, at most a hundred. A read that needs what is damaged replays the journal up to its
     /// state, for [`Options::rebuild_timeout`](crate::Options::rebuild_timeout) at most; it is then an error of kind
     /// [`ErrorKind::PageLost`](crate::ErrorKind::PageLost). The next [`pull`](Self::pull) begins again without it.
@@ -135,11 +135,11 @@ impl Reader {
         self.pulling.reading.damage().findings()
     }
 
-    /// Brings in what was committed since, and gives the state after it. Takes no lock of the file: what
+    /// Brings in what was committed since, and returns the state after it. Takes no lock of the file: what
     /// is being written at the moment is seen next time.
     ///
     /// Cost: reads what was added to the journal, and replays it. Once the image has come forward by 1 MiB
-    /// of the journal, and by more than there is behind it, the reader begins anew from there: it keeps no
+    /// of the journal, and by more than there is after it, the reader begins again from there: it keeps no
     /// more than it must of what the image would otherwise use again.
     ///
     /// # Errors
@@ -151,14 +151,14 @@ impl Reader {
     }
 }
 
-/// Gives how far a segment is known to be acknowledged: its live block and its slots tell.
+/// Returns how far a segment is known to be acknowledged: its live block and its slots tell.
 pub(super) fn acknowledged_in(head: &Head) -> u64 {
     let told = head.live.map_or(0, |live| live.soft.position);
     head.newest_slot().map_or(told, |slot| told.max(slot.point.position))
 }
 
 impl Pulling {
-    /// Gives what was brought in last.
+    /// Returns what was brought in last.
     pub(super) fn published(&self) -> Arc<Published> {
         let published = self.published.load_full();
         let shown = Shown { txid: published.point.txid, is_adapted: false };
@@ -171,7 +171,7 @@ impl Pulling {
         Weak::clone(&self.me) as Weak<dyn Rescue>
     }
 
-    /// Brings in what was committed since; gives that, and how far of it is acknowledged. A commit that doesn't
+    /// Brings in what was committed since; returns that, and how far of it is acknowledged. A commit that doesn't
     /// apply is an error once all that is before it was read: the caller has read up to transaction `read`.
     pub(super) fn acknowledged(&self, read: u64) -> Result<(Arc<Published>, u64)> {
         match self.pull() {

@@ -132,7 +132,7 @@ pub struct Change<R: Versioned> {
 }
 
 impl<R: Versioned> Change<R> {
-    /// Gives the types of the table to a change of one of its rows.
+    /// Returns the types of the table to a change of one of its rows.
     ///
     /// # Errors
     /// It is of another table, or a value isn't of its field's type.
@@ -149,25 +149,25 @@ impl<R: Versioned> Change<R> {
         Ok(Self { id: id.into(), before, after, fields, kind: PhantomData })
     }
 
-    /// Tells whether the row is new.
+    /// True if the row is new.
     #[must_use]
     pub const fn is_insert(&self) -> bool {
         self.before.is_none()
     }
 
-    /// Tells whether the row was there, and is.
+    /// True if the row was there, and is.
     #[must_use]
     pub const fn is_update(&self) -> bool {
         self.before.is_some() && self.after.is_some()
     }
 
-    /// Tells whether the row is gone.
+    /// True if the row is gone.
     #[must_use]
     pub const fn is_delete(&self) -> bool {
         self.after.is_none()
     }
 
-    /// Tells whether the values of a field differ, as in `change.changed(city::NAME)`; always where the row came or
+    /// True if the values of a field differ, as in `change.changed(city::NAME)`; always where the row came or
     /// went, unless the field is null.
     #[must_use]
     pub fn changed<T>(&self, column: Column<R, T>) -> bool {
@@ -199,14 +199,14 @@ impl<R: Versioned> PartialEq for Change<R> {
 
 /// A change of a row of any table that a program knows: generated code has an enum of them.
 pub trait AnyChange: Sized {
-    /// Gives its types to a change; `None` if the program doesn't know the table.
+    /// Returns its types to a change; `None` if the program doesn't know the table.
     ///
     /// # Errors
     /// A value isn't of its field's type.
     fn of(change: RowChange) -> Result<Option<Self>>;
 }
 
-/// Gives the types of a table to a change of one of its rows, as one of those of any table.
+/// Returns the types of a table to a change of one of its rows, as one of those of any table.
 ///
 /// # Errors
 /// As [`Change::new`].
@@ -232,7 +232,7 @@ pub struct Changed<C> {
 }
 
 impl<C: AnyChange> Changed<C> {
-    /// Gives its types to what a transaction did. Rows of tables that the program doesn't know are left out: a newer
+    /// Returns its types to what a transaction did. Rows of tables that the program doesn't know are left out: a newer
     /// program may have added them.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ pub struct Changes<C> {
 }
 
 impl<C: AnyChange> Changes<C> {
-    /// Gives its types to changes.
+    /// Returns its types to changes.
     pub fn new(changes: crate::Changes) -> Self {
         Self { changes, kind: PhantomData }
     }
@@ -275,13 +275,13 @@ pub struct Subscription<C> {
 }
 
 impl<C: AnyChange> Subscription<C> {
-    /// Gives its types to a subscription.
+    /// Returns its types to a subscription.
     #[must_use]
     pub fn new(subscription: crate::Subscription) -> Self {
         Self { subscription, kind: PhantomData }
     }
 
-    /// Gives the next transaction if there is one already.
+    /// Returns the next transaction if there is one already.
     ///
     /// # Errors
     /// As [`Subscription::try_next`](crate::Subscription::try_next).
@@ -289,7 +289,7 @@ impl<C: AnyChange> Subscription<C> {
         self.subscription.try_next()?.map(Changed::new).transpose()
     }
 
-    /// Gives the next transaction; waits for it at most so long.
+    /// Returns the next transaction; waits for it at most so long.
     ///
     /// # Errors
     /// As [`Subscription::next_timeout`](crate::Subscription::next_timeout).
@@ -297,7 +297,7 @@ impl<C: AnyChange> Subscription<C> {
         self.subscription.next_timeout(timeout)?.map(Changed::new).transpose()
     }
 
-    /// Gives the same subscription without the types of its schema: for the last transaction that was given, and for
+    /// Returns the same subscription without the types of its schema: for the last transaction that was given, and for
     /// whether it is over.
     #[must_use]
     pub const fn as_dynamic(&self) -> &crate::Subscription {

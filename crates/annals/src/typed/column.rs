@@ -42,7 +42,7 @@ impl<R: Record, T> Column<R, T> {
         Self { field, kind: PhantomData }
     }
 
-    /// Gives the field's number.
+    /// Returns the field's number.
     #[must_use]
     pub const fn field(self) -> FieldNumber {
         self.field
@@ -169,7 +169,7 @@ impl<'a, R: Record> Table<'a, R> {
         self.get_vector(first, column.field, count)
     }
 
-    /// Gives a column of numbers in `count` rows from `first` on, as slices: one for each page,
+    /// Returns a column of numbers in `count` rows from `first` on, as slices: one for each page,
     /// without a copy where the view has the page in memory.
     ///
     /// # Errors

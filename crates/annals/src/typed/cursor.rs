@@ -10,7 +10,7 @@ use crate::{IndexCursor, Result};
 
 /// A gap between two rows in the order of an index, or at an end.
 ///
-/// [`next`](Self::next) gives the row behind the gap and goes behind it, [`prev`](Self::prev) gives
+/// [`next`](Self::next) gives the row after the gap and goes after it, [`prev`](Self::prev) gives
 /// the row before the gap and goes before it; so a `prev` after a `next` gives the same row again.
 /// At an end they give `None`, and the gap stays there.
 ///
@@ -58,7 +58,7 @@ impl<'a, R: Record> Cursor<'a, R> {
         self.cursor.seek(values)
     }
 
-    /// Goes behind the last row whose first fields aren't greater than these values.
+    /// Goes after the last row whose first fields aren't greater than these values.
     ///
     /// # Errors
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
@@ -66,7 +66,7 @@ impl<'a, R: Record> Cursor<'a, R> {
         self.cursor.seek_behind(values)
     }
 
-    /// Goes before a row, wherever the index has it: so a walk goes on where another ended.
+    /// Goes before a row, wherever the index has it: so a walk continues where another ended.
     ///
     /// # Errors
     /// There is no such row, or it or the index can't be loaded; the gap stays where it was.
@@ -74,7 +74,7 @@ impl<'a, R: Record> Cursor<'a, R> {
         self.cursor.seek_row(id.into())
     }
 
-    /// Goes behind the first `rank` rows; behind the last one if there are fewer.
+    /// Goes after the first `rank` rows; after the last one if there are fewer.
     ///
     /// # Errors
     /// The index can't be loaded; the gap stays where it was.
@@ -87,7 +87,7 @@ impl<'a, R: Record> Cursor<'a, R> {
         self.cursor.seek_first();
     }
 
-    /// Goes behind the last row.
+    /// Goes after the last row.
     pub fn seek_last(&mut self) {
         self.cursor.seek_last();
     }
@@ -100,30 +100,30 @@ impl<'a, R: Record> Cursor<'a, R> {
         self.cursor.rank()
     }
 
-    /// Gives the row behind the gap, and goes behind it. An error is that the row can't be loaded.
+    /// Returns the row after the gap, and goes after it. An error is that the row can't be loaded.
     #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
     pub fn next(&mut self) -> Option<Result<R::Row<'a>>> {
         self.cursor.next().map(|row| row.map(Into::into))
     }
 
-    /// Gives the row before the gap, and goes before it. An error is that the row can't be loaded.
+    /// Returns the row before the gap, and goes before it. An error is that the row can't be loaded.
     pub fn prev(&mut self) -> Option<Result<R::Row<'a>>> {
         self.cursor.prev().map(|row| row.map(Into::into))
     }
 
-    /// Gives the row behind the gap. An error is that the row can't be loaded.
+    /// Returns the row after the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_next(&self) -> Option<Result<R::Row<'a>>> {
         self.cursor.peek_next().map(|row| row.map(Into::into))
     }
 
-    /// Gives the row before the gap. An error is that the row can't be loaded.
+    /// Returns the row before the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_prev(&self) -> Option<Result<R::Row<'a>>> {
         self.cursor.peek_prev().map(|row| row.map(Into::into))
     }
 
-    /// Gives the same cursor without its type.
+    /// Returns the same cursor without its type.
     #[must_use]
     pub const fn as_dynamic(&mut self) -> &mut IndexCursor<'a> {
         &mut self.cursor

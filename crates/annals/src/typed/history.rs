@@ -25,7 +25,7 @@ pub struct Version<C> {
 }
 
 impl<R: Versioned> Version<Change<R>> {
-    /// Gives the types of the table to a version of one of its rows.
+    /// Returns the types of the table to a version of one of its rows.
     ///
     /// # Errors
     /// As [`Change::new`].
@@ -68,12 +68,12 @@ pub struct History<R> {
 }
 
 impl<R: Versioned> History<R> {
-    /// Gives the types of the table to the history of one of its rows.
+    /// Returns the types of the table to the history of one of its rows.
     pub const fn new(history: crate::History) -> Self {
         Self { history, kind: PhantomData }
     }
 
-    /// Gives the newest versions, the newest first, so many at most.
+    /// Returns the newest versions, the newest first, so many at most.
     ///
     /// Cost: as [`History::newest`](crate::History::newest).
     ///
@@ -83,7 +83,7 @@ impl<R: Versioned> History<R> {
         self.history.newest(most)?.into_iter().map(Version::new).collect()
     }
 
-    /// Gives the same history without the types of its schema: for what was read of the journal and its index.
+    /// Returns the same history without the types of its schema: for what was read of the journal and its index.
     #[must_use]
     pub const fn as_dynamic(&self) -> &crate::History {
         &self.history

@@ -25,7 +25,7 @@ impl<R: Record> Id<R> {
         Self { row: RowId(number), kind: PhantomData }
     }
 
-    /// Gives the number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.row.0

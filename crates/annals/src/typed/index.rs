@@ -18,7 +18,7 @@ pub struct Index<'a, R> {
 }
 
 impl<'a, R: Record> Index<'a, R> {
-    /// Gives the index of a view of a database that has the program's schema. A file may have its
+    /// Returns the index of a view of a database that has the program's schema. A file may have its
     /// indexes in another order than the program: `number` is only where to look first.
     ///
     /// # Panics
@@ -28,25 +28,25 @@ impl<'a, R: Record> Index<'a, R> {
         Self { index: named(view, number, name), kind: PhantomData }
     }
 
-    /// Gives the number of rows. Constant time.
+    /// Returns the number of rows. Constant time.
     #[must_use]
     pub const fn len(&self) -> u64 {
         self.index.len()
     }
 
-    /// Tells whether there is no row.
+    /// True if there is no row.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// Gives all rows in the order of the index, from either end.
+    /// Returns all rows in the order of the index, from either end.
     #[must_use]
     pub fn iter(&self) -> IndexRows<'a, R> {
         IndexRows::new(self.index.rows())
     }
 
-    /// Gives the first row whose first fields equal these values.
+    /// Returns the first row whose first fields equal these values.
     ///
     /// # Errors
     /// The index or the row can't be loaded.
@@ -58,7 +58,7 @@ impl<'a, R: Record> Index<'a, R> {
         }
     }
 
-    /// Gives the first row whose first fields equal these values, for each of many, in their order. They are
+    /// Returns the first row whose first fields equal these values, for each of many, in their order. They are
     /// looked for in batches, in a fraction of the time that [`first`](Self::first) would take.
     ///
     /// ```
@@ -89,20 +89,20 @@ impl<'a, R: Record> Index<'a, R> {
         self.index.first_of_each(keys).map(|found| Ok(found?.map(Into::into)))
     }
 
-    /// Gives the rows whose first fields equal these values.
+    /// Returns the rows whose first fields equal these values.
     #[must_use]
     pub fn equal(&self, values: &[ValueRef<'_>]) -> IndexRows<'a, R> {
         IndexRows::new(self.index.equal(values))
     }
 
-    /// Gives the rows whose first fields equal `leading` and whose next field, a string or bytes,
+    /// Returns the rows whose first fields equal `leading` and whose next field, a string or bytes,
     /// begins with `prefix`.
     #[must_use]
     pub fn prefix(&self, leading: &[ValueRef<'_>], prefix: &[u8]) -> IndexRows<'a, R> {
         IndexRows::new(self.index.prefix(leading, prefix))
     }
 
-    /// Gives the rows whose first fields equal `leading` and whose next field is in the bounds. Null
+    /// Returns the rows whose first fields equal `leading` and whose next field is in the bounds. Null
     /// is in no bounds, unless one that is included is null itself.
     pub fn range<'v, T>(
         &self,
@@ -117,13 +117,13 @@ impl<'a, R: Record> Index<'a, R> {
         IndexRows::new(self.index.range(leading, lower, upper))
     }
 
-    /// Gives a cursor before the first row.
+    /// Returns a cursor before the first row.
     #[must_use]
     pub fn cursor(&self) -> Cursor<'a, R> {
         Cursor::new(self.index.cursor())
     }
 
-    /// Gives a cursor before the first row whose first fields aren't less than these values.
+    /// Returns a cursor before the first row whose first fields aren't less than these values.
     ///
     /// # Errors
     /// The values don't fit the index; it can't be loaded.
@@ -134,7 +134,7 @@ impl<'a, R: Record> Index<'a, R> {
         }
     }
 
-    /// Gives the row that has `rank` rows before it; `None` if there are no more than these.
+    /// Returns the row that has `rank` rows before it; `None` if there are no more than these.
     ///
     /// # Errors
     /// The index or the row can't be loaded.
@@ -142,7 +142,7 @@ impl<'a, R: Record> Index<'a, R> {
         Ok(self.index.nth(rank)?.map(Into::into))
     }
 
-    /// Gives the same index without its type.
+    /// Returns the same index without its type.
     #[must_use]
     pub fn as_dynamic(&self) -> IndexView<'a> {
         self.index

@@ -28,7 +28,7 @@ use annals_schema::ValueRef;
     note = "a reference takes the id of a row of the table that it leads to, and of no other"
 )]
 pub trait Nullable<T> {
-    /// Gives the value, if there is one.
+    /// Returns the value, if there is one.
     fn or_null(self) -> Option<T>;
 }
 

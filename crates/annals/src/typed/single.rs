@@ -13,7 +13,7 @@ use crate::{Result, Transaction, View};
 pub struct Single<'a, R>(Table<'a, R>);
 
 impl<'a, R: Record> Single<'a, R> {
-    /// Gives the table of a view of a database that has the program's schema.
+    /// Returns the table of a view of a database that has the program's schema.
     ///
     /// # Panics
     /// If the view has no such table: a database is only opened when it has the program's tables.
@@ -22,7 +22,7 @@ impl<'a, R: Record> Single<'a, R> {
         Self(Table::new(view))
     }
 
-    /// Gives the row, which is always there.
+    /// Returns the row, which is always there.
     ///
     /// # Errors
     /// It can't be loaded.
@@ -30,7 +30,7 @@ impl<'a, R: Record> Single<'a, R> {
         self.0.as_dynamic().single().map(Into::into)
     }
 
-    /// Gives the same table as one of rows.
+    /// Returns the same table as one of rows.
     #[must_use]
     pub const fn as_table(&self) -> Table<'a, R> {
         self.0
@@ -73,7 +73,7 @@ impl<'t, 'db, R: Record> SingleWriter<'t, 'db, R> {
         self.0.set(id, field, value)
     }
 
-    /// Gives the row as the transaction sees it.
+    /// Returns the row as the transaction sees it.
     ///
     /// # Errors
     /// It can't be loaded.

@@ -16,7 +16,7 @@ pub struct Table<'a, R> {
 }
 
 impl<'a, R: Record> Table<'a, R> {
-    /// Gives the table of a view of a database that has the program's schema.
+    /// Returns the table of a view of a database that has the program's schema.
     ///
     /// # Panics
     /// If the view has no such table: a database is only opened when it has the program's tables.
@@ -26,7 +26,7 @@ impl<'a, R: Record> Table<'a, R> {
         Self { table, kind: PhantomData }
     }
 
-    /// Gives the row with that id.
+    /// Returns the row with that id.
     ///
     /// # Errors
     /// There is no such row (`NotFound`), or it can't be loaded.
@@ -38,7 +38,7 @@ impl<'a, R: Record> Table<'a, R> {
         }
     }
 
-    /// Gives the row with that id, if there is one. It follows a reference, which is an `Option` of an
+    /// Returns the row with that id, if there is one. It follows a reference, which is an `Option` of an
     /// id: `now.city().find(person.home())?`.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl<'a, R: Record> Table<'a, R> {
         reference.into().map_or(Ok(None), |id| self.find(id))
     }
 
-    /// Tells whether there is a row with that id.
+    /// Returns true if there is a row with that id.
     ///
     /// # Errors
     /// Where it would be can't be loaded.
@@ -74,25 +74,25 @@ impl<'a, R: Record> Table<'a, R> {
         self.table.contains(id.into())
     }
 
-    /// Gives the number of rows. Constant time.
+    /// Returns the number of rows. Constant time.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.table.len()
     }
 
-    /// Tells whether there is no row.
+    /// True if there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// Gives all rows in order of their ids, from either end.
+    /// Returns all rows in order of their ids, from either end.
     pub fn iter(&self) -> Rows<'a, R> {
         Rows { rows: self.table.rows(), kind: PhantomData }
     }
 
-    /// Gives the rows whose ids are in the bounds, in order of their ids, from either end. Beginning
-    /// anywhere takes logarithmic time: the row behind an id is the first of `range(id..)`, the row
+    /// Returns the rows whose ids are in the bounds, in order of their ids, from either end. Beginning
+    /// anywhere takes logarithmic time: the row after an id is the first of `range(id..)`, the row
     /// before it the last of `range(..id)`.
     ///
     /// ```
@@ -120,7 +120,7 @@ impl<'a, R: Record> Table<'a, R> {
         Rows { rows: self.table.range(bounds), kind: PhantomData }
     }
 
-    /// Gives the same table without its type.
+    /// Returns the same table without its type.
     #[must_use]
     pub fn as_dynamic(&self) -> TableView<'a> {
         self.table

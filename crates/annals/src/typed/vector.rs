@@ -132,7 +132,7 @@ impl<'a, R: Record> Element<'a> for Option<Id<R>> {
 }
 
 impl<'a, R: Record> Table<'a, R> {
-    /// Gives one field of `count` rows from `first` on, to be read page by page.
+    /// Returns one field of `count` rows from `first` on, to be read page by page.
     ///
     /// # Errors
     /// `NotFound`: a row of the run isn't there.

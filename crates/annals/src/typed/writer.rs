@@ -60,12 +60,12 @@ impl<'t, 'db, R: Record> Writer<'t, 'db, R> {
         self.transaction.delete(R::TABLE, id.into())
     }
 
-    /// Gives the transaction.
+    /// Returns the transaction.
     pub(super) const fn transaction(&mut self) -> &mut Transaction<'db> {
         self.transaction
     }
 
-    /// Gives the table as the transaction sees it.
+    /// Returns the table as the transaction sees it.
     #[must_use]
     pub fn table(&self) -> Table<'_, R> {
         Table::new(self.transaction.view())
@@ -79,7 +79,7 @@ impl<'t, 'db, R: Record> Writer<'t, 'db, R> {
         Table::new(transaction.view())
     }
 
-    /// Tells whether there is a row with that id.
+    /// Returns true if there is a row with that id.
     ///
     /// # Errors
     /// What tells it can't be loaded.
@@ -87,13 +87,13 @@ impl<'t, 'db, R: Record> Writer<'t, 'db, R> {
         self.table().contains(id)
     }
 
-    /// Gives the number of rows. Constant time.
+    /// Returns the number of rows. Constant time.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.table().len()
     }
 
-    /// Gives the ids of all rows, so that they can be changed in a loop. Takes 8 bytes a row.
+    /// Returns the ids of all rows, so that they can be changed in a loop. Takes 8 bytes a row.
     ///
     /// ```
     /// annals::schema!("tutorial.schema");
@@ -122,7 +122,7 @@ impl<'t, 'db, R: Record> Writer<'t, 'db, R> {
         self.table().as_dynamic().rows().map(|row| Ok(row?.id().into())).collect()
     }
 
-    /// Tells whether there is no row.
+    /// True if there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.table().is_empty()

@@ -12,7 +12,7 @@ const ROWS: u64 = 3_000_000;
 /// What a reader may hold besides, in bytes: chunks that have room, buffers, what the allocator keeps.
 const BESIDES: u64 = 8 << 20;
 
-/// Gives how many bytes of memory the process has now, and had at most since [`forget_peak`].
+/// Returns how many bytes of memory the process has now, and had at most since [`forget_peak`].
 fn resident() -> (u64, u64) {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let value = |name: &str| {

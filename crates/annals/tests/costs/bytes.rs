@@ -8,12 +8,12 @@ use crate::costs::{Database, plain};
 use crate::counting::alone;
 use crate::{STRINGS, open};
 
-/// Gives where the last commit ends in the journal.
+/// Returns where the last commit ends in the journal.
 fn position(db: &Database) -> u64 {
     db.read().as_dynamic().point().position
 }
 
-/// Gives how many bytes the journal and the store take for each of many rows, in one transaction.
+/// Returns how many bytes the journal and the store take for each of many rows, in one transaction.
 fn each_row(name: &str) -> (f64, f64) {
     const ROWS: u32 = 200_000;
     const LAST: i64 = 1_000_000;

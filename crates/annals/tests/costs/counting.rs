@@ -62,14 +62,14 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does something, and gives how often this thread got memory meanwhile.
+/// Does something, and returns how often this thread got memory meanwhile.
 pub(crate) fn times(work: impl FnOnce()) -> u64 {
     let before = TIMES.get();
     work();
     TIMES.get() - before
 }
 
-/// Does something, and gives how many bytes more than before were held at most meanwhile.
+/// Does something, and returns how many bytes more than before were held at most meanwhile.
 pub(crate) fn peak(work: impl FnOnce()) -> i64 {
     let before = HELD.load(Relaxed);
     PEAK.store(before, Relaxed);

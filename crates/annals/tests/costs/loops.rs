@@ -43,7 +43,7 @@ fn count(what: &str, allowed: Allowed, mut work: impl FnMut(Range<u64>)) {
     }
 }
 
-/// Gives an id that is far from those before and after it.
+/// Returns an id that is far from those before and after it.
 fn scattered(number: u64) -> u64 {
     number * 7919 % ALL
 }

@@ -34,7 +34,7 @@ fn open(folder: &Path) -> Database {
     Database::open_with(folder.join("counted.annals"), &options).unwrap()
 }
 
-/// Gives different strings that come in no order.
+/// Returns different strings that come in no order.
 fn names(count: u64) -> Vec<String> {
     (0..count).map(|row| format!("{:016x}", row.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect()
 }

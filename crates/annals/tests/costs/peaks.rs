@@ -10,12 +10,12 @@ use crate::{STRINGS, names, open};
 /// of empty pages that a thread makes ahead, nodes of directories.
 const BESIDES: i64 = 3 << 20;
 
-/// Gives how many bytes the pages take that the last commit made visible.
+/// Returns how many bytes the pages take that the last commit made visible.
 fn pages(db: &Database) -> i64 {
     i64::try_from(db.read().as_dynamic().memory()).unwrap()
 }
 
-/// Lets a transaction do something so often, on a database that `prepare` filled; gives the most that it held
+/// Lets a transaction do something so often, on a database that `prepare` filled; returns the most that it held
 /// besides what the store has then.
 fn besides(
     count: u64,

@@ -11,7 +11,7 @@ use annals::storage::{
 
 const MIB: usize = 1 << 20;
 
-/// Gives pieces of random bytes, in any order, of which many are adjacent; all end before `len`.
+/// Returns pieces of random bytes, in any order, of which many are adjacent; all end before `len`.
 fn pieces<'a>(bytes: &'a [u8], len: usize, rng: &mut Rng) -> Vec<(u64, &'a [u8])> {
     let (mut pieces, mut at) = (Vec::new(), rng.index(5000));
     loop {
@@ -36,7 +36,7 @@ fn content(file: &dyn Storage) -> Vec<u8> {
     content
 }
 
-/// Writes some batches over each other and compares the file with bytes in memory; gives what the last
+/// Writes some batches over each other and compares the file with bytes in memory; returns what the last
 /// one said.
 fn compare(file: &dyn Storage, seed: u64) -> Batched {
     let mut rng = Rng::new(seed);

@@ -147,7 +147,7 @@ fn a_field_leads_only_to_a_blob_that_was_written() {
     assert_eq!(all(open(&directory).read().blob(blob).unwrap()), b"another");
 }
 
-/// Gives some bytes, then fails.
+/// Returns some bytes, then fails.
 struct Failing(usize);
 
 impl Read for Failing {
@@ -269,7 +269,7 @@ fn closing_lets_go_of_the_lock_though_a_snapshot_reads_on() {
     }
 }
 
-/// Gives so many bytes.
+/// Returns so many bytes.
 struct Zeros(u64);
 
 impl Read for Zeros {

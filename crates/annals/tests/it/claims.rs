@@ -63,7 +63,7 @@ pub(crate) fn journal(commits: usize) -> (Vec<u8>, Vec<usize>) {
     (disk.content(NAME).unwrap(), ends)
 }
 
-/// Returns the file as it was closed after one of its commits, and as it goes on from there.
+/// Returns the file as it was closed after one of its commits, and as it continues from there.
 pub(crate) fn early(commits: usize) -> (Vec<u8>, Vec<u8>, Vec<usize>) {
     let disk = SimulatedDisk::new(1);
     let database = open(&disk, 1).unwrap();

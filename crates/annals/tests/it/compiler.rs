@@ -12,7 +12,7 @@ use crate::package::Package;
 
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it");
 
-/// Gives the programs of a folder by name.
+/// Returns the programs of a folder by name.
 fn programs(folder: &str) -> Vec<(String, PathBuf)> {
     let files = fs::read_dir(Path::new(TESTS).join(folder)).unwrap();
     let rust = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "rs");
@@ -38,7 +38,7 @@ fn package(programs: &[(String, PathBuf)]) -> Package {
     package
 }
 
-/// Compiles all programs, and gives what the compiler says of each.
+/// Compiles all programs, and returns what the compiler says of each.
 fn said(programs: &[(String, PathBuf)]) -> HashMap<String, String> {
     let mut check = package(programs).cargo("check");
     let output = check.args(["--bins", "--keep-going", "--message-format=json"]).output().unwrap();

@@ -23,7 +23,7 @@ fn sectors(letters: &str) -> Vec<u8> {
     letters.bytes().flat_map(|letter| [letter; SECTOR_SIZE]).collect()
 }
 
-/// Gives one letter for each sector of `file`; `.` for zeros, `#` for a sector of several bytes.
+/// Returns one letter for each sector of `file`; `.` for zeros, `#` for a sector of several bytes.
 fn letters(content: &[u8]) -> String {
     let letter = |sector: &[u8]| match sector.iter().all(|byte| *byte == sector[0]) {
         true if sector[0] == 0 => '.',
@@ -39,7 +39,7 @@ fn all_letters(states: &CrashStates) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Gives a disk with a file that is wholly on it, name and all.
+/// Returns a disk with a file that is wholly on it, name and all.
 fn disk_with(letters: &str) -> (SimulatedDisk, Arc<dyn Storage>) {
     let disk = SimulatedDisk::new(1);
     disk.install("file", &sectors(letters)).unwrap();

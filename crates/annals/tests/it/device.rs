@@ -14,7 +14,7 @@ const TABLE: TableNumber = TableNumber(0);
 const MIB: usize = 1 << 20;
 const LEVELS: [Level; 4] = [Level::Soft, Level::Half, Level::TwoPhase, Level::Checksummed];
 
-/// Gives what an earlier life leaves: frames of another journal at all places where frames are, and
+/// Returns what an earlier life leaves: frames of another journal at all places where frames are, and
 /// whatever else; the head is blank.
 fn earlier_life(len: usize) -> Vec<u8> {
     let disk = SimulatedDisk::new(7);
@@ -59,7 +59,7 @@ fn insert(database: &Database, number: usize, len: usize, level: Level) -> Resul
     })
 }
 
-/// Gives how many rows there are, having seen that they are those that were inserted, in order.
+/// Returns how many rows there are, having seen that they are those that were inserted, in order.
 fn rows(database: &Database) -> usize {
     let view = database.read();
     let Ok(table) = view.table(TABLE) else { return 0 };
@@ -246,7 +246,7 @@ fn workload(disk: &SimulatedDisk) -> Acknowledged {
     done
 }
 
-/// Opens what a crash left, checks that, and goes on.
+/// Opens what a crash left, checks that, and continues.
 fn judge(disk: &SimulatedDisk, done: Acknowledged, place: &str) {
     let database = match open(disk, Options::new()) {
         Ok(database) => database,
@@ -281,7 +281,7 @@ fn a_power_cut_at_any_operation_loses_nothing_durable_and_reads_no_earlier_life(
     }
 }
 
-/// Gives a device with two long rows, closed; the third won't fit into the first MiB.
+/// Returns a device with two long rows, closed; the third won't fit into the first MiB.
 fn almost_a_step(content: &[u8], checkpoints: usize) -> SimulatedDisk {
     let disk = disk_with(content);
     let database = open(&disk, Options::new()).unwrap();

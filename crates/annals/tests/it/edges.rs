@@ -56,7 +56,7 @@ fn the_leftovers_of_a_creation_that_crashed_are_removed_by_the_next() {
     create("db.new-fedcba9876543210", 16384);
     let others = ["db.new-0123456789abcde", "db.new-0123456789abcdeg", "odb.new-0123456789abcdef"];
     others.iter().for_each(|name| drop(create(name, 0)));
-    // The last name of a journal that was in use, and a creation that goes on.
+    // The last name of a journal that was in use, and a creation that continues.
     create("db.new-1111111111111111", 16385);
     let creating = create("db.new-2222222222222222", 0);
     assert!(creating.try_lock(Lock::Head, Hold::Exclusive).unwrap());
@@ -81,7 +81,7 @@ fn a_transaction_that_was_forgotten_does_not_block_closing() {
     assert_eq!(open(&directory).read().txid(), 0);
 }
 
-/// Takes transactions; after the first, it breaks the file behind the reader's back.
+/// Takes transactions; after the first, it breaks the file after the reader's back.
 struct Breaking {
     directory: MemoryDirectory,
     commits: u64,
@@ -95,7 +95,7 @@ impl annals::Sink for Breaking {
     fn commit(&mut self, _: &annals::Schema, committed: &Committed) -> annals::Result<()> {
         if self.commits == 0 {
             let file = self.directory.open("db", Access::Write).unwrap();
-            // Far enough behind that it isn't in the reader's window yet.
+            // Far enough after that it isn't in the reader's window yet.
             file.write_at(committed.position + (3 << 20), &[1; 64]).unwrap();
         }
         self.commits += 1;

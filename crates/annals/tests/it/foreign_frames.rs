@@ -49,7 +49,7 @@ fn frames_of_another_file_or_an_earlier_state_claim_nothing_at_any_offset() {
     plant(&bytes[FRAMES..end], &base, "another file");
 }
 
-/// A file that goes on from these bytes: what it has after a transaction, what it has after some more, and where
+/// A file that continues from these bytes: what it has after a transaction, what it has after some more, and where
 /// each of those ends.
 struct Gone {
     first: Vec<u8>,
@@ -80,7 +80,7 @@ fn go_on(bytes: &[u8], seed: u64, what: &str) -> Gone {
     gone
 }
 
-/// A copy is copied with `cp` after one push and after the next. All of them go on by themselves. None of them
+/// A copy is copied with `cp` after one push and after the next. All of them continue by themselves. None of them
 /// proves anything to another.
 #[test]
 fn copies_made_with_cp_before_and_after_pushes_go_on_alone() {
@@ -109,7 +109,7 @@ fn copies_made_with_cp_before_and_after_pushes_go_on_alone() {
         .zip(60..)
         .map(|((what, bytes), seed)| (what, bytes, go_on(bytes, seed, what)))
         .collect();
-    // The same bytes twice, which then went two ways: frames of the one behind the head of the other.
+    // The same bytes twice, which then went two ways: frames of the one after the head of the other.
     for ((what, bytes, ours), (other, _, theirs)) in gone.iter().zip(&gone[1..]) {
         let is_same = ours.ends[0] == theirs.ends[0];
         if !is_same {

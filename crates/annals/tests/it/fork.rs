@@ -55,7 +55,7 @@ fn play(scene: &str) {
     assert!(ended.status.success(), "{scene}: {}: {said}", ended.status);
 }
 
-/// Forks; gives the child's number to the parent, and 0 to the child.
+/// Forks; returns the child's number to the parent, and 0 to the child.
 fn fork() -> libc::pid_t {
     // SAFETY: the child uses memory, which the C library makes ready for it, and ends without
     // returning; locks that other threads held are what is tested.
@@ -108,7 +108,7 @@ fn assert_refused<T>(result: Result<T, Error>) {
     assert!(text.contains("db.annals"), "{text}");
 }
 
-/// Gives the descriptors of this process that lead to the file at a path.
+/// Returns the descriptors of this process that lead to the file at a path.
 #[cfg(target_os = "linux")]
 fn descriptors_of(path: &Path) -> Vec<libc::c_int> {
     use std::os::unix::fs::MetadataExt as _;

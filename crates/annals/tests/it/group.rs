@@ -121,7 +121,7 @@ fn a_failed_flush_leaves_all_that_wait_unknown() {
     assert_eq!(database.begin().unwrap_err().kind(), ErrorKind::Poisoned);
 }
 
-/// A clock that goes on by a millisecond whenever it is read, and by 100 in each flush.
+/// A clock that continues by a millisecond whenever it is read, and by 100 in each flush.
 #[derive(Debug)]
 struct SlowFlushes {
     reads: AtomicU64,
@@ -169,7 +169,7 @@ fn who_commits_alone_waits_for_nobody() {
 }
 
 /// In shared mode: while a commit is flushed, lets another thread write one, runs `meanwhile`, and lets the flushes
-/// go on. Returns what became of the two.
+/// continue. Returns what became of the two.
 fn overlap_in_turn(
     (gate, database): (&Gate, &Database),
     meanwhile: impl FnOnce(),

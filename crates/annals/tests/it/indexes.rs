@@ -128,7 +128,7 @@ fn same<'a>(find: impl Fn() -> IndexRows<'a, reading::Kind>, expected: &[u64], w
     assert!(least <= expected.len() && most.unwrap() >= expected.len(), "{what:?}");
 }
 
-/// Gives all bounds that can be made of some values.
+/// Returns all bounds that can be made of some values.
 fn bounds<T: Copy>(values: &[T]) -> Vec<(Bound<T>, Bound<T>)> {
     let kinds = |&value: &T| [Bound::Included(value), Bound::Excluded(value)];
     let ends: Vec<_> = values.iter().flat_map(kinds).chain([Bound::Unbounded]).collect();

@@ -180,7 +180,7 @@ fn a_forgotten_transaction_ends_with_its_handle() {
     assert_eq!(snapshot.txid(), 2);
 }
 
-/// As after a forgotten one, or one whose code panicked: the others, and closing, go on.
+/// As after a forgotten one, or one whose code panicked: the others, and closing, continue.
 #[test]
 fn closing_is_whole_after_a_panic() {
     let disk = SimulatedDisk::new(1);

@@ -69,7 +69,7 @@ fn done((): ()) -> String {
     "ok".to_owned()
 }
 
-/// Gives the script with the results of this directory.
+/// Returns the script with the results of this directory.
 fn run(script: &str, directory: &dyn Directory) -> String {
     let mut runner = Runner { directory, handles: BTreeMap::new() };
     let mut transcript = String::new();

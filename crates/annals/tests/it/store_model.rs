@@ -97,7 +97,7 @@ impl Model {
         fields.iter().map(|f| row[f.0 as usize].clone()).collect()
     }
 
-    /// Tells whether another row has one of the unique keys of this one.
+    /// True if another row has one of the unique keys of this one.
     fn conflicts(&self, table: usize, id: u64, row: &[Value]) -> bool {
         let indexes = 0..self.schema.indexes().len();
         indexes.into_iter().any(|number| self.conflicts_in(number, table, id, row))

@@ -54,7 +54,7 @@ fn a_statement_inserts_a_bounded_number_of_rows_without_values() {
         );
         assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, expected));
     }
-    // Nothing of them is left, and the transaction goes on.
+    // Nothing of them is left, and the transaction continues.
     assert_eq!(tx.insert_vector(TABLE, 65).unwrap(), RowId(0));
     tx.commit().unwrap();
     assert_eq!(db.read().table(TABLE).unwrap().len(), 65);

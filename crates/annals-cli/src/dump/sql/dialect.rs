@@ -45,7 +45,7 @@ impl Part {
 }
 
 impl Dialect {
-    /// Gives what each reads.
+    /// Returns what each reads.
     pub(crate) fn choose(self, sqlite: &str, postgres: &str) -> String {
         match self {
             Self::Sqlite => sqlite.to_owned(),
@@ -55,7 +55,7 @@ impl Dialect {
         }
     }
 
-    /// Gives the parts of a literal of digits: what each reads in front of them and behind them.
+    /// Returns the parts of a literal of digits: what each reads in front of them and after them.
     pub(super) fn parts(
         self,
         sqlite: &'static str,

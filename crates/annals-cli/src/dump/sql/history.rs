@@ -67,7 +67,7 @@ impl HistorySql {
         &mut self.output
     }
 
-    /// Notes an event without printing it: what comes behind it may rest on it.
+    /// Notes an event without printing it: what comes after it may rest on it.
     pub(crate) fn skip(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         if let Event::Schema(command) = event {
             self.command(schema, command)?;
@@ -198,7 +198,7 @@ impl HistorySql {
         self.output.line(&line)
     }
 
-    /// Takes a command of the schema; gives what it is in SQL.
+    /// Takes a command of the schema; returns what it is in SQL.
     fn command(&mut self, schema: &Schema, command: &Command) -> Result<String> {
         Ok(match command {
             Command::CreateTable { name } => {
@@ -258,7 +258,7 @@ impl HistorySql {
 }
 
 impl SqlTable {
-    /// Takes a command about a field; gives what it is in SQL.
+    /// Takes a command about a field; returns what it is in SQL.
     fn command(&mut self, table: &Table, command: &Command) -> Result<String> {
         let on = quoted(&self.name);
         let key =
@@ -298,7 +298,7 @@ impl SqlTable {
     }
 }
 
-/// Gives what existing rows get for a field that is added.
+/// Returns what existing rows get for a field that is added.
 fn default_of(command: &Command) -> Value {
     let Command::AddField { name, ty, nullable, default, .. } = command.clone() else {
         return Value::Null;

@@ -1,7 +1,7 @@
 //! Names of tables, columns and indexes that SQL takes for different ones.
 //!
 //! SQLite doesn't tell capitals from small letters in names, and keeps those that begin with `sqlite_` for
-//! itself. PostgreSQL cuts names off behind 63 bytes, finds its own tables `pg_..` first, and has some columns
+//! itself. PostgreSQL cuts names off after 63 bytes, finds its own tables `pg_..` first, and has some columns
 //! of its own in each table. Both have one room for the names of tables and indexes.
 
 use std::collections::HashSet;
@@ -38,7 +38,7 @@ impl Names {
         names
     }
 
-    /// Gives the name, with `_` appended as long as it is taken, and takes it.
+    /// Returns the name, with `_` appended as long as it is taken, and takes it.
     pub(super) fn take(&mut self, name: &str) -> String {
         let (mut free, lower) = (name.to_owned(), name.to_ascii_lowercase());
         let for_sqlite = self.dialect == Dialect::Sqlite;

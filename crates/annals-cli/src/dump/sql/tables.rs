@@ -35,7 +35,7 @@ pub(crate) struct SqlTable<'s> {
 }
 
 impl<'s> Tables<'s> {
-    /// Gives a name to everything.
+    /// Returns a name to everything.
     pub(crate) fn new(schema: &'s Schema, dialect: Dialect) -> Self {
         let mut names = Names::new(dialect);
         let own: Vec<_> = schema.tables().iter().map(|table| names.take(&table.name)).collect();
@@ -52,7 +52,7 @@ impl<'s> Tables<'s> {
         Self { dialect, schema, tables, indexes, erased: Vec::new() }
     }
 
-    /// Gives a name to everything that is present.
+    /// Returns a name to everything that is present.
     pub(crate) fn of(present: &'s Present<'_>, dialect: Dialect) -> Result<Self> {
         let mut tables = Self::new(present.schema(), dialect);
         for table in present.schema().tables() {
@@ -62,7 +62,7 @@ impl<'s> Tables<'s> {
         Ok(tables)
     }
 
-    /// Gives what has another name in SQL than here: table, column or index, and its name there.
+    /// Returns what has another name in SQL than here: table, column or index, and its name there.
     #[cfg(feature = "sqlite")]
     pub(crate) fn renamed(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
@@ -80,12 +80,12 @@ impl<'s> Tables<'s> {
         all.into_iter().map(|(shown, _, name)| (shown, name.clone())).collect()
     }
 
-    /// Gives the statement that creates a table.
+    /// Returns the statement that creates a table.
     pub(crate) fn create(&self, table: &SqlTable<'s>) -> String {
         let postgres = format!("BIGINT CONSTRAINT {} PRIMARY KEY", table.key);
         let id = self.dialect.choose("INTEGER PRIMARY KEY AUTOINCREMENT", &postgres);
         let mut text = format!("CREATE TABLE {} (\n  \"id\" {id}", table.name);
-        // What PostgreSQL alone reads has the end of the line behind it.
+        // What PostgreSQL alone reads has the end of the line after it.
         let next = |text: &str| if text.ends_with('\n') { "  ," } else { ",\n  " };
         for (field, column) in table.table.fields.iter().zip(&table.columns) {
             text.push_str(next(&text));
@@ -113,7 +113,7 @@ impl<'s> Tables<'s> {
         }
     }
 
-    /// Gives where a reference leads, and what becomes of it.
+    /// Returns where a reference leads, and what becomes of it.
     fn reference(&self, field: &Field) -> Option<String> {
         let Type::Reference(target, on_delete) = field.ty else { return None };
         let target = self.tables.iter().find(|table| table.table.number == target)?;
@@ -126,7 +126,7 @@ impl<'s> Tables<'s> {
         Some(format!("REFERENCES {}(\"id\"){rule}", target.name))
     }
 
-    /// Gives the statements that create the indexes.
+    /// Returns the statements that create the indexes.
     pub(crate) fn indexes(&self) -> Vec<String> {
         let indexes = self.schema.indexes().iter().zip(&self.indexes);
         indexes.filter_map(|(index, name)| self.index(index, name)).collect()
@@ -142,7 +142,7 @@ impl<'s> Tables<'s> {
         Some(format!("CREATE {unique}INDEX {name} ON {} ({});", table.name, columns.join(", ")))
     }
 
-    /// Gives PostgreSQL's statements that declare the references which are enforced.
+    /// Returns PostgreSQL's statements that declare the references which are enforced.
     pub(super) fn constraints(&self) -> Vec<String> {
         let mut statements = Vec::new();
         for table in &self.tables {
@@ -161,7 +161,7 @@ impl<'s> Tables<'s> {
 }
 
 impl SqlTable<'_> {
-    /// Gives SQLite's statement that sets the next id.
+    /// Returns SQLite's statement that sets the next id.
     pub(crate) fn sequence(&self, next: u64) -> String {
         let name = self.name.trim_matches('"');
         match next.checked_sub(1) {
@@ -170,7 +170,7 @@ impl SqlTable<'_> {
         }
     }
 
-    /// Gives PostgreSQL's statement that gives out ids.
+    /// Returns PostgreSQL's statement that gives out ids.
     pub(super) fn identity(&self, next: u64) -> String {
         let name = &self.name;
         format!(
@@ -179,7 +179,7 @@ impl SqlTable<'_> {
     }
 }
 
-/// Gives the word for a type.
+/// Returns the word for a type.
 pub(super) fn type_word(ty: Type, dialect: Dialect) -> String {
     let (sqlite, postgres) = match ty {
         Type::Bool => ("BOOLEAN", "BOOLEAN"),

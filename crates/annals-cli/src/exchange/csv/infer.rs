@@ -11,7 +11,7 @@ use crate::exchange::naming::Naming;
 use crate::exchange::scalar::{Scalar, Seen};
 use crate::notes::note;
 
-/// Gives a schema that holds all cells, and the files to be read with it.
+/// Returns a schema that holds all cells, and the files to be read with it.
 ///
 /// A column of `true` and `false` is one of booleans, one of integers or numbers one of those, and any other
 /// one of texts; empty cells without quotes are null. `id` is the id of the row if all are ids and ascend.
@@ -67,7 +67,7 @@ pub(crate) fn infer(
     Ok((schema, sources))
 }
 
-/// Gives what a cell may stand for: what a program that reads it back would write the same.
+/// Returns what a cell may stand for: what a program that reads it back would write the same.
 fn scalar<'a>((text, quoted): (&'a str, bool), null: Option<&str>) -> Scalar<'a> {
     if null == Some(text) || (text.is_empty() && !quoted && null.is_none()) {
         return Scalar::Null;

@@ -18,12 +18,12 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Gives how many cells there are.
+    /// Returns how many cells there are.
     pub(super) const fn len(&self) -> usize {
         self.cells.len()
     }
 
-    /// Gives the bytes of each cell, and whether it stands in quotes.
+    /// Returns the bytes of each cell, and whether it stands in quotes.
     fn raw(&self) -> impl Iterator<Item = (&[u8], bool)> {
         let starts = std::iter::once(0).chain(self.cells.iter().map(|cell| cell.0));
         let cells = starts.zip(&self.cells);
@@ -31,7 +31,7 @@ impl Record {
             .map(|(start, &(end, quoted))| (self.bytes.get(start..end).unwrap_or_default(), quoted))
     }
 
-    /// Gives the text of each cell, and whether it stands in quotes.
+    /// Returns the text of each cell, and whether it stands in quotes.
     pub(super) fn cells(&self) -> impl Iterator<Item = (&str, bool)> {
         // That they are UTF-8 was looked at when they were read.
         self.raw().map(|(bytes, quoted)| (std::str::from_utf8(bytes).unwrap_or_default(), quoted))
@@ -47,7 +47,7 @@ enum Place {
     Plain,
     /// Between quotes.
     Quoted,
-    /// Right behind a quote that may be the closing one.
+    /// Right after a quote that may be the closing one.
     Closed,
 }
 
@@ -85,7 +85,7 @@ impl Records {
         Error::invalid(format!("{}: line {line}: {what}", self.path.display()))
     }
 
-    /// Reads the next record; tells whether there is one. Empty lines are none.
+    /// Reads the next record; returns whether there is one. Empty lines are none.
     pub(super) fn read(&mut self, record: &mut Record) -> Result<bool> {
         record.bytes.clear();
         record.cells.clear();
@@ -107,7 +107,7 @@ impl Records {
         Ok(true)
     }
 
-    /// Reads a cell; tells whether the record goes on.
+    /// Reads a cell; returns whether the record continues.
     fn cell(&mut self, record: &mut Record) -> Result<bool> {
         let (mut place, mut quoted, mut opened) = (Place::Start, false, self.line);
         loop {

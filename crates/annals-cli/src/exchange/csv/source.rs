@@ -225,7 +225,7 @@ fn erased(schema: &Schema, text: &str) -> Result<Vec<(TableNumber, FieldNumber)>
     lines.map(field).collect()
 }
 
-/// Gives the name of the table that a file is of.
+/// Returns the name of the table that a file is of.
 fn stem(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     name.split('.').next().unwrap_or_default().to_owned()

@@ -139,7 +139,7 @@ fn value(reader: &mut Reader) -> Result<Owned> {
     })
 }
 
-/// Gives a number as an integer of 64 bits or as the nearest float; else as its text.
+/// Returns a number as an integer of 64 bits or as the nearest float; else as its text.
 fn number(text: String) -> Owned {
     if !text.contains(['.', 'e', 'E']) && text != "-0" {
         let int = text.parse::<i128>().ok();
@@ -187,7 +187,7 @@ impl Tables {
         }
     }
 
-    /// Gives the schema that holds all of it, and how the rows go there.
+    /// Returns the schema that holds all of it, and how the rows go there.
     fn plan(&self, times: bool) -> Result<(Schema, HashMap<String, Plan>)> {
         let mut schema = Schema::default();
         let mut plans = HashMap::new();
@@ -253,7 +253,7 @@ impl Columns {
         };
     }
 
-    /// Tells whether `id` is the id of the row, everywhere.
+    /// True if `id` is the id of the row, everywhere.
     const fn has_ids(&self) -> bool {
         matches!(self.ids, Some(Some(_)))
     }

@@ -236,7 +236,7 @@ impl Rows<'_> {
 
     /// Reads the tables of a document, up to its end.
     fn tables(&mut self, schema: &Schema, loading: &mut Loading<'_>) -> Result<()> {
-        // A document without rows ended behind its schema.
+        // A document without rows ended after its schema.
         if self.reader.peek()?.is_none() {
             return Ok(());
         }
@@ -333,7 +333,7 @@ impl Rows<'_> {
     }
 }
 
-/// Gives the value of a type that a token stands for.
+/// Returns the value of a type that a token stands for.
 fn typed(ty: Type, token: Token, text: &str) -> Option<Value> {
     let is_named = matches!(text, "NaN" | "Infinity" | "-Infinity" | "nan" | "inf" | "-inf");
     let value = match (ty, token) {
@@ -366,7 +366,7 @@ fn typed(ty: Type, token: Token, text: &str) -> Option<Value> {
     Some(value)
 }
 
-/// Gives the name that a table of a file without names of tables gets.
+/// Returns the name that a table of a file without names of tables gets.
 pub(super) fn stem(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     name.split('.').next().unwrap_or_default().to_owned()

@@ -60,7 +60,7 @@ impl Reader {
         self.input.consume(1);
     }
 
-    /// Gives the next byte behind white space, which stays there; none at the end.
+    /// Returns the next byte behind white space, which stays there; none at the end.
     pub(super) fn peek(&mut self) -> Result<Option<u8>> {
         while let Some(byte) = self.byte()? {
             if !byte.is_ascii_whitespace() {
@@ -112,7 +112,7 @@ impl Reader {
         Ok(Items { end: if bracket == b'[' { b']' } else { b'}' }, is_first: true })
     }
 
-    /// Goes to the next item; tells whether there is one.
+    /// Goes to the next item; returns whether there is one.
     pub(super) fn next(&mut self, items: &mut Items) -> Result<bool> {
         let found = self.peek()?;
         if found == Some(items.end) {
@@ -126,7 +126,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Goes to the next item of an object and reads its key; tells whether there is one.
+    /// Goes to the next item of an object and reads its key; returns whether there is one.
     pub(super) fn next_key(&mut self, items: &mut Items, key: &mut String) -> Result<bool> {
         if !self.next(items)? {
             return Ok(false);
@@ -188,7 +188,7 @@ impl Reader {
         Err(self.wrong(format_args!("`{text}` is no number of JSON")))
     }
 
-    /// Reads a string behind its opening quote.
+    /// Reads a string after its opening quote.
     fn quoted(&mut self, text: &mut String) -> Result<()> {
         let mut bytes = std::mem::take(text).into_bytes();
         loop {
@@ -382,7 +382,7 @@ impl Read for Stream<'_> {
     }
 }
 
-/// Tells whether a text is a number as JSON has them.
+/// True if a text is a number as JSON has them.
 fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let text = text.strip_prefix('-').unwrap_or(text);

@@ -52,7 +52,7 @@ pub(crate) fn lines(present: &Present<'_>, out: &mut impl Write, rows: &mut Rows
     out.write_all(text.as_bytes()).map_err(cannot_write)
 }
 
-/// Gives the beginning: schema, and how many rows there are.
+/// Returns the beginning: schema, and how many rows there are.
 fn header(present: &Present<'_>, separator: &str) -> Result<String> {
     let mut text = format!("{{\"annals\":{VERSION}{separator}\"schema\":[");
     for (place, line) in super::super::schema_lines(present.schema()).iter().enumerate() {
@@ -96,7 +96,7 @@ impl<'t> RowWriter<'t> {
         Self { table, keys: table.fields.iter().map(key).collect() }
     }
 
-    /// Writes a row behind `text`, which is emptied now and then.
+    /// Writes a row after `text`, which is emptied now and then.
     fn write(
         &mut self,
         present: &Present<'_>,

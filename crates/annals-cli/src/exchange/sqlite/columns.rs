@@ -12,7 +12,7 @@ pub(super) struct Columns {
     pub(super) rows: u64,
 }
 
-/// Gives the query for all rows of a table, in the order in which they are stored.
+/// Returns the query for all rows of a table, in the order in which they are stored.
 pub(super) fn query(table: &Table) -> String {
     let columns: Vec<String> = table.columns.iter().map(|column| quoted(&column.name)).collect();
     format!("SELECT {} FROM {} NOT INDEXED", columns.join(", "), quoted(&table.name))
@@ -35,7 +35,7 @@ pub(super) fn see(connection: &Connection, table: &Table) -> Result<Columns> {
     Ok(Columns { seen, rows: count })
 }
 
-/// Tells whether a value of a column leads to no row.
+/// Returns true if a value of a column leads to no row.
 pub(super) fn dangles(
     connection: &Connection,
     (table, column): (&str, &str),

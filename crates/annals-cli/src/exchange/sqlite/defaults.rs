@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use super::types;
 use crate::exchange::scalar::{Converted, convert};
 
-/// Gives the value of a default; none if it is none of the field's, or is different each time.
+/// Returns the value of a default; none if it is none of the field's, or is different each time.
 pub(super) fn value(
     connection: &Connection,
     field: &Field,
@@ -26,7 +26,7 @@ pub(super) fn value(
     }
 }
 
-/// Tells whether an expression names no column and calls no function: outside of its quotes there are only a few
+/// True if an expression names no column and calls no function: outside of its quotes there are only a few
 /// words, digits and signs.
 fn is_literal(expression: &str) -> bool {
     let outside: String = expression.split('\'').step_by(2).collect::<Vec<_>>().join(" ");

@@ -71,7 +71,7 @@ pub(super) fn tables(connection: &Connection) -> Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// Tells of clauses of a table that have no equal here.
+/// Reports clauses of a table that have no equal here.
 fn tell_clauses(table: &str, declaration: &str) {
     let outside: String = declaration.split('\'').step_by(2).collect::<Vec<_>>().join(" ");
     let words: Vec<&str> = outside.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
@@ -87,7 +87,7 @@ fn tell_clauses(table: &str, declaration: &str) {
     }
 }
 
-/// Tells of the numbers that a program keeps in the head of its database.
+/// Reports the numbers that a program keeps in the head of its database.
 pub(super) fn tell_settings(connection: &Connection) -> Result<()> {
     for name in ["user_version", "application_id"] {
         let number: i64 = connection.pragma_query_value(None, name, |row| row.get(0))?;
@@ -200,7 +200,7 @@ pub(super) fn indexes(connection: &Connection) -> Result<Vec<Index>> {
     Ok(indexes)
 }
 
-/// Gives the names of an index's columns; none if one is an expression.
+/// Returns the names of an index's columns; none if one is an expression.
 fn index_columns(connection: &Connection, index: &str) -> Result<Option<Vec<String>>> {
     let query =
         "SELECT cid, name, coll, \"desc\" FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno";

@@ -24,7 +24,7 @@ pub(super) struct Plan {
     blurred: Vec<bool>,
 }
 
-/// Reads what there is, and gives a schema that holds it.
+/// Reads what there is, and returns a schema that holds it.
 pub(super) fn plan(connection: &Connection) -> rusqlite::Result<Result<(Schema, Vec<Plan>)>> {
     outline::tell_settings(connection)?;
     let mut plans = Vec::new();
@@ -125,7 +125,7 @@ fn add_fields(
     Ok(Ok(()))
 }
 
-/// Gives the name that a column has with us: `city.id` is how a field `id` was written.
+/// Returns the name that a column has with us: `city.id` is how a field `id` was written.
 fn field_name<'c>(table: &Table, column: &'c Column) -> &'c str {
     match column.name.strip_suffix(".id") {
         Some(owner) if table.id.is_some() && table.name.starts_with(owner) => "id",

@@ -5,7 +5,7 @@ use rusqlite::types::ValueRef;
 
 use crate::exchange::scalar::Scalar;
 
-/// Gives the type that the words ask for; none if they leave it open, or ask for decimals or times, which are
+/// Returns the type that the words ask for; none if they leave it open, or ask for decimals or times, which are
 /// what their values are.
 pub(super) fn declared(words: &str) -> Option<Type> {
     let upper = words.to_ascii_uppercase();
@@ -32,7 +32,7 @@ pub(super) fn declared(words: &str) -> Option<Type> {
     Some(ty)
 }
 
-/// Gives a value of a column of which the type was declared so. What SQLite has no number for stands there as
+/// Returns a value of a column of which the type was declared so. What SQLite has no number for stands there as
 /// `write` wrote it.
 pub(super) fn scalar(value: ValueRef<'_>, declared: Option<Type>) -> Scalar<'_> {
     let is_float = matches!(declared, Some(Type::Float32 | Type::Float64));

@@ -101,7 +101,7 @@ fn bind(
     statement.raw_bind_parameter(place, value)
 }
 
-/// Gives what SQLite stores for a value; for a blob null, since its bytes are not at hand.
+/// Returns what SQLite stores for a value; for a blob null, since its bytes are not at hand.
 fn output(value: ValueRef<'_>) -> ToSqlOutput<'_> {
     match value {
         ValueRef::Null | ValueRef::Blob(_) => ToSqlOutput::Owned(Owned::Null),
@@ -134,7 +134,7 @@ fn float(value: f64) -> ToSqlOutput<'static> {
     }
 }
 
-/// Gives the eight bytes of a number that SQLite doesn't have, in the order in which it sorts them right.
+/// Returns the eight bytes of a number that SQLite doesn't have, in the order in which it sorts them right.
 #[expect(clippy::big_endian_bytes, reason = "SQLite compares bytes from the first on")]
 fn bits(value: u64) -> ToSqlOutput<'static> {
     ToSqlOutput::Owned(Owned::Blob(value.to_be_bytes().to_vec()))

@@ -10,12 +10,12 @@ use crate::language;
 /// What stands at the end of what was cut.
 const CUT: &str = "..";
 
-/// Gives how many columns a text takes.
+/// Returns how many columns a text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Gives a value as a cell of at most `limit` columns; numbers and times are never cut. A string
+/// Returns a value as a cell of at most `limit` columns; numbers and times are never cut. A string
 /// stands without quotes where it can't be taken for anything else: not for null, nothing, or a
 /// string in quotes.
 pub(crate) fn cell(value: ValueRef<'_>, limit: Option<usize>) -> String {
@@ -35,7 +35,7 @@ pub(crate) fn cell(value: ValueRef<'_>, limit: Option<usize>) -> String {
     }
 }
 
-/// Gives a value as the language writes it, with no character that could steer a terminal.
+/// Returns a value as the language writes it, with no character that could steer a terminal.
 pub(crate) fn literal(value: ValueRef<'_>) -> String {
     harmless(&language::value_text(value))
 }
@@ -83,7 +83,7 @@ fn full(value: ValueRef<'_>) -> String {
     }
 }
 
-/// Tells whether a string can stand without quotes.
+/// True if a string can stand without quotes.
 fn is_plain(text: &str) -> bool {
     let is_blank = |c: Option<char>| c.is_none_or(char::is_whitespace);
     text != "null"
@@ -93,7 +93,7 @@ fn is_plain(text: &str) -> bool {
         && !text.contains(steers)
 }
 
-/// Tells whether a character does something else than to stand there: control characters, ends of
+/// True if a character does something else than to stand there: control characters, ends of
 /// lines, and what turns the direction of a line or can't be seen.
 fn steers(c: char) -> bool {
     c.is_control()
@@ -101,7 +101,7 @@ fn steers(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
-/// Gives what can be seen of a long text, and some more: the whole of it may be a gigabyte.
+/// Returns what can be seen of a long text, and some more: the whole of it may be a gigabyte.
 fn beginning(text: &str, limit: usize) -> &str {
     /// Characters without a width of their own count too.
     const MORE: usize = 100;

@@ -19,24 +19,24 @@ pub(crate) const GAP: usize = 2;
 const NARROWEST: usize = 8;
 
 impl Column {
-    /// Gives how wide it would be, if there were room.
+    /// Returns how wide it would be, if there were room.
     pub(crate) fn natural(&self) -> usize {
         self.heading.max(self.cells)
     }
 
-    /// Gives how narrow it can be.
+    /// Returns how narrow it can be.
     fn least(&self) -> usize {
         let cells = if self.is_elastic { self.cells.min(NARROWEST) } else { self.cells };
         cells.max(self.heading.min(NARROWEST))
     }
 
-    /// Gives how wide it is if none may be wider than `most`, but for those that must.
+    /// Returns how wide it is if none may be wider than `most`, but for those that must.
     fn at_most(&self, most: usize) -> usize {
         self.natural().min(most.max(self.least()))
     }
 }
 
-/// Sets the width of each column so that together they take at most `total`, and gives how many of
+/// Sets the width of each column so that together they take at most `total`, and returns how many of
 /// them can be shown: the widest are cut first, then the last are dropped. The first one stays.
 pub(crate) fn fit(columns: &mut [Column], total: Option<usize>) -> usize {
     let widest = columns.iter().map(Column::natural).max().unwrap_or(0);

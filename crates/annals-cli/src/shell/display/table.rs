@@ -67,12 +67,12 @@ impl Part {
     }
 }
 
-/// Tells whether a field's values stand at the right of their column.
+/// True if a field's values stand at the right of their column.
 const fn is_number(field: &Field) -> bool {
     !matches!(field.ty, Type::Bool | Type::String | Type::Bytes | Type::Timestamp)
 }
 
-/// Gives the columns, that of the id first, as wide as they would like to be.
+/// Returns the columns, that of the id first, as wide as they would like to be.
 fn measure(
     table: &Table,
     rows: &TableView<'_>,
@@ -149,7 +149,7 @@ impl Grid<'_> {
     }
 }
 
-/// Puts a cell behind a line.
+/// Puts a cell after a line.
 fn push(line: &mut String, cell: &str, column: usize, right: bool) {
     let blanks = column.saturating_sub(width(cell));
     let gap = if line.is_empty() { 0 } else { GAP };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::program::{run, succeed};
 
-/// Imports a text; gives what there is then, and what the program said besides.
+/// Imports a text; returns what there is then, and what the program said besides.
 fn import(format: &str, name: &str, text: &str, more: &[&str]) -> Result<(String, String), String> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(name), text).unwrap();

@@ -24,7 +24,7 @@ fn formats() -> impl Iterator<Item = (&'static str, Kept)> {
     FORMATS.into_iter().filter(|(format, _)| cfg!(feature = "sqlite") || *format != "sqlite")
 }
 
-/// Exports and imports; gives the new database's name.
+/// Exports and imports; returns the new database's name.
 fn there_and_back(dir: &Path, format: &str) -> String {
     let (out, back) = (format!("out.{format}"), format!("{format}.annals"));
     // SQLite's export tells what SQLite can't know.

@@ -49,7 +49,7 @@ fn shown(value: ValueRef<'_>) -> String {
     }
 }
 
-/// Gives the rows of all tables; of a blob its bytes.
+/// Returns the rows of all tables; of a blob its bytes.
 fn rows(snapshot: &Snapshot) -> Vec<Vec<(u64, Vec<String>)>> {
     let value = |value: ValueRef<'_>| match value {
         ValueRef::Blob(blob) => {

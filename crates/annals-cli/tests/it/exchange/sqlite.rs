@@ -8,7 +8,7 @@ use super::same::{Kept, compare};
 use crate::identity;
 use crate::program::{run, succeed};
 
-/// Makes a database with SQLite and imports it; gives what there is then, and what the program said besides.
+/// Makes a database with SQLite and imports it; returns what there is then, and what the program said besides.
 fn import(dir: &Path, script: &str) -> (String, String) {
     let connection = Connection::open(dir.join("a.sqlite")).unwrap();
     connection.execute_batch("PRAGMA foreign_keys=OFF").unwrap();

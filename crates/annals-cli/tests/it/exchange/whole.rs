@@ -5,7 +5,7 @@ use std::path::Path;
 use super::formats;
 use crate::program::{run, succeed};
 
-/// Runs the program, which must fail; gives what it says.
+/// Runs the program, which must fail; returns what it says.
 fn refused(dir: &Path, arguments: &[&str]) -> String {
     let output = run(dir, arguments, b"");
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");

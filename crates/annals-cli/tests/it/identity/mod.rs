@@ -9,7 +9,7 @@ use std::path::Path;
 use self::generator::Generator;
 use crate::program::succeed;
 
-/// Gives a random script for the shell, which is right.
+/// Returns a random script for the shell, which is right.
 pub(crate) fn script(seed: u64) -> String {
     Generator::new(seed).script()
 }
@@ -78,7 +78,7 @@ fn in_pieces(dir: &Path, log: &str, transactions: usize) {
     assert_eq!(pieces + &piece(&["--from", &two]), log);
 }
 
-/// Gives txid and level of a line that tells of a commit; others name a blob that was written.
+/// Returns txid and level of a line that tells of a commit; others name a blob that was written.
 fn commit(line: &str) -> Option<(String, String)> {
     let words: Vec<&str> = line.split(' ').collect();
     if let [name] = words[..] {

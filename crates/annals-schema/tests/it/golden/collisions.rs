@@ -430,196 +430,196 @@ impl From<new::Change> for Change {
 }
 
 impl<'a> View<'a> {
-    /// Gives the table `type`.
+    /// Returns the table `type`.
     #[inline]
     #[must_use]
     pub fn r#type(self) -> r#type::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `self`.
+    /// Returns the table `self`.
     #[inline]
     #[must_use]
     pub fn self_(self) -> self_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `crate`.
+    /// Returns the table `crate`.
     #[inline]
     #[must_use]
     pub fn crate_(self) -> crate_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `super`.
+    /// Returns the table `super`.
     #[inline]
     #[must_use]
     pub fn super_(self) -> super_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `_`.
+    /// Returns the table `_`.
     #[inline]
     #[must_use]
     pub fn __(self) -> __::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `Database`.
+    /// Returns the table `Database`.
     #[inline]
     #[must_use]
     pub fn Database_(self) -> Database_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `id`.
+    /// Returns the table `id`.
     #[inline]
     #[must_use]
     pub fn id(self) -> id::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `comment`.
+    /// Returns the table `comment`.
     #[inline]
     #[must_use]
     pub fn comment___(self) -> comment___::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `comment_`.
+    /// Returns the table `comment_`.
     #[inline]
     #[must_use]
     pub fn comment_(self) -> comment_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `view`.
+    /// Returns the table `view`.
     #[inline]
     #[must_use]
     pub fn view_(self) -> view_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `str`.
+    /// Returns the table `str`.
     #[inline]
     #[must_use]
     pub fn str_(self) -> str_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `Option`.
+    /// Returns the table `Option`.
     #[inline]
     #[must_use]
     pub fn Option_(self) -> Option_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `std`.
+    /// Returns the table `std`.
     #[inline]
     #[must_use]
     pub fn std(self) -> std::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `annals`.
+    /// Returns the table `annals`.
     #[inline]
     #[must_use]
     pub fn annals(self) -> annals::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `yield`.
+    /// Returns the table `yield`.
     #[inline]
     #[must_use]
     pub fn r#yield(self) -> r#yield::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `Customs`.
+    /// Returns the table `Customs`.
     #[inline]
     #[must_use]
     pub fn Customs_(self) -> Customs_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `custom`.
+    /// Returns the table `custom`.
     #[inline]
     #[must_use]
     pub fn custom_(self) -> custom_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `Reader`.
+    /// Returns the table `Reader`.
     #[inline]
     #[must_use]
     pub fn Reader_(self) -> Reader_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `write_blob`.
+    /// Returns the table `write_blob`.
     #[inline]
     #[must_use]
     pub fn write_blob_(self) -> write_blob_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `New`.
+    /// Returns the table `New`.
     #[inline]
     #[must_use]
     pub fn New(self) -> New::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `new`.
+    /// Returns the table `new`.
     #[inline]
     #[must_use]
     pub fn new(self) -> new::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the index `type_`.
+    /// Returns the index `type_`.
     #[inline]
     #[must_use]
     pub fn type_(self) -> r#type::Type<'a> {
         r#type::Type::new(self.0)
     }
 
-    /// Gives the index `comment__`.
+    /// Returns the index `comment__`.
     #[inline]
     #[must_use]
     pub fn comment__(self) -> comment___::Comment<'a> {
         comment___::Comment::new(self.0)
     }
 
-    /// Gives the index `to_owned`.
+    /// Returns the index `to_owned`.
     #[inline]
     #[must_use]
     pub fn to_owned_(self) -> comment___::ToOwned<'a> {
         comment___::ToOwned::new(self.0)
     }
 
-    /// Gives the index `Writers`.
+    /// Returns the index `Writers`.
     #[inline]
     #[must_use]
     pub fn Writers_(self) -> comment___::Writers<'a> {
         comment___::Writers::new(self.0)
     }
 
-    /// Gives the index `Kind`.
+    /// Returns the index `Kind`.
     #[inline]
     #[must_use]
     pub fn Kind(self) -> annals::Kind_<'a> {
         annals::Kind_::new(self.0)
     }
 
-    /// Gives the index `row`.
+    /// Returns the index `row`.
     #[inline]
     #[must_use]
     pub fn row(self) -> annals::Row_<'a> {
         annals::Row_::new(self.0)
     }
 
-    /// Gives the index `id_by_id`.
+    /// Returns the index `id_by_id`.
     #[inline]
     #[must_use]
     pub fn id_by_id(self) -> id::IdById<'a> {
@@ -628,196 +628,196 @@ impl<'a> View<'a> {
 }
 
 impl Tables {
-    /// Gives the table `type`.
+    /// Returns the table `type`.
     #[inline]
     #[must_use]
     pub fn r#type(&self) -> r#type::Table<'_> {
         View(&self.0).r#type()
     }
 
-    /// Gives the table `self`.
+    /// Returns the table `self`.
     #[inline]
     #[must_use]
     pub fn self_(&self) -> self_::Table<'_> {
         View(&self.0).self_()
     }
 
-    /// Gives the table `crate`.
+    /// Returns the table `crate`.
     #[inline]
     #[must_use]
     pub fn crate_(&self) -> crate_::Table<'_> {
         View(&self.0).crate_()
     }
 
-    /// Gives the table `super`.
+    /// Returns the table `super`.
     #[inline]
     #[must_use]
     pub fn super_(&self) -> super_::Table<'_> {
         View(&self.0).super_()
     }
 
-    /// Gives the table `_`.
+    /// Returns the table `_`.
     #[inline]
     #[must_use]
     pub fn __(&self) -> __::Table<'_> {
         View(&self.0).__()
     }
 
-    /// Gives the table `Database`.
+    /// Returns the table `Database`.
     #[inline]
     #[must_use]
     pub fn Database_(&self) -> Database_::Table<'_> {
         View(&self.0).Database_()
     }
 
-    /// Gives the table `id`.
+    /// Returns the table `id`.
     #[inline]
     #[must_use]
     pub fn id(&self) -> id::Table<'_> {
         View(&self.0).id()
     }
 
-    /// Gives the table `comment`.
+    /// Returns the table `comment`.
     #[inline]
     #[must_use]
     pub fn comment___(&self) -> comment___::Table<'_> {
         View(&self.0).comment___()
     }
 
-    /// Gives the table `comment_`.
+    /// Returns the table `comment_`.
     #[inline]
     #[must_use]
     pub fn comment_(&self) -> comment_::Table<'_> {
         View(&self.0).comment_()
     }
 
-    /// Gives the table `view`.
+    /// Returns the table `view`.
     #[inline]
     #[must_use]
     pub fn view_(&self) -> view_::Table<'_> {
         View(&self.0).view_()
     }
 
-    /// Gives the table `str`.
+    /// Returns the table `str`.
     #[inline]
     #[must_use]
     pub fn str_(&self) -> str_::Table<'_> {
         View(&self.0).str_()
     }
 
-    /// Gives the table `Option`.
+    /// Returns the table `Option`.
     #[inline]
     #[must_use]
     pub fn Option_(&self) -> Option_::Table<'_> {
         View(&self.0).Option_()
     }
 
-    /// Gives the table `std`.
+    /// Returns the table `std`.
     #[inline]
     #[must_use]
     pub fn std(&self) -> std::Table<'_> {
         View(&self.0).std()
     }
 
-    /// Gives the table `annals`.
+    /// Returns the table `annals`.
     #[inline]
     #[must_use]
     pub fn annals(&self) -> annals::Table<'_> {
         View(&self.0).annals()
     }
 
-    /// Gives the table `yield`.
+    /// Returns the table `yield`.
     #[inline]
     #[must_use]
     pub fn r#yield(&self) -> r#yield::Table<'_> {
         View(&self.0).r#yield()
     }
 
-    /// Gives the table `Customs`.
+    /// Returns the table `Customs`.
     #[inline]
     #[must_use]
     pub fn Customs_(&self) -> Customs_::Table<'_> {
         View(&self.0).Customs_()
     }
 
-    /// Gives the table `custom`.
+    /// Returns the table `custom`.
     #[inline]
     #[must_use]
     pub fn custom_(&self) -> custom_::Table<'_> {
         View(&self.0).custom_()
     }
 
-    /// Gives the table `Reader`.
+    /// Returns the table `Reader`.
     #[inline]
     #[must_use]
     pub fn Reader_(&self) -> Reader_::Table<'_> {
         View(&self.0).Reader_()
     }
 
-    /// Gives the table `write_blob`.
+    /// Returns the table `write_blob`.
     #[inline]
     #[must_use]
     pub fn write_blob_(&self) -> write_blob_::Table<'_> {
         View(&self.0).write_blob_()
     }
 
-    /// Gives the table `New`.
+    /// Returns the table `New`.
     #[inline]
     #[must_use]
     pub fn New(&self) -> New::Table<'_> {
         View(&self.0).New()
     }
 
-    /// Gives the table `new`.
+    /// Returns the table `new`.
     #[inline]
     #[must_use]
     pub fn new(&self) -> new::Table<'_> {
         View(&self.0).new()
     }
 
-    /// Gives the index `type_`.
+    /// Returns the index `type_`.
     #[inline]
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
         View(&self.0).type_()
     }
 
-    /// Gives the index `comment__`.
+    /// Returns the index `comment__`.
     #[inline]
     #[must_use]
     pub fn comment__(&self) -> comment___::Comment<'_> {
         View(&self.0).comment__()
     }
 
-    /// Gives the index `to_owned`.
+    /// Returns the index `to_owned`.
     #[inline]
     #[must_use]
     pub fn to_owned_(&self) -> comment___::ToOwned<'_> {
         View(&self.0).to_owned_()
     }
 
-    /// Gives the index `Writers`.
+    /// Returns the index `Writers`.
     #[inline]
     #[must_use]
     pub fn Writers_(&self) -> comment___::Writers<'_> {
         View(&self.0).Writers_()
     }
 
-    /// Gives the index `Kind`.
+    /// Returns the index `Kind`.
     #[inline]
     #[must_use]
     pub fn Kind(&self) -> annals::Kind_<'_> {
         View(&self.0).Kind()
     }
 
-    /// Gives the index `row`.
+    /// Returns the index `row`.
     #[inline]
     #[must_use]
     pub fn row(&self) -> annals::Row_<'_> {
         View(&self.0).row()
     }
 
-    /// Gives the index `id_by_id`.
+    /// Returns the index `id_by_id`.
     #[inline]
     #[must_use]
     pub fn id_by_id(&self) -> id::IdById<'_> {
@@ -826,175 +826,175 @@ impl Tables {
 }
 
 impl<'db> Writers<'db> {
-    /// Gives the table `type`.
+    /// Returns the table `type`.
     #[inline]
     pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
         r#type::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `self`.
+    /// Returns the table `self`.
     #[inline]
     pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
         self_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `crate`.
+    /// Returns the table `crate`.
     #[inline]
     pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
         crate_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `super`.
+    /// Returns the table `super`.
     #[inline]
     pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
         super_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `_`.
+    /// Returns the table `_`.
     #[inline]
     pub fn __(&mut self) -> __::Writer<'_, 'db> {
         __::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `Database`.
+    /// Returns the table `Database`.
     #[inline]
     pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
         Database_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `id`.
+    /// Returns the table `id`.
     #[inline]
     pub fn id(&mut self) -> id::Writer<'_, 'db> {
         id::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `comment`.
+    /// Returns the table `comment`.
     #[inline]
     pub fn comment___(&mut self) -> comment___::Writer<'_, 'db> {
         comment___::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `comment_`.
+    /// Returns the table `comment_`.
     #[inline]
     pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
         comment_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `view`.
+    /// Returns the table `view`.
     #[inline]
     pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
         view_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `str`.
+    /// Returns the table `str`.
     #[inline]
     pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
         str_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `Option`.
+    /// Returns the table `Option`.
     #[inline]
     pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
         Option_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `std`.
+    /// Returns the table `std`.
     #[inline]
     pub fn std(&mut self) -> std::Writer<'_, 'db> {
         std::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `annals`.
+    /// Returns the table `annals`.
     #[inline]
     pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
         annals::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `yield`.
+    /// Returns the table `yield`.
     #[inline]
     pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
         r#yield::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `Customs`.
+    /// Returns the table `Customs`.
     #[inline]
     pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
         Customs_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `custom`.
+    /// Returns the table `custom`.
     #[inline]
     pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
         custom_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `Reader`.
+    /// Returns the table `Reader`.
     #[inline]
     pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
         Reader_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `write_blob`.
+    /// Returns the table `write_blob`.
     #[inline]
     pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
         write_blob_::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `New`.
+    /// Returns the table `New`.
     #[inline]
     pub fn New(&mut self) -> New::Writer<'_, 'db> {
         New::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `new`.
+    /// Returns the table `new`.
     #[inline]
     pub fn new(&mut self) -> new::Writer<'_, 'db> {
         new::Writer::new(&mut self.0)
     }
 
-    /// Gives the index `type_`.
+    /// Returns the index `type_`.
     #[inline]
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
         View(self.0.view()).type_()
     }
 
-    /// Gives the index `comment__`.
+    /// Returns the index `comment__`.
     #[inline]
     #[must_use]
     pub fn comment__(&self) -> comment___::Comment<'_> {
         View(self.0.view()).comment__()
     }
 
-    /// Gives the index `to_owned`.
+    /// Returns the index `to_owned`.
     #[inline]
     #[must_use]
     pub fn to_owned_(&self) -> comment___::ToOwned<'_> {
         View(self.0.view()).to_owned_()
     }
 
-    /// Gives the index `Writers`.
+    /// Returns the index `Writers`.
     #[inline]
     #[must_use]
     pub fn Writers_(&self) -> comment___::Writers<'_> {
         View(self.0.view()).Writers_()
     }
 
-    /// Gives the index `Kind`.
+    /// Returns the index `Kind`.
     #[inline]
     #[must_use]
     pub fn Kind(&self) -> annals::Kind_<'_> {
         View(self.0.view()).Kind()
     }
 
-    /// Gives the index `row`.
+    /// Returns the index `row`.
     #[inline]
     #[must_use]
     pub fn row(&self) -> annals::Row_<'_> {
         View(self.0.view()).row()
     }
 
-    /// Gives the index `id_by_id`.
+    /// Returns the index `id_by_id`.
     #[inline]
     #[must_use]
     pub fn id_by_id(&self) -> id::IdById<'_> {
@@ -1042,14 +1042,14 @@ pub mod r#type {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -1222,7 +1222,7 @@ pub mod r#type {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -1278,7 +1278,7 @@ pub mod r#type {
             self.0.set(id, ::annals::FieldNumber(3), id_.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -1287,7 +1287,7 @@ pub mod r#type {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -1299,7 +1299,7 @@ pub mod r#type {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -1335,19 +1335,19 @@ pub mod r#type {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(&self, r#type: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[r#type.into()])
         }
 
-        /// Gives the rows whose `type` begins with a prefix.
+        /// Returns the rows whose `type` begins with a prefix.
         #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
-        /// Gives the rows whose `type` is in the bounds.
+        /// Returns the rows whose `type` is in the bounds.
         #[inline]
         pub fn range<'k>(
             &self,
@@ -1356,7 +1356,7 @@ pub mod r#type {
             self.index.range(&[], bounds)
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -1427,14 +1427,14 @@ pub mod self_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -1639,7 +1639,7 @@ pub mod self_ {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -1706,7 +1706,7 @@ pub mod self_ {
             self.0.set(id, ::annals::FieldNumber(4), __.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -1715,7 +1715,7 @@ pub mod self_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -1727,7 +1727,7 @@ pub mod self_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -1790,14 +1790,14 @@ pub mod crate_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -1846,7 +1846,7 @@ pub mod crate_ {
             self.0.insert_at(id, &[])
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -1855,7 +1855,7 @@ pub mod crate_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -1867,7 +1867,7 @@ pub mod crate_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -1930,14 +1930,14 @@ pub mod super_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -1986,7 +1986,7 @@ pub mod super_ {
             self.0.insert_at(id, &[])
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -1995,7 +1995,7 @@ pub mod super_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -2007,7 +2007,7 @@ pub mod super_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -2070,14 +2070,14 @@ pub mod __ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -2175,7 +2175,7 @@ pub mod __ {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -2193,7 +2193,7 @@ pub mod __ {
             self.0.set(id, ::annals::FieldNumber(0), get.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -2202,7 +2202,7 @@ pub mod __ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -2214,7 +2214,7 @@ pub mod __ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -2277,14 +2277,14 @@ pub mod Database_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -2489,7 +2489,7 @@ pub mod Database_ {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -2572,7 +2572,7 @@ pub mod Database_ {
             self.0.set(id, ::annals::FieldNumber(4), id_.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -2581,7 +2581,7 @@ pub mod Database_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -2593,7 +2593,7 @@ pub mod Database_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -2656,14 +2656,14 @@ pub mod id {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -2908,7 +2908,7 @@ pub mod id {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -2980,7 +2980,7 @@ pub mod id {
             self.0.set(id, ::annals::FieldNumber(6), new.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -2989,7 +2989,7 @@ pub mod id {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -3001,7 +3001,7 @@ pub mod id {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -3037,7 +3037,7 @@ pub mod id {
             Self { index }
         }
 
-        /// Gives the row with this key, if there is one.
+        /// Returns the row with this key, if there is one.
         ///
         /// # Errors
         /// The row can't be loaded.
@@ -3046,7 +3046,7 @@ pub mod id {
             self.index.first(&[id__.into(), clone_.into(), new.into()])
         }
 
-        /// Gives the rows whose `id` is in the bounds.
+        /// Returns the rows whose `id` is in the bounds.
         #[inline]
         pub fn range(
             &self,
@@ -3055,13 +3055,13 @@ pub mod id {
             self.index.range(&[], bounds)
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
+        /// Returns the rows with these leading fields, in the order of the index.
         #[inline]
         pub fn with_id__(&self, id__: i32) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[id__.into()])
         }
 
-        /// Gives the rows with these leading fields whose `clone` is in the bounds.
+        /// Returns the rows with these leading fields whose `clone` is in the bounds.
         #[inline]
         pub fn range_with_id__(
             &self,
@@ -3071,7 +3071,7 @@ pub mod id {
             self.index.range(&[id__.into()], clone_)
         }
 
-        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        /// Returns a cursor before the first row whose leading fields aren't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -3083,7 +3083,7 @@ pub mod id {
             self.index.cursor_at(&[id__.into()])
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
+        /// Returns the rows with these leading fields, in the order of the index.
         #[inline]
         pub fn with_id___and_clone_(
             &self,
@@ -3093,7 +3093,7 @@ pub mod id {
             self.index.equal(&[id__.into(), clone_.into()])
         }
 
-        /// Gives the rows with these leading fields whose `new` is in the bounds.
+        /// Returns the rows with these leading fields whose `new` is in the bounds.
         #[inline]
         pub fn range_with_id___and_clone_(
             &self,
@@ -3104,7 +3104,7 @@ pub mod id {
             self.index.range(&[id__.into(), clone_.into()], new)
         }
 
-        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        /// Returns a cursor before the first row whose leading fields aren't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -3117,7 +3117,7 @@ pub mod id {
             self.index.cursor_at(&[id__.into(), clone_.into()])
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -3191,14 +3191,14 @@ pub mod comment___ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -3403,7 +3403,7 @@ pub mod comment___ {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -3470,7 +3470,7 @@ pub mod comment___ {
             self.0.set(id, ::annals::FieldNumber(4), row.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -3479,7 +3479,7 @@ pub mod comment___ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -3491,7 +3491,7 @@ pub mod comment___ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -3527,19 +3527,19 @@ pub mod comment___ {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(&self, text: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[text.into()])
         }
 
-        /// Gives the rows whose `text` begins with a prefix.
+        /// Returns the rows whose `text` begins with a prefix.
         #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
-        /// Gives the rows whose `text` is in the bounds.
+        /// Returns the rows whose `text` is in the bounds.
         #[inline]
         pub fn range<'k>(
             &self,
@@ -3548,7 +3548,7 @@ pub mod comment___ {
             self.index.range(&[], bounds)
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -3589,13 +3589,13 @@ pub mod comment___ {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(&self, find: i32) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[find.into()])
         }
 
-        /// Gives the rows whose `find` is in the bounds.
+        /// Returns the rows whose `find` is in the bounds.
         #[inline]
         pub fn range(
             &self,
@@ -3604,7 +3604,7 @@ pub mod comment___ {
             self.index.range(&[], bounds)
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -3645,13 +3645,13 @@ pub mod comment___ {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(&self, row: i32) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[row.into()])
         }
 
-        /// Gives the rows whose `row` is in the bounds.
+        /// Returns the rows whose `row` is in the bounds.
         #[inline]
         pub fn range(
             &self,
@@ -3660,7 +3660,7 @@ pub mod comment___ {
             self.index.range(&[], bounds)
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -3728,14 +3728,14 @@ pub mod comment_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -3784,7 +3784,7 @@ pub mod comment_ {
             self.0.insert_at(id, &[])
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -3793,7 +3793,7 @@ pub mod comment_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -3805,7 +3805,7 @@ pub mod comment_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -3868,14 +3868,14 @@ pub mod view_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -3924,7 +3924,7 @@ pub mod view_ {
             self.0.insert_at(id, &[])
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -3933,7 +3933,7 @@ pub mod view_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -3945,7 +3945,7 @@ pub mod view_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -4008,14 +4008,14 @@ pub mod str_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -4113,7 +4113,7 @@ pub mod str_ {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -4132,7 +4132,7 @@ pub mod str_ {
             self.0.set(id, ::annals::FieldNumber(0), str.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -4141,7 +4141,7 @@ pub mod str_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -4153,7 +4153,7 @@ pub mod str_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -4216,14 +4216,14 @@ pub mod Option_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -4323,7 +4323,7 @@ pub mod Option_ {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -4345,7 +4345,7 @@ pub mod Option_ {
             self.0.set(id, ::annals::FieldNumber(0), Option.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -4354,7 +4354,7 @@ pub mod Option_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -4366,7 +4366,7 @@ pub mod Option_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -4429,14 +4429,14 @@ pub mod std {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -4534,7 +4534,7 @@ pub mod std {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -4553,7 +4553,7 @@ pub mod std {
             self.0.set(id, ::annals::FieldNumber(0), core.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -4562,7 +4562,7 @@ pub mod std {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -4574,7 +4574,7 @@ pub mod std {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -4637,14 +4637,14 @@ pub mod annals {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -4849,7 +4849,7 @@ pub mod annals {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -4924,7 +4924,7 @@ pub mod annals {
             )
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -4933,7 +4933,7 @@ pub mod annals {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -4945,7 +4945,7 @@ pub mod annals {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -4981,7 +4981,7 @@ pub mod annals {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(
             &self,
@@ -4990,7 +4990,7 @@ pub mod annals {
             self.index.equal(&[::annals::typed::nullable(r#gen)])
         }
 
-        /// Gives the rows whose `gen` is in the bounds.
+        /// Returns the rows whose `gen` is in the bounds.
         /// Null is in no bounds.
         #[inline]
         pub fn range(
@@ -5000,13 +5000,13 @@ pub mod annals {
             self.index.range(&[], bounds)
         }
 
-        /// Gives the rows whose `gen` is null.
+        /// Returns the rows whose `gen` is null.
         #[inline]
         pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::ValueRef::Null])
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -5050,19 +5050,19 @@ pub mod annals {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(&self, bounds: &str, prefix: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[bounds.into(), prefix.into()])
         }
 
-        /// Gives the rows whose `bounds` begins with a prefix.
+        /// Returns the rows whose `bounds` begins with a prefix.
         #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
-        /// Gives the rows whose `bounds` is in the bounds.
+        /// Returns the rows whose `bounds` is in the bounds.
         #[inline]
         pub fn range<'k>(
             &self,
@@ -5071,13 +5071,13 @@ pub mod annals {
             self.index.range(&[], bounds)
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
+        /// Returns the rows with these leading fields, in the order of the index.
         #[inline]
         pub fn with_bounds(&self, bounds: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[bounds.into()])
         }
 
-        /// Gives the rows with these leading fields whose `prefix` begins with a prefix.
+        /// Returns the rows with these leading fields whose `prefix` begins with a prefix.
         #[inline]
         pub fn prefix_with_bounds(
             &self,
@@ -5087,7 +5087,7 @@ pub mod annals {
             self.index.prefix(&[bounds.into()], prefix)
         }
 
-        /// Gives the rows with these leading fields whose `prefix` is in the bounds.
+        /// Returns the rows with these leading fields whose `prefix` is in the bounds.
         #[inline]
         pub fn range_with_bounds<'k>(
             &self,
@@ -5097,7 +5097,7 @@ pub mod annals {
             self.index.range(&[bounds.into()], prefix)
         }
 
-        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        /// Returns a cursor before the first row whose leading fields aren't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -5109,7 +5109,7 @@ pub mod annals {
             self.index.cursor_at(&[bounds.into()])
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -5181,14 +5181,14 @@ pub mod r#yield {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -5288,7 +5288,7 @@ pub mod r#yield {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -5306,7 +5306,7 @@ pub mod r#yield {
             self.0.set(id, ::annals::FieldNumber(0), r#yield.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -5315,7 +5315,7 @@ pub mod r#yield {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -5327,7 +5327,7 @@ pub mod r#yield {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -5390,14 +5390,14 @@ pub mod Customs_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -5543,7 +5543,7 @@ pub mod Customs_ {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -5588,7 +5588,7 @@ pub mod Customs_ {
             self.0.set(id, ::annals::FieldNumber(2), Level.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -5597,7 +5597,7 @@ pub mod Customs_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -5609,7 +5609,7 @@ pub mod Customs_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -5672,14 +5672,14 @@ pub mod custom_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -5786,7 +5786,7 @@ pub mod custom_ {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -5816,7 +5816,7 @@ pub mod custom_ {
             )
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -5825,7 +5825,7 @@ pub mod custom_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -5837,7 +5837,7 @@ pub mod custom_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -5900,14 +5900,14 @@ pub mod Reader_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -5956,7 +5956,7 @@ pub mod Reader_ {
             self.0.insert_at(id, &[])
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -5965,7 +5965,7 @@ pub mod Reader_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -5977,7 +5977,7 @@ pub mod Reader_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -6040,14 +6040,14 @@ pub mod write_blob_ {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -6096,7 +6096,7 @@ pub mod write_blob_ {
             self.0.insert_at(id, &[])
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -6105,7 +6105,7 @@ pub mod write_blob_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -6117,7 +6117,7 @@ pub mod write_blob_ {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -6180,14 +6180,14 @@ pub mod New {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -6315,7 +6315,7 @@ pub mod New {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -6357,7 +6357,7 @@ pub mod New {
             )
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -6366,7 +6366,7 @@ pub mod New {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -6378,7 +6378,7 @@ pub mod New {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -6441,14 +6441,14 @@ pub mod new {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -6548,7 +6548,7 @@ pub mod new {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -6567,7 +6567,7 @@ pub mod new {
             self.0.set(id, ::annals::FieldNumber(0), delete.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -6576,7 +6576,7 @@ pub mod new {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -6588,7 +6588,7 @@ pub mod new {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -6700,147 +6700,147 @@ pub mod custom {
         pub struct View<'a>(&'a ::annals::View);
 
         impl<'a> View<'a> {
-            /// Gives the table `type`.
+            /// Returns the table `type`.
             #[inline]
             #[must_use]
             pub fn r#type(self) -> r#type::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `self`.
+            /// Returns the table `self`.
             #[inline]
             #[must_use]
             pub fn self_(self) -> self_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `crate`.
+            /// Returns the table `crate`.
             #[inline]
             #[must_use]
             pub fn crate_(self) -> crate_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `super`.
+            /// Returns the table `super`.
             #[inline]
             #[must_use]
             pub fn super_(self) -> super_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `_`.
+            /// Returns the table `_`.
             #[inline]
             #[must_use]
             pub fn __(self) -> __::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Database`.
+            /// Returns the table `Database`.
             #[inline]
             #[must_use]
             pub fn Database_(self) -> Database_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `id`.
+            /// Returns the table `id`.
             #[inline]
             #[must_use]
             pub fn id(self) -> id::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `comment`.
+            /// Returns the table `comment`.
             #[inline]
             #[must_use]
             pub fn comment__(self) -> comment__::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `comment_`.
+            /// Returns the table `comment_`.
             #[inline]
             #[must_use]
             pub fn comment_(self) -> comment_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `view`.
+            /// Returns the table `view`.
             #[inline]
             #[must_use]
             pub fn view_(self) -> view_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `str`.
+            /// Returns the table `str`.
             #[inline]
             #[must_use]
             pub fn str_(self) -> str_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Option`.
+            /// Returns the table `Option`.
             #[inline]
             #[must_use]
             pub fn Option_(self) -> Option_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `std`.
+            /// Returns the table `std`.
             #[inline]
             #[must_use]
             pub fn std(self) -> std::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `annals`.
+            /// Returns the table `annals`.
             #[inline]
             #[must_use]
             pub fn annals(self) -> annals::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `yield`.
+            /// Returns the table `yield`.
             #[inline]
             #[must_use]
             pub fn r#yield(self) -> r#yield::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Customs`.
+            /// Returns the table `Customs`.
             #[inline]
             #[must_use]
             pub fn Customs_(self) -> Customs_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `custom`.
+            /// Returns the table `custom`.
             #[inline]
             #[must_use]
             pub fn custom_(self) -> custom_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Reader`.
+            /// Returns the table `Reader`.
             #[inline]
             #[must_use]
             pub fn Reader_(self) -> Reader_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `write_blob`.
+            /// Returns the table `write_blob`.
             #[inline]
             #[must_use]
             pub fn write_blob_(self) -> write_blob_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `New`.
+            /// Returns the table `New`.
             #[inline]
             #[must_use]
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `new`.
+            /// Returns the table `new`.
             #[inline]
             #[must_use]
             pub fn new(self) -> new::Table<'a> {
@@ -6849,127 +6849,127 @@ pub mod custom {
         }
 
         impl<'db> Transaction<'_, 'db> {
-            /// Gives the table `type`.
+            /// Returns the table `type`.
             #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
                 r#type::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `self`.
+            /// Returns the table `self`.
             #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
                 self_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `crate`.
+            /// Returns the table `crate`.
             #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
                 crate_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `super`.
+            /// Returns the table `super`.
             #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
                 super_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `_`.
+            /// Returns the table `_`.
             #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
                 __::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Database`.
+            /// Returns the table `Database`.
             #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
                 Database_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `id`.
+            /// Returns the table `id`.
             #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
                 id::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `comment`.
+            /// Returns the table `comment`.
             #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
                 comment__::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `comment_`.
+            /// Returns the table `comment_`.
             #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
                 comment_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `view`.
+            /// Returns the table `view`.
             #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
                 view_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `str`.
+            /// Returns the table `str`.
             #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
                 str_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Option`.
+            /// Returns the table `Option`.
             #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
                 Option_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `std`.
+            /// Returns the table `std`.
             #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
                 std::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `annals`.
+            /// Returns the table `annals`.
             #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
                 annals::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `yield`.
+            /// Returns the table `yield`.
             #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
                 r#yield::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Customs`.
+            /// Returns the table `Customs`.
             #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
                 Customs_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `custom`.
+            /// Returns the table `custom`.
             #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
                 custom_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Reader`.
+            /// Returns the table `Reader`.
             #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
                 Reader_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `write_blob`.
+            /// Returns the table `write_blob`.
             #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
                 write_blob_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `New`.
+            /// Returns the table `New`.
             #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `new`.
+            /// Returns the table `new`.
             #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
                 new::Writer::new(self.0.as_dynamic())
@@ -7064,147 +7064,147 @@ pub mod custom {
         pub struct View<'a>(&'a ::annals::View);
 
         impl<'a> View<'a> {
-            /// Gives the table `type`.
+            /// Returns the table `type`.
             #[inline]
             #[must_use]
             pub fn r#type(self) -> r#type::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `self`.
+            /// Returns the table `self`.
             #[inline]
             #[must_use]
             pub fn self_(self) -> self_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `crate`.
+            /// Returns the table `crate`.
             #[inline]
             #[must_use]
             pub fn crate_(self) -> crate_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `super`.
+            /// Returns the table `super`.
             #[inline]
             #[must_use]
             pub fn super_(self) -> super_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `_`.
+            /// Returns the table `_`.
             #[inline]
             #[must_use]
             pub fn __(self) -> __::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Database`.
+            /// Returns the table `Database`.
             #[inline]
             #[must_use]
             pub fn Database_(self) -> Database_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `id`.
+            /// Returns the table `id`.
             #[inline]
             #[must_use]
             pub fn id(self) -> id::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `comment`.
+            /// Returns the table `comment`.
             #[inline]
             #[must_use]
             pub fn comment__(self) -> comment__::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `comment_`.
+            /// Returns the table `comment_`.
             #[inline]
             #[must_use]
             pub fn comment_(self) -> comment_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `view`.
+            /// Returns the table `view`.
             #[inline]
             #[must_use]
             pub fn view_(self) -> view_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `str`.
+            /// Returns the table `str`.
             #[inline]
             #[must_use]
             pub fn str_(self) -> str_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Option`.
+            /// Returns the table `Option`.
             #[inline]
             #[must_use]
             pub fn Option_(self) -> Option_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `std`.
+            /// Returns the table `std`.
             #[inline]
             #[must_use]
             pub fn std(self) -> std::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `annals`.
+            /// Returns the table `annals`.
             #[inline]
             #[must_use]
             pub fn annals(self) -> annals::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `yield`.
+            /// Returns the table `yield`.
             #[inline]
             #[must_use]
             pub fn r#yield(self) -> r#yield::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Customs`.
+            /// Returns the table `Customs`.
             #[inline]
             #[must_use]
             pub fn Customs_(self) -> Customs_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `custom`.
+            /// Returns the table `custom`.
             #[inline]
             #[must_use]
             pub fn custom_(self) -> custom_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Reader`.
+            /// Returns the table `Reader`.
             #[inline]
             #[must_use]
             pub fn Reader_(self) -> Reader_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `write_blob`.
+            /// Returns the table `write_blob`.
             #[inline]
             #[must_use]
             pub fn write_blob_(self) -> write_blob_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `New`.
+            /// Returns the table `New`.
             #[inline]
             #[must_use]
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `new`.
+            /// Returns the table `new`.
             #[inline]
             #[must_use]
             pub fn new(self) -> new::Table<'a> {
@@ -7213,127 +7213,127 @@ pub mod custom {
         }
 
         impl<'db> Transaction<'_, 'db> {
-            /// Gives the table `type`.
+            /// Returns the table `type`.
             #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
                 r#type::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `self`.
+            /// Returns the table `self`.
             #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
                 self_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `crate`.
+            /// Returns the table `crate`.
             #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
                 crate_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `super`.
+            /// Returns the table `super`.
             #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
                 super_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `_`.
+            /// Returns the table `_`.
             #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
                 __::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Database`.
+            /// Returns the table `Database`.
             #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
                 Database_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `id`.
+            /// Returns the table `id`.
             #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
                 id::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `comment`.
+            /// Returns the table `comment`.
             #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
                 comment__::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `comment_`.
+            /// Returns the table `comment_`.
             #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
                 comment_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `view`.
+            /// Returns the table `view`.
             #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
                 view_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `str`.
+            /// Returns the table `str`.
             #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
                 str_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Option`.
+            /// Returns the table `Option`.
             #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
                 Option_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `std`.
+            /// Returns the table `std`.
             #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
                 std::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `annals`.
+            /// Returns the table `annals`.
             #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
                 annals::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `yield`.
+            /// Returns the table `yield`.
             #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
                 r#yield::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Customs`.
+            /// Returns the table `Customs`.
             #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
                 Customs_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `custom`.
+            /// Returns the table `custom`.
             #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
                 custom_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Reader`.
+            /// Returns the table `Reader`.
             #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
                 Reader_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `write_blob`.
+            /// Returns the table `write_blob`.
             #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
                 write_blob_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `New`.
+            /// Returns the table `New`.
             #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `new`.
+            /// Returns the table `new`.
             #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
                 new::Writer::new(self.0.as_dynamic())
@@ -7428,147 +7428,147 @@ pub mod custom {
         pub struct View<'a>(&'a ::annals::View);
 
         impl<'a> View<'a> {
-            /// Gives the table `type`.
+            /// Returns the table `type`.
             #[inline]
             #[must_use]
             pub fn r#type(self) -> r#type::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `self`.
+            /// Returns the table `self`.
             #[inline]
             #[must_use]
             pub fn self_(self) -> self_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `crate`.
+            /// Returns the table `crate`.
             #[inline]
             #[must_use]
             pub fn crate_(self) -> crate_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `super`.
+            /// Returns the table `super`.
             #[inline]
             #[must_use]
             pub fn super_(self) -> super_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `_`.
+            /// Returns the table `_`.
             #[inline]
             #[must_use]
             pub fn __(self) -> __::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Database`.
+            /// Returns the table `Database`.
             #[inline]
             #[must_use]
             pub fn Database_(self) -> Database_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `id`.
+            /// Returns the table `id`.
             #[inline]
             #[must_use]
             pub fn id(self) -> id::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `comment`.
+            /// Returns the table `comment`.
             #[inline]
             #[must_use]
             pub fn comment__(self) -> comment__::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `comment_`.
+            /// Returns the table `comment_`.
             #[inline]
             #[must_use]
             pub fn comment_(self) -> comment_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `view`.
+            /// Returns the table `view`.
             #[inline]
             #[must_use]
             pub fn view_(self) -> view_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `str`.
+            /// Returns the table `str`.
             #[inline]
             #[must_use]
             pub fn str_(self) -> str_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Option`.
+            /// Returns the table `Option`.
             #[inline]
             #[must_use]
             pub fn Option_(self) -> Option_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `std`.
+            /// Returns the table `std`.
             #[inline]
             #[must_use]
             pub fn std(self) -> std::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `annals`.
+            /// Returns the table `annals`.
             #[inline]
             #[must_use]
             pub fn annals(self) -> annals::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `yield`.
+            /// Returns the table `yield`.
             #[inline]
             #[must_use]
             pub fn r#yield(self) -> r#yield::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Customs`.
+            /// Returns the table `Customs`.
             #[inline]
             #[must_use]
             pub fn Customs_(self) -> Customs_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `custom`.
+            /// Returns the table `custom`.
             #[inline]
             #[must_use]
             pub fn custom_(self) -> custom_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Reader`.
+            /// Returns the table `Reader`.
             #[inline]
             #[must_use]
             pub fn Reader_(self) -> Reader_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `write_blob`.
+            /// Returns the table `write_blob`.
             #[inline]
             #[must_use]
             pub fn write_blob_(self) -> write_blob_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `New`.
+            /// Returns the table `New`.
             #[inline]
             #[must_use]
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `new`.
+            /// Returns the table `new`.
             #[inline]
             #[must_use]
             pub fn new(self) -> new::Table<'a> {
@@ -7577,127 +7577,127 @@ pub mod custom {
         }
 
         impl<'db> Transaction<'_, 'db> {
-            /// Gives the table `type`.
+            /// Returns the table `type`.
             #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
                 r#type::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `self`.
+            /// Returns the table `self`.
             #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
                 self_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `crate`.
+            /// Returns the table `crate`.
             #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
                 crate_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `super`.
+            /// Returns the table `super`.
             #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
                 super_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `_`.
+            /// Returns the table `_`.
             #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
                 __::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Database`.
+            /// Returns the table `Database`.
             #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
                 Database_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `id`.
+            /// Returns the table `id`.
             #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
                 id::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `comment`.
+            /// Returns the table `comment`.
             #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
                 comment__::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `comment_`.
+            /// Returns the table `comment_`.
             #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
                 comment_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `view`.
+            /// Returns the table `view`.
             #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
                 view_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `str`.
+            /// Returns the table `str`.
             #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
                 str_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Option`.
+            /// Returns the table `Option`.
             #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
                 Option_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `std`.
+            /// Returns the table `std`.
             #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
                 std::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `annals`.
+            /// Returns the table `annals`.
             #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
                 annals::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `yield`.
+            /// Returns the table `yield`.
             #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
                 r#yield::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Customs`.
+            /// Returns the table `Customs`.
             #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
                 Customs_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `custom`.
+            /// Returns the table `custom`.
             #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
                 custom_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Reader`.
+            /// Returns the table `Reader`.
             #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
                 Reader_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `write_blob`.
+            /// Returns the table `write_blob`.
             #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
                 write_blob_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `New`.
+            /// Returns the table `New`.
             #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `new`.
+            /// Returns the table `new`.
             #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
                 new::Writer::new(self.0.as_dynamic())
@@ -7792,147 +7792,147 @@ pub mod custom {
         pub struct View<'a>(&'a ::annals::View);
 
         impl<'a> View<'a> {
-            /// Gives the table `type`.
+            /// Returns the table `type`.
             #[inline]
             #[must_use]
             pub fn r#type(self) -> r#type::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `self`.
+            /// Returns the table `self`.
             #[inline]
             #[must_use]
             pub fn self_(self) -> self_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `crate`.
+            /// Returns the table `crate`.
             #[inline]
             #[must_use]
             pub fn crate_(self) -> crate_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `super`.
+            /// Returns the table `super`.
             #[inline]
             #[must_use]
             pub fn super_(self) -> super_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `_`.
+            /// Returns the table `_`.
             #[inline]
             #[must_use]
             pub fn __(self) -> __::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Database`.
+            /// Returns the table `Database`.
             #[inline]
             #[must_use]
             pub fn Database_(self) -> Database_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `id`.
+            /// Returns the table `id`.
             #[inline]
             #[must_use]
             pub fn id(self) -> id::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `comment`.
+            /// Returns the table `comment`.
             #[inline]
             #[must_use]
             pub fn comment__(self) -> comment__::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `comment_`.
+            /// Returns the table `comment_`.
             #[inline]
             #[must_use]
             pub fn comment_(self) -> comment_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `view`.
+            /// Returns the table `view`.
             #[inline]
             #[must_use]
             pub fn view_(self) -> view_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `str`.
+            /// Returns the table `str`.
             #[inline]
             #[must_use]
             pub fn str_(self) -> str_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Option`.
+            /// Returns the table `Option`.
             #[inline]
             #[must_use]
             pub fn Option_(self) -> Option_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `std`.
+            /// Returns the table `std`.
             #[inline]
             #[must_use]
             pub fn std(self) -> std::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `annals`.
+            /// Returns the table `annals`.
             #[inline]
             #[must_use]
             pub fn annals(self) -> annals::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `yield`.
+            /// Returns the table `yield`.
             #[inline]
             #[must_use]
             pub fn r#yield(self) -> r#yield::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Customs`.
+            /// Returns the table `Customs`.
             #[inline]
             #[must_use]
             pub fn Customs_(self) -> Customs_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `custom`.
+            /// Returns the table `custom`.
             #[inline]
             #[must_use]
             pub fn custom_(self) -> custom_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `Reader`.
+            /// Returns the table `Reader`.
             #[inline]
             #[must_use]
             pub fn Reader_(self) -> Reader_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `write_blob`.
+            /// Returns the table `write_blob`.
             #[inline]
             #[must_use]
             pub fn write_blob_(self) -> write_blob_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `New`.
+            /// Returns the table `New`.
             #[inline]
             #[must_use]
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `new`.
+            /// Returns the table `new`.
             #[inline]
             #[must_use]
             pub fn new(self) -> new::Table<'a> {
@@ -7941,127 +7941,127 @@ pub mod custom {
         }
 
         impl<'db> Transaction<'_, 'db> {
-            /// Gives the table `type`.
+            /// Returns the table `type`.
             #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
                 r#type::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `self`.
+            /// Returns the table `self`.
             #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
                 self_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `crate`.
+            /// Returns the table `crate`.
             #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
                 crate_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `super`.
+            /// Returns the table `super`.
             #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
                 super_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `_`.
+            /// Returns the table `_`.
             #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
                 __::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Database`.
+            /// Returns the table `Database`.
             #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
                 Database_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `id`.
+            /// Returns the table `id`.
             #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
                 id::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `comment`.
+            /// Returns the table `comment`.
             #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
                 comment__::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `comment_`.
+            /// Returns the table `comment_`.
             #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
                 comment_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `view`.
+            /// Returns the table `view`.
             #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
                 view_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `str`.
+            /// Returns the table `str`.
             #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
                 str_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Option`.
+            /// Returns the table `Option`.
             #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
                 Option_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `std`.
+            /// Returns the table `std`.
             #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
                 std::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `annals`.
+            /// Returns the table `annals`.
             #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
                 annals::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `yield`.
+            /// Returns the table `yield`.
             #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
                 r#yield::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Customs`.
+            /// Returns the table `Customs`.
             #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
                 Customs_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `custom`.
+            /// Returns the table `custom`.
             #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
                 custom_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `Reader`.
+            /// Returns the table `Reader`.
             #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
                 Reader_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `write_blob`.
+            /// Returns the table `write_blob`.
             #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
                 write_blob_::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `New`.
+            /// Returns the table `New`.
             #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `new`.
+            /// Returns the table `new`.
             #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
                 new::Writer::new(self.0.as_dynamic())

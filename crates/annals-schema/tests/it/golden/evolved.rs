@@ -221,28 +221,28 @@ impl From<settings::Change> for Change {
 }
 
 impl<'a> View<'a> {
-    /// Gives the table `tongue`.
+    /// Returns the table `tongue`.
     #[inline]
     #[must_use]
     pub fn tongue(self) -> tongue::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `person`.
+    /// Returns the table `person`.
     #[inline]
     #[must_use]
     pub fn person(self) -> person::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `file`.
+    /// Returns the table `file`.
     #[inline]
     #[must_use]
     pub fn file(self) -> file::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the only row of the table `settings`.
+    /// Returns the only row of the table `settings`.
     ///
     /// # Errors
     /// It can't be loaded.
@@ -251,7 +251,7 @@ impl<'a> View<'a> {
         ::annals::typed::Single::<settings::Kind>::new(self.0).row()
     }
 
-    /// Gives the index `person_by_full_name`.
+    /// Returns the index `person_by_full_name`.
     #[inline]
     #[must_use]
     pub fn person_by_full_name(self) -> person::PersonByFullName<'a> {
@@ -260,28 +260,28 @@ impl<'a> View<'a> {
 }
 
 impl Tables {
-    /// Gives the table `tongue`.
+    /// Returns the table `tongue`.
     #[inline]
     #[must_use]
     pub fn tongue(&self) -> tongue::Table<'_> {
         View(&self.0).tongue()
     }
 
-    /// Gives the table `person`.
+    /// Returns the table `person`.
     #[inline]
     #[must_use]
     pub fn person(&self) -> person::Table<'_> {
         View(&self.0).person()
     }
 
-    /// Gives the table `file`.
+    /// Returns the table `file`.
     #[inline]
     #[must_use]
     pub fn file(&self) -> file::Table<'_> {
         View(&self.0).file()
     }
 
-    /// Gives the only row of the table `settings`.
+    /// Returns the only row of the table `settings`.
     ///
     /// # Errors
     /// It can't be loaded.
@@ -290,7 +290,7 @@ impl Tables {
         View(&self.0).settings()
     }
 
-    /// Gives the index `person_by_full_name`.
+    /// Returns the index `person_by_full_name`.
     #[inline]
     #[must_use]
     pub fn person_by_full_name(&self) -> person::PersonByFullName<'_> {
@@ -299,31 +299,31 @@ impl Tables {
 }
 
 impl<'db> Writers<'db> {
-    /// Gives the table `tongue`.
+    /// Returns the table `tongue`.
     #[inline]
     pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
         tongue::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `person`.
+    /// Returns the table `person`.
     #[inline]
     pub fn person(&mut self) -> person::Writer<'_, 'db> {
         person::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `file`.
+    /// Returns the table `file`.
     #[inline]
     pub fn file(&mut self) -> file::Writer<'_, 'db> {
         file::Writer::new(&mut self.0)
     }
 
-    /// Gives the only row of the table `settings`.
+    /// Returns the only row of the table `settings`.
     #[inline]
     pub fn settings(&mut self) -> settings::Writer<'_, 'db> {
         settings::Writer::new(&mut self.0)
     }
 
-    /// Gives the index `person_by_full_name`.
+    /// Returns the index `person_by_full_name`.
     #[inline]
     #[must_use]
     pub fn person_by_full_name(&self) -> person::PersonByFullName<'_> {
@@ -371,14 +371,14 @@ pub mod tongue {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -476,7 +476,7 @@ pub mod tongue {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -495,7 +495,7 @@ pub mod tongue {
             self.0.set(id, ::annals::FieldNumber(0), code.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -504,7 +504,7 @@ pub mod tongue {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -516,7 +516,7 @@ pub mod tongue {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -579,14 +579,14 @@ pub mod person {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -742,7 +742,7 @@ pub mod person {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -803,7 +803,7 @@ pub mod person {
             )
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -812,7 +812,7 @@ pub mod person {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -824,7 +824,7 @@ pub mod person {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -860,19 +860,19 @@ pub mod person {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(&self, full_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[full_name.into()])
         }
 
-        /// Gives the rows whose `full_name` begins with a prefix.
+        /// Returns the rows whose `full_name` begins with a prefix.
         #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
-        /// Gives the rows whose `full_name` is in the bounds.
+        /// Returns the rows whose `full_name` is in the bounds.
         #[inline]
         pub fn range<'k>(
             &self,
@@ -881,7 +881,7 @@ pub mod person {
             self.index.range(&[], bounds)
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -952,14 +952,14 @@ pub mod file {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -1115,7 +1115,7 @@ pub mod file {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -1176,7 +1176,7 @@ pub mod file {
             )
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -1185,7 +1185,7 @@ pub mod file {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -1197,7 +1197,7 @@ pub mod file {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -1260,14 +1260,14 @@ pub mod settings {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -1337,7 +1337,7 @@ pub mod settings {
             self.0.set(::annals::FieldNumber(1), motto.into())
         }
 
-        /// Gives the row as the transaction sees it.
+        /// Returns the row as the transaction sees it.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -1394,14 +1394,14 @@ pub mod custom {
             }
 
             impl<'a> Row<'a> {
-                /// Gives the row's id.
+                /// Returns the row's id.
                 #[inline]
                 #[must_use]
                 pub fn id(&self) -> Id {
                     Id::from(self.0.id())
                 }
 
-                /// Gives the same row without the types of its schema.
+                /// Returns the same row without the types of its schema.
                 #[inline]
                 #[must_use]
                 pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -1499,7 +1499,7 @@ pub mod custom {
                 }
 
                 /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-                /// length. Gives the first row's id. Unique keys are checked at commit.
+                /// length. Returns the first row's id. Unique keys are checked at commit.
                 ///
                 /// # Errors
                 /// The slices aren't of the same length, or the journal can't be written.
@@ -1518,7 +1518,7 @@ pub mod custom {
                     self.0.set(id, ::annals::FieldNumber(0), text.into())
                 }
 
-                /// Gives the row with that id.
+                /// Returns the row with that id.
                 ///
                 /// # Errors
                 /// There is none.
@@ -1527,7 +1527,7 @@ pub mod custom {
                     self.0.into_table().get(id)
                 }
 
-                /// Gives the row with that id, if there is one; follows a reference.
+                /// Returns the row with that id, if there is one; follows a reference.
                 ///
                 /// # Errors
                 /// It can't be loaded.
@@ -1539,7 +1539,7 @@ pub mod custom {
                     self.0.into_table().find(id)
                 }
 
-                /// Gives all rows in order of their ids.
+                /// Returns all rows in order of their ids.
                 #[inline]
                 pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
                     self.0.into_table().iter()
@@ -1602,14 +1602,14 @@ pub mod custom {
             }
 
             impl<'a> Row<'a> {
-                /// Gives the row's id.
+                /// Returns the row's id.
                 #[inline]
                 #[must_use]
                 pub fn id(&self) -> Id {
                     Id::from(self.0.id())
                 }
 
-                /// Gives the same row without the types of its schema.
+                /// Returns the same row without the types of its schema.
                 #[inline]
                 #[must_use]
                 pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -1791,7 +1791,7 @@ pub mod custom {
                 }
 
                 /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-                /// length. Gives the first row's id. Unique keys are checked at commit.
+                /// length. Returns the first row's id. Unique keys are checked at commit.
                 ///
                 /// # Errors
                 /// The slices aren't of the same length, or the journal can't be written.
@@ -1863,7 +1863,7 @@ pub mod custom {
                     self.0.set(id, ::annals::FieldNumber(3), old.into())
                 }
 
-                /// Gives the row with that id.
+                /// Returns the row with that id.
                 ///
                 /// # Errors
                 /// There is none.
@@ -1872,7 +1872,7 @@ pub mod custom {
                     self.0.into_table().get(id)
                 }
 
-                /// Gives the row with that id, if there is one; follows a reference.
+                /// Returns the row with that id, if there is one; follows a reference.
                 ///
                 /// # Errors
                 /// It can't be loaded.
@@ -1884,7 +1884,7 @@ pub mod custom {
                     self.0.into_table().find(id)
                 }
 
-                /// Gives all rows in order of their ids.
+                /// Returns all rows in order of their ids.
                 #[inline]
                 pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
                     self.0.into_table().iter()
@@ -1950,21 +1950,21 @@ pub mod custom {
         pub struct View<'a>(&'a ::annals::View);
 
         impl<'a> View<'a> {
-            /// Gives the table `language`.
+            /// Returns the table `language`.
             #[inline]
             #[must_use]
             pub fn language(self) -> language::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `gone`.
+            /// Returns the table `gone`.
             #[inline]
             #[must_use]
             pub fn gone(self) -> gone::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `person`.
+            /// Returns the table `person`.
             #[inline]
             #[must_use]
             pub fn person(self) -> person::Table<'a> {
@@ -1973,19 +1973,19 @@ pub mod custom {
         }
 
         impl<'db> Transaction<'_, 'db> {
-            /// Gives the table `language`.
+            /// Returns the table `language`.
             #[inline]
             pub fn language(&mut self) -> language::Writer<'_, 'db> {
                 language::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `gone`.
+            /// Returns the table `gone`.
             #[inline]
             pub fn gone(&mut self) -> gone::Writer<'_, 'db> {
                 gone::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `person`.
+            /// Returns the table `person`.
             #[inline]
             pub fn person(&mut self) -> person::Writer<'_, 'db> {
                 person::Writer::new(self.0.as_dynamic())
@@ -2044,21 +2044,21 @@ pub mod custom {
         pub struct View<'a>(&'a ::annals::View);
 
         impl<'a> View<'a> {
-            /// Gives the table `tongue`.
+            /// Returns the table `tongue`.
             #[inline]
             #[must_use]
             pub fn tongue(self) -> tongue::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `person`.
+            /// Returns the table `person`.
             #[inline]
             #[must_use]
             pub fn person(self) -> person::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `file`.
+            /// Returns the table `file`.
             #[inline]
             #[must_use]
             pub fn file(self) -> file::Table<'a> {
@@ -2067,19 +2067,19 @@ pub mod custom {
         }
 
         impl<'db> Transaction<'_, 'db> {
-            /// Gives the table `tongue`.
+            /// Returns the table `tongue`.
             #[inline]
             pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
                 tongue::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `person`.
+            /// Returns the table `person`.
             #[inline]
             pub fn person(&mut self) -> person::Writer<'_, 'db> {
                 person::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `file`.
+            /// Returns the table `file`.
             #[inline]
             pub fn file(&mut self) -> file::Writer<'_, 'db> {
                 file::Writer::new(self.0.as_dynamic())
@@ -2138,21 +2138,21 @@ pub mod custom {
         pub struct View<'a>(&'a ::annals::View);
 
         impl<'a> View<'a> {
-            /// Gives the table `tongue`.
+            /// Returns the table `tongue`.
             #[inline]
             #[must_use]
             pub fn tongue(self) -> tongue::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `person`.
+            /// Returns the table `person`.
             #[inline]
             #[must_use]
             pub fn person(self) -> person::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
-            /// Gives the table `file`.
+            /// Returns the table `file`.
             #[inline]
             #[must_use]
             pub fn file(self) -> file::Table<'a> {
@@ -2161,19 +2161,19 @@ pub mod custom {
         }
 
         impl<'db> Transaction<'_, 'db> {
-            /// Gives the table `tongue`.
+            /// Returns the table `tongue`.
             #[inline]
             pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
                 tongue::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `person`.
+            /// Returns the table `person`.
             #[inline]
             pub fn person(&mut self) -> person::Writer<'_, 'db> {
                 person::Writer::new(self.0.as_dynamic())
             }
 
-            /// Gives the table `file`.
+            /// Returns the table `file`.
             #[inline]
             pub fn file(&mut self) -> file::Writer<'_, 'db> {
                 file::Writer::new(self.0.as_dynamic())

@@ -144,28 +144,28 @@ impl From<person::Change> for Change {
 }
 
 impl<'a> View<'a> {
-    /// Gives the table `city`.
+    /// Returns the table `city`.
     #[inline]
     #[must_use]
     pub fn city(self) -> city::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `person`.
+    /// Returns the table `person`.
     #[inline]
     #[must_use]
     pub fn person(self) -> person::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the index `city_by_name`.
+    /// Returns the index `city_by_name`.
     #[inline]
     #[must_use]
     pub fn city_by_name(self) -> city::CityByName<'a> {
         city::CityByName::new(self.0)
     }
 
-    /// Gives the index `person_by_name`.
+    /// Returns the index `person_by_name`.
     #[inline]
     #[must_use]
     pub fn person_by_name(self) -> person::PersonByName<'a> {
@@ -174,28 +174,28 @@ impl<'a> View<'a> {
 }
 
 impl Tables {
-    /// Gives the table `city`.
+    /// Returns the table `city`.
     #[inline]
     #[must_use]
     pub fn city(&self) -> city::Table<'_> {
         View(&self.0).city()
     }
 
-    /// Gives the table `person`.
+    /// Returns the table `person`.
     #[inline]
     #[must_use]
     pub fn person(&self) -> person::Table<'_> {
         View(&self.0).person()
     }
 
-    /// Gives the index `city_by_name`.
+    /// Returns the index `city_by_name`.
     #[inline]
     #[must_use]
     pub fn city_by_name(&self) -> city::CityByName<'_> {
         View(&self.0).city_by_name()
     }
 
-    /// Gives the index `person_by_name`.
+    /// Returns the index `person_by_name`.
     #[inline]
     #[must_use]
     pub fn person_by_name(&self) -> person::PersonByName<'_> {
@@ -204,26 +204,26 @@ impl Tables {
 }
 
 impl<'db> Writers<'db> {
-    /// Gives the table `city`.
+    /// Returns the table `city`.
     #[inline]
     pub fn city(&mut self) -> city::Writer<'_, 'db> {
         city::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `person`.
+    /// Returns the table `person`.
     #[inline]
     pub fn person(&mut self) -> person::Writer<'_, 'db> {
         person::Writer::new(&mut self.0)
     }
 
-    /// Gives the index `city_by_name`.
+    /// Returns the index `city_by_name`.
     #[inline]
     #[must_use]
     pub fn city_by_name(&self) -> city::CityByName<'_> {
         View(self.0.view()).city_by_name()
     }
 
-    /// Gives the index `person_by_name`.
+    /// Returns the index `person_by_name`.
     #[inline]
     #[must_use]
     pub fn person_by_name(&self) -> person::PersonByName<'_> {
@@ -271,14 +271,14 @@ pub mod city {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -376,7 +376,7 @@ pub mod city {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -395,7 +395,7 @@ pub mod city {
             self.0.set(id, ::annals::FieldNumber(0), name.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -404,7 +404,7 @@ pub mod city {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -416,7 +416,7 @@ pub mod city {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -452,7 +452,7 @@ pub mod city {
             Self { index }
         }
 
-        /// Gives the row with this key, if there is one.
+        /// Returns the row with this key, if there is one.
         ///
         /// # Errors
         /// The row can't be loaded.
@@ -461,13 +461,13 @@ pub mod city {
             self.index.first(&[name.into()])
         }
 
-        /// Gives the rows whose `name` begins with a prefix.
+        /// Returns the rows whose `name` begins with a prefix.
         #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
-        /// Gives the rows whose `name` is in the bounds.
+        /// Returns the rows whose `name` is in the bounds.
         #[inline]
         pub fn range<'k>(
             &self,
@@ -476,7 +476,7 @@ pub mod city {
             self.index.range(&[], bounds)
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -544,14 +544,14 @@ pub mod person {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -711,7 +711,7 @@ pub mod person {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -764,7 +764,7 @@ pub mod person {
             )
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -773,7 +773,7 @@ pub mod person {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -785,7 +785,7 @@ pub mod person {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -821,7 +821,7 @@ pub mod person {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(
             &self,
@@ -831,13 +831,13 @@ pub mod person {
             self.index.equal(&[last_name.into(), first_name.into()])
         }
 
-        /// Gives the rows whose `last_name` begins with a prefix.
+        /// Returns the rows whose `last_name` begins with a prefix.
         #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
-        /// Gives the rows whose `last_name` is in the bounds.
+        /// Returns the rows whose `last_name` is in the bounds.
         #[inline]
         pub fn range<'k>(
             &self,
@@ -846,13 +846,13 @@ pub mod person {
             self.index.range(&[], bounds)
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
+        /// Returns the rows with these leading fields, in the order of the index.
         #[inline]
         pub fn with_last_name(&self, last_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[last_name.into()])
         }
 
-        /// Gives the rows with these leading fields whose `first_name` begins with a prefix.
+        /// Returns the rows with these leading fields whose `first_name` begins with a prefix.
         #[inline]
         pub fn prefix_with_last_name(
             &self,
@@ -863,7 +863,7 @@ pub mod person {
                 .prefix(&[last_name.into()], first_name.as_bytes())
         }
 
-        /// Gives the rows with these leading fields whose `first_name` is in the bounds.
+        /// Returns the rows with these leading fields whose `first_name` is in the bounds.
         #[inline]
         pub fn range_with_last_name<'k>(
             &self,
@@ -873,7 +873,7 @@ pub mod person {
             self.index.range(&[last_name.into()], first_name)
         }
 
-        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        /// Returns a cursor before the first row whose leading fields aren't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -885,7 +885,7 @@ pub mod person {
             self.index.cursor_at(&[last_name.into()])
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.

@@ -218,91 +218,91 @@ impl From<numbers::Change> for Change {
 }
 
 impl<'a> View<'a> {
-    /// Gives the table `target`.
+    /// Returns the table `target`.
     #[inline]
     #[must_use]
     pub fn target(self) -> target::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `plain`.
+    /// Returns the table `plain`.
     #[inline]
     #[must_use]
     pub fn plain(self) -> plain::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `nullable`.
+    /// Returns the table `nullable`.
     #[inline]
     #[must_use]
     pub fn nullable(self) -> nullable::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `defaults`.
+    /// Returns the table `defaults`.
     #[inline]
     #[must_use]
     pub fn defaults(self) -> defaults::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `numbers`.
+    /// Returns the table `numbers`.
     #[inline]
     #[must_use]
     pub fn numbers(self) -> numbers::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the index `plain_by_truth`.
+    /// Returns the index `plain_by_truth`.
     #[inline]
     #[must_use]
     pub fn plain_by_truth(self) -> plain::PlainByTruth<'a> {
         plain::PlainByTruth::new(self.0)
     }
 
-    /// Gives the index `plain_by_double`.
+    /// Returns the index `plain_by_double`.
     #[inline]
     #[must_use]
     pub fn plain_by_double(self) -> plain::PlainByDouble<'a> {
         plain::PlainByDouble::new(self.0)
     }
 
-    /// Gives the index `plain_by_raw`.
+    /// Returns the index `plain_by_raw`.
     #[inline]
     #[must_use]
     pub fn plain_by_raw(self) -> plain::PlainByRaw<'a> {
         plain::PlainByRaw::new(self.0)
     }
 
-    /// Gives the index `plain_by_moment`.
+    /// Returns the index `plain_by_moment`.
     #[inline]
     #[must_use]
     pub fn plain_by_moment(self) -> plain::PlainByMoment<'a> {
         plain::PlainByMoment::new(self.0)
     }
 
-    /// Gives the index `plain_by_pointer`.
+    /// Returns the index `plain_by_pointer`.
     #[inline]
     #[must_use]
     pub fn plain_by_pointer(self) -> plain::PlainByPointer<'a> {
         plain::PlainByPointer::new(self.0)
     }
 
-    /// Gives the index `nullable_by_text`.
+    /// Returns the index `nullable_by_text`.
     #[inline]
     #[must_use]
     pub fn nullable_by_text(self) -> nullable::NullableByText<'a> {
         nullable::NullableByText::new(self.0)
     }
 
-    /// Gives the index `nullable_by_double`.
+    /// Returns the index `nullable_by_double`.
     #[inline]
     #[must_use]
     pub fn nullable_by_double(self) -> nullable::NullableByDouble<'a> {
         nullable::NullableByDouble::new(self.0)
     }
 
-    /// Gives the index `nullable_by_raw`.
+    /// Returns the index `nullable_by_raw`.
     #[inline]
     #[must_use]
     pub fn nullable_by_raw(self) -> nullable::NullableByRaw<'a> {
@@ -311,91 +311,91 @@ impl<'a> View<'a> {
 }
 
 impl Tables {
-    /// Gives the table `target`.
+    /// Returns the table `target`.
     #[inline]
     #[must_use]
     pub fn target(&self) -> target::Table<'_> {
         View(&self.0).target()
     }
 
-    /// Gives the table `plain`.
+    /// Returns the table `plain`.
     #[inline]
     #[must_use]
     pub fn plain(&self) -> plain::Table<'_> {
         View(&self.0).plain()
     }
 
-    /// Gives the table `nullable`.
+    /// Returns the table `nullable`.
     #[inline]
     #[must_use]
     pub fn nullable(&self) -> nullable::Table<'_> {
         View(&self.0).nullable()
     }
 
-    /// Gives the table `defaults`.
+    /// Returns the table `defaults`.
     #[inline]
     #[must_use]
     pub fn defaults(&self) -> defaults::Table<'_> {
         View(&self.0).defaults()
     }
 
-    /// Gives the table `numbers`.
+    /// Returns the table `numbers`.
     #[inline]
     #[must_use]
     pub fn numbers(&self) -> numbers::Table<'_> {
         View(&self.0).numbers()
     }
 
-    /// Gives the index `plain_by_truth`.
+    /// Returns the index `plain_by_truth`.
     #[inline]
     #[must_use]
     pub fn plain_by_truth(&self) -> plain::PlainByTruth<'_> {
         View(&self.0).plain_by_truth()
     }
 
-    /// Gives the index `plain_by_double`.
+    /// Returns the index `plain_by_double`.
     #[inline]
     #[must_use]
     pub fn plain_by_double(&self) -> plain::PlainByDouble<'_> {
         View(&self.0).plain_by_double()
     }
 
-    /// Gives the index `plain_by_raw`.
+    /// Returns the index `plain_by_raw`.
     #[inline]
     #[must_use]
     pub fn plain_by_raw(&self) -> plain::PlainByRaw<'_> {
         View(&self.0).plain_by_raw()
     }
 
-    /// Gives the index `plain_by_moment`.
+    /// Returns the index `plain_by_moment`.
     #[inline]
     #[must_use]
     pub fn plain_by_moment(&self) -> plain::PlainByMoment<'_> {
         View(&self.0).plain_by_moment()
     }
 
-    /// Gives the index `plain_by_pointer`.
+    /// Returns the index `plain_by_pointer`.
     #[inline]
     #[must_use]
     pub fn plain_by_pointer(&self) -> plain::PlainByPointer<'_> {
         View(&self.0).plain_by_pointer()
     }
 
-    /// Gives the index `nullable_by_text`.
+    /// Returns the index `nullable_by_text`.
     #[inline]
     #[must_use]
     pub fn nullable_by_text(&self) -> nullable::NullableByText<'_> {
         View(&self.0).nullable_by_text()
     }
 
-    /// Gives the index `nullable_by_double`.
+    /// Returns the index `nullable_by_double`.
     #[inline]
     #[must_use]
     pub fn nullable_by_double(&self) -> nullable::NullableByDouble<'_> {
         View(&self.0).nullable_by_double()
     }
 
-    /// Gives the index `nullable_by_raw`.
+    /// Returns the index `nullable_by_raw`.
     #[inline]
     #[must_use]
     pub fn nullable_by_raw(&self) -> nullable::NullableByRaw<'_> {
@@ -404,86 +404,86 @@ impl Tables {
 }
 
 impl<'db> Writers<'db> {
-    /// Gives the table `target`.
+    /// Returns the table `target`.
     #[inline]
     pub fn target(&mut self) -> target::Writer<'_, 'db> {
         target::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `plain`.
+    /// Returns the table `plain`.
     #[inline]
     pub fn plain(&mut self) -> plain::Writer<'_, 'db> {
         plain::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `nullable`.
+    /// Returns the table `nullable`.
     #[inline]
     pub fn nullable(&mut self) -> nullable::Writer<'_, 'db> {
         nullable::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `defaults`.
+    /// Returns the table `defaults`.
     #[inline]
     pub fn defaults(&mut self) -> defaults::Writer<'_, 'db> {
         defaults::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `numbers`.
+    /// Returns the table `numbers`.
     #[inline]
     pub fn numbers(&mut self) -> numbers::Writer<'_, 'db> {
         numbers::Writer::new(&mut self.0)
     }
 
-    /// Gives the index `plain_by_truth`.
+    /// Returns the index `plain_by_truth`.
     #[inline]
     #[must_use]
     pub fn plain_by_truth(&self) -> plain::PlainByTruth<'_> {
         View(self.0.view()).plain_by_truth()
     }
 
-    /// Gives the index `plain_by_double`.
+    /// Returns the index `plain_by_double`.
     #[inline]
     #[must_use]
     pub fn plain_by_double(&self) -> plain::PlainByDouble<'_> {
         View(self.0.view()).plain_by_double()
     }
 
-    /// Gives the index `plain_by_raw`.
+    /// Returns the index `plain_by_raw`.
     #[inline]
     #[must_use]
     pub fn plain_by_raw(&self) -> plain::PlainByRaw<'_> {
         View(self.0.view()).plain_by_raw()
     }
 
-    /// Gives the index `plain_by_moment`.
+    /// Returns the index `plain_by_moment`.
     #[inline]
     #[must_use]
     pub fn plain_by_moment(&self) -> plain::PlainByMoment<'_> {
         View(self.0.view()).plain_by_moment()
     }
 
-    /// Gives the index `plain_by_pointer`.
+    /// Returns the index `plain_by_pointer`.
     #[inline]
     #[must_use]
     pub fn plain_by_pointer(&self) -> plain::PlainByPointer<'_> {
         View(self.0.view()).plain_by_pointer()
     }
 
-    /// Gives the index `nullable_by_text`.
+    /// Returns the index `nullable_by_text`.
     #[inline]
     #[must_use]
     pub fn nullable_by_text(&self) -> nullable::NullableByText<'_> {
         View(self.0.view()).nullable_by_text()
     }
 
-    /// Gives the index `nullable_by_double`.
+    /// Returns the index `nullable_by_double`.
     #[inline]
     #[must_use]
     pub fn nullable_by_double(&self) -> nullable::NullableByDouble<'_> {
         View(self.0.view()).nullable_by_double()
     }
 
-    /// Gives the index `nullable_by_raw`.
+    /// Returns the index `nullable_by_raw`.
     #[inline]
     #[must_use]
     pub fn nullable_by_raw(&self) -> nullable::NullableByRaw<'_> {
@@ -531,14 +531,14 @@ pub mod target {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -587,7 +587,7 @@ pub mod target {
             self.0.insert_at(id, &[])
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -596,7 +596,7 @@ pub mod target {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -608,7 +608,7 @@ pub mod target {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -671,14 +671,14 @@ pub mod plain {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -1091,7 +1091,7 @@ pub mod plain {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -1243,7 +1243,7 @@ pub mod plain {
             )
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -1252,7 +1252,7 @@ pub mod plain {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -1264,7 +1264,7 @@ pub mod plain {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -1300,13 +1300,13 @@ pub mod plain {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(&self, truth: bool) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[truth.into()])
         }
 
-        /// Gives the rows whose `truth` is in the bounds.
+        /// Returns the rows whose `truth` is in the bounds.
         #[inline]
         pub fn range(
             &self,
@@ -1315,7 +1315,7 @@ pub mod plain {
             self.index.range(&[], bounds)
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -1359,13 +1359,13 @@ pub mod plain {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(&self, double: f64) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[double.into()])
         }
 
-        /// Gives the rows whose `double` is in the bounds.
+        /// Returns the rows whose `double` is in the bounds.
         #[inline]
         pub fn range(
             &self,
@@ -1374,7 +1374,7 @@ pub mod plain {
             self.index.range(&[], bounds)
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -1418,19 +1418,19 @@ pub mod plain {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(&self, raw: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[raw.into()])
         }
 
-        /// Gives the rows whose `raw` begins with a prefix.
+        /// Returns the rows whose `raw` begins with a prefix.
         #[inline]
         pub fn prefix(&self, prefix: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix)
         }
 
-        /// Gives the rows whose `raw` is in the bounds.
+        /// Returns the rows whose `raw` is in the bounds.
         #[inline]
         pub fn range<'k>(
             &self,
@@ -1439,7 +1439,7 @@ pub mod plain {
             self.index.range(&[], bounds)
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -1480,7 +1480,7 @@ pub mod plain {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(
             &self,
@@ -1495,7 +1495,7 @@ pub mod plain {
             ])
         }
 
-        /// Gives the rows whose `moment` is in the bounds.
+        /// Returns the rows whose `moment` is in the bounds.
         #[inline]
         pub fn range(
             &self,
@@ -1504,7 +1504,7 @@ pub mod plain {
             self.index.range(&[], bounds)
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
+        /// Returns the rows with these leading fields, in the order of the index.
         #[inline]
         pub fn with_moment(
             &self,
@@ -1513,7 +1513,7 @@ pub mod plain {
             self.index.equal(&[moment.into()])
         }
 
-        /// Gives the rows with these leading fields whose `pointer` is in the bounds.
+        /// Returns the rows with these leading fields whose `pointer` is in the bounds.
         /// Null is in no bounds.
         #[inline]
         pub fn range_with_moment(
@@ -1524,7 +1524,7 @@ pub mod plain {
             self.index.range(&[moment.into()], pointer)
         }
 
-        /// Gives the rows with these leading fields whose `pointer` is null.
+        /// Returns the rows with these leading fields whose `pointer` is null.
         #[inline]
         pub fn nulls_with_moment(
             &self,
@@ -1533,7 +1533,7 @@ pub mod plain {
             self.index.equal(&[moment.into(), ::annals::ValueRef::Null])
         }
 
-        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        /// Returns a cursor before the first row whose leading fields aren't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -1545,7 +1545,7 @@ pub mod plain {
             self.index.cursor_at(&[moment.into()])
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
+        /// Returns the rows with these leading fields, in the order of the index.
         #[inline]
         pub fn with_moment_and_pointer(
             &self,
@@ -1556,7 +1556,7 @@ pub mod plain {
                 .equal(&[moment.into(), ::annals::typed::nullable(pointer)])
         }
 
-        /// Gives the rows with these leading fields whose `text` begins with a prefix.
+        /// Returns the rows with these leading fields whose `text` begins with a prefix.
         #[inline]
         pub fn prefix_with_moment_and_pointer(
             &self,
@@ -1570,7 +1570,7 @@ pub mod plain {
             )
         }
 
-        /// Gives the rows with these leading fields whose `text` is in the bounds.
+        /// Returns the rows with these leading fields whose `text` is in the bounds.
         #[inline]
         pub fn range_with_moment_and_pointer<'k>(
             &self,
@@ -1582,7 +1582,7 @@ pub mod plain {
                 .range(&[moment.into(), ::annals::typed::nullable(pointer)], text)
         }
 
-        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        /// Returns a cursor before the first row whose leading fields aren't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -1596,7 +1596,7 @@ pub mod plain {
                 .cursor_at(&[moment.into(), ::annals::typed::nullable(pointer)])
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -1646,7 +1646,7 @@ pub mod plain {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(
             &self,
@@ -1655,7 +1655,7 @@ pub mod plain {
             self.index.equal(&[::annals::typed::nullable(pointer)])
         }
 
-        /// Gives the rows whose `pointer` is in the bounds.
+        /// Returns the rows whose `pointer` is in the bounds.
         /// Null is in no bounds.
         #[inline]
         pub fn range(
@@ -1665,13 +1665,13 @@ pub mod plain {
             self.index.range(&[], bounds)
         }
 
-        /// Gives the rows whose `pointer` is null.
+        /// Returns the rows whose `pointer` is null.
         #[inline]
         pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::ValueRef::Null])
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -1742,14 +1742,14 @@ pub mod nullable {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -2185,7 +2185,7 @@ pub mod nullable {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -2341,7 +2341,7 @@ pub mod nullable {
             )
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -2350,7 +2350,7 @@ pub mod nullable {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -2362,7 +2362,7 @@ pub mod nullable {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -2398,7 +2398,7 @@ pub mod nullable {
             Self { index }
         }
 
-        /// Gives the row with this key, if there is one.
+        /// Returns the row with this key, if there is one.
         /// Keys with null aren't unique: it is the first of those rows.
         ///
         /// # Errors
@@ -2415,13 +2415,13 @@ pub mod nullable {
             ])
         }
 
-        /// Gives the rows whose `text` begins with a prefix.
+        /// Returns the rows whose `text` begins with a prefix.
         #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
-        /// Gives the rows whose `text` is in the bounds.
+        /// Returns the rows whose `text` is in the bounds.
         /// Null is in no bounds.
         #[inline]
         pub fn range<'k>(
@@ -2431,13 +2431,13 @@ pub mod nullable {
             self.index.range(&[], bounds)
         }
 
-        /// Gives the rows whose `text` is null.
+        /// Returns the rows whose `text` is null.
         #[inline]
         pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::ValueRef::Null])
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
+        /// Returns the rows with these leading fields, in the order of the index.
         #[inline]
         pub fn with_text<'k>(
             &self,
@@ -2446,7 +2446,7 @@ pub mod nullable {
             self.index.equal(&[::annals::typed::nullable(text)])
         }
 
-        /// Gives the rows with these leading fields whose `small` is in the bounds.
+        /// Returns the rows with these leading fields whose `small` is in the bounds.
         /// Null is in no bounds.
         #[inline]
         pub fn range_with_text<'k>(
@@ -2457,7 +2457,7 @@ pub mod nullable {
             self.index.range(&[::annals::typed::nullable(text)], small)
         }
 
-        /// Gives the rows with these leading fields whose `small` is null.
+        /// Returns the rows with these leading fields whose `small` is null.
         #[inline]
         pub fn nulls_with_text<'k>(
             &self,
@@ -2467,7 +2467,7 @@ pub mod nullable {
                 .equal(&[::annals::typed::nullable(text), ::annals::ValueRef::Null])
         }
 
-        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        /// Returns a cursor before the first row whose leading fields aren't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -2479,7 +2479,7 @@ pub mod nullable {
             self.index.cursor_at(&[::annals::typed::nullable(text)])
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -2527,7 +2527,7 @@ pub mod nullable {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(
             &self,
@@ -2536,7 +2536,7 @@ pub mod nullable {
             self.index.equal(&[::annals::typed::nullable(double)])
         }
 
-        /// Gives the rows whose `double` is in the bounds.
+        /// Returns the rows whose `double` is in the bounds.
         /// Null is in no bounds.
         #[inline]
         pub fn range(
@@ -2546,13 +2546,13 @@ pub mod nullable {
             self.index.range(&[], bounds)
         }
 
-        /// Gives the rows whose `double` is null.
+        /// Returns the rows whose `double` is null.
         #[inline]
         pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::ValueRef::Null])
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -2596,7 +2596,7 @@ pub mod nullable {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find<'k>(
             &self,
@@ -2605,13 +2605,13 @@ pub mod nullable {
             self.index.equal(&[::annals::typed::nullable(raw)])
         }
 
-        /// Gives the rows whose `raw` begins with a prefix.
+        /// Returns the rows whose `raw` begins with a prefix.
         #[inline]
         pub fn prefix(&self, prefix: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix)
         }
 
-        /// Gives the rows whose `raw` is in the bounds.
+        /// Returns the rows whose `raw` is in the bounds.
         /// Null is in no bounds.
         #[inline]
         pub fn range<'k>(
@@ -2621,13 +2621,13 @@ pub mod nullable {
             self.index.range(&[], bounds)
         }
 
-        /// Gives the rows whose `raw` is null.
+        /// Returns the rows whose `raw` is null.
         #[inline]
         pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::ValueRef::Null])
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -2698,14 +2698,14 @@ pub mod defaults {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -2943,7 +2943,7 @@ pub mod defaults {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -3006,7 +3006,7 @@ pub mod defaults {
             self.0.set(id, ::annals::FieldNumber(5), raw.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -3015,7 +3015,7 @@ pub mod defaults {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -3027,7 +3027,7 @@ pub mod defaults {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -3090,14 +3090,14 @@ pub mod numbers {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -3321,7 +3321,7 @@ pub mod numbers {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -3384,7 +3384,7 @@ pub mod numbers {
             self.0.set(id, ::annals::FieldNumber(5), f.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -3393,7 +3393,7 @@ pub mod numbers {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -3405,7 +3405,7 @@ pub mod numbers {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()

@@ -164,28 +164,28 @@ impl From<runways::Change> for Change {
 }
 
 impl<'a> View<'a> {
-    /// Gives the table `countries`.
+    /// Returns the table `countries`.
     #[inline]
     #[must_use]
     pub fn countries(self) -> countries::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the table `runways`.
+    /// Returns the table `runways`.
     #[inline]
     #[must_use]
     pub fn runways(self) -> runways::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
-    /// Gives the index `countries_by_code`.
+    /// Returns the index `countries_by_code`.
     #[inline]
     #[must_use]
     pub fn countries_by_code(self) -> countries::CountriesByCode<'a> {
         countries::CountriesByCode::new(self.0)
     }
 
-    /// Gives the index `runways_by_airport`.
+    /// Returns the index `runways_by_airport`.
     #[inline]
     #[must_use]
     pub fn runways_by_airport(self) -> runways::RunwaysByAirport<'a> {
@@ -194,28 +194,28 @@ impl<'a> View<'a> {
 }
 
 impl Tables {
-    /// Gives the table `countries`.
+    /// Returns the table `countries`.
     #[inline]
     #[must_use]
     pub fn countries(&self) -> countries::Table<'_> {
         View(&self.0).countries()
     }
 
-    /// Gives the table `runways`.
+    /// Returns the table `runways`.
     #[inline]
     #[must_use]
     pub fn runways(&self) -> runways::Table<'_> {
         View(&self.0).runways()
     }
 
-    /// Gives the index `countries_by_code`.
+    /// Returns the index `countries_by_code`.
     #[inline]
     #[must_use]
     pub fn countries_by_code(&self) -> countries::CountriesByCode<'_> {
         View(&self.0).countries_by_code()
     }
 
-    /// Gives the index `runways_by_airport`.
+    /// Returns the index `runways_by_airport`.
     #[inline]
     #[must_use]
     pub fn runways_by_airport(&self) -> runways::RunwaysByAirport<'_> {
@@ -224,26 +224,26 @@ impl Tables {
 }
 
 impl<'db> Writers<'db> {
-    /// Gives the table `countries`.
+    /// Returns the table `countries`.
     #[inline]
     pub fn countries(&mut self) -> countries::Writer<'_, 'db> {
         countries::Writer::new(&mut self.0)
     }
 
-    /// Gives the table `runways`.
+    /// Returns the table `runways`.
     #[inline]
     pub fn runways(&mut self) -> runways::Writer<'_, 'db> {
         runways::Writer::new(&mut self.0)
     }
 
-    /// Gives the index `countries_by_code`.
+    /// Returns the index `countries_by_code`.
     #[inline]
     #[must_use]
     pub fn countries_by_code(&self) -> countries::CountriesByCode<'_> {
         View(self.0.view()).countries_by_code()
     }
 
-    /// Gives the index `runways_by_airport`.
+    /// Returns the index `runways_by_airport`.
     #[inline]
     #[must_use]
     pub fn runways_by_airport(&self) -> runways::RunwaysByAirport<'_> {
@@ -291,14 +291,14 @@ pub mod countries {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -503,7 +503,7 @@ pub mod countries {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -571,7 +571,7 @@ pub mod countries {
             self.0.set(id, ::annals::FieldNumber(4), keywords.into())
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -580,7 +580,7 @@ pub mod countries {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -592,7 +592,7 @@ pub mod countries {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -628,7 +628,7 @@ pub mod countries {
             Self { index }
         }
 
-        /// Gives the row with this key, if there is one.
+        /// Returns the row with this key, if there is one.
         ///
         /// # Errors
         /// The row can't be loaded.
@@ -637,13 +637,13 @@ pub mod countries {
             self.index.first(&[code.into()])
         }
 
-        /// Gives the rows whose `code` begins with a prefix.
+        /// Returns the rows whose `code` begins with a prefix.
         #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
-        /// Gives the rows whose `code` is in the bounds.
+        /// Returns the rows whose `code` is in the bounds.
         #[inline]
         pub fn range<'k>(
             &self,
@@ -652,7 +652,7 @@ pub mod countries {
             self.index.range(&[], bounds)
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.
@@ -720,14 +720,14 @@ pub mod runways {
     }
 
     impl<'a> Row<'a> {
-        /// Gives the row's id.
+        /// Returns the row's id.
         #[inline]
         #[must_use]
         pub fn id(&self) -> Id {
             Id::from(self.0.id())
         }
 
-        /// Gives the same row without the types of its schema.
+        /// Returns the same row without the types of its schema.
         #[inline]
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
@@ -1224,7 +1224,7 @@ pub mod runways {
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Gives the first row's id. Unique keys are checked at commit.
+        /// length. Returns the first row's id. Unique keys are checked at commit.
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
@@ -1461,7 +1461,7 @@ pub mod runways {
             )
         }
 
-        /// Gives the row with that id.
+        /// Returns the row with that id.
         ///
         /// # Errors
         /// There is none.
@@ -1470,7 +1470,7 @@ pub mod runways {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one; follows a reference.
+        /// Returns the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
@@ -1482,7 +1482,7 @@ pub mod runways {
             self.0.into_table().find(id)
         }
 
-        /// Gives all rows in order of their ids.
+        /// Returns all rows in order of their ids.
         #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
@@ -1518,13 +1518,13 @@ pub mod runways {
             Self { index }
         }
 
-        /// Gives the rows with this key, in the order of the index.
+        /// Returns the rows with this key, in the order of the index.
         #[inline]
         pub fn find(&self, airport_ref: i32) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[airport_ref.into()])
         }
 
-        /// Gives the rows whose `airport_ref` is in the bounds.
+        /// Returns the rows whose `airport_ref` is in the bounds.
         #[inline]
         pub fn range(
             &self,
@@ -1533,7 +1533,7 @@ pub mod runways {
             self.index.range(&[], bounds)
         }
 
-        /// Gives a cursor before the first row whose key isn't less than what is given.
+        /// Returns a cursor before the first row whose key isn't less than what is given.
         ///
         /// # Errors
         /// The rows can't be loaded.

@@ -17,7 +17,7 @@ pub struct RowChange {
 }
 
 impl RowChange {
-    /// Gives the fields whose values differ, as keys of indexes do (one NaN is like another); all of them where the row
+    /// Returns the fields whose values differ, as keys of indexes do (one NaN is like another); all of them where the row
     /// came or went.
     pub fn fields(&self) -> impl Iterator<Item = FieldNumber> + '_ {
         let [before, after] =

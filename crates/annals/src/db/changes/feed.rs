@@ -34,11 +34,11 @@ struct News {
 /// The state that a follower has.
 pub(in crate::db) type Slot = Mutex<Option<Standing>>;
 
-/// The state in which a follower stands, from which it goes on.
+/// The state in which a follower stands, from which it continues.
 #[derive(Debug)]
 pub(in crate::db) struct Standing {
     pub(in crate::db) rows: RowChanges,
-    /// The transaction behind which it stands.
+    /// The transaction after which it stands.
     pub(in crate::db) txid: u64,
     /// A later state, which becomes the one to begin with once it is reached.
     pub(in crate::db) target: Option<Arc<Published>>,
@@ -47,7 +47,7 @@ pub(in crate::db) struct Standing {
 }
 
 impl Standing {
-    /// Goes on from a newer base, if that is the state in which it stands; tells whether it is.
+    /// Goes on from a newer base, if that is the state in which it stands; returns whether it is.
     pub(in crate::db) fn take_over(&mut self, published: &Published) -> bool {
         let is_there = published.point.txid == self.txid;
         if is_there {
@@ -68,7 +68,7 @@ impl Feed {
         news.followers.push(Arc::downgrade(slot));
     }
 
-    /// Tells what was published, if anybody wants to know.
+    /// Returns what was published, if anybody wants to know.
     #[inline]
     pub(in crate::db) fn tell(&self, published: impl FnOnce() -> Arc<Published>) {
         if self.is_followed.load(Ordering::Relaxed) {
@@ -111,19 +111,19 @@ impl Feed {
         self.tell_all(published);
     }
 
-    /// Tells that nothing will be committed any more.
+    /// Notes that nothing will be committed any more.
     pub(in crate::db) fn close(&self) {
         lock(&self.news).is_over = true;
         self.signal.notify_all();
     }
 
-    /// Gives what was committed last, and whether that is all.
+    /// Returns what was committed last, and whether that is all.
     pub(in crate::db) fn latest(&self) -> (Option<Arc<Published>>, bool) {
         let news = lock(&self.news);
         (news.latest.clone(), news.is_over)
     }
 
-    /// Waits until something is committed behind a transaction, or nothing will be, at most so long.
+    /// Waits until something is committed after a transaction, or nothing will be, at most so long.
     pub(in crate::db) fn wait(&self, txid: u64, timeout: Option<Duration>) {
         let is_still = |news: &mut News| {
             !news.is_over && news.latest.as_ref().is_none_or(|latest| latest.point.txid <= txid)

@@ -37,7 +37,7 @@ struct Known {
     weight: usize,
 }
 
-/// Takes events, and gives what each transaction did to rows, through the present schema.
+/// Takes events, and returns what each transaction did to rows, through the present schema.
 #[derive(Debug)]
 pub(in crate::db) struct RowChanges {
     base: Arc<View>,
@@ -67,12 +67,12 @@ impl RowChanges {
         }
     }
 
-    /// Gives how many bytes it has in memory, about, beside the state it began with.
+    /// Returns how many bytes it has in memory, about, beside the state it began with.
     pub(in crate::db) const fn weight(&self) -> usize {
         self.weight
     }
 
-    /// Goes on from a state: that behind the last transaction that was read.
+    /// Goes on from a state: that after the last transaction that was read.
     pub(in crate::db) fn rebase(&mut self, base: Arc<View>) {
         self.base = base;
         self.known = HashMap::new();
@@ -86,7 +86,7 @@ impl RowChanges {
         }
     }
 
-    /// Ends a transaction, or several that are taken for one; gives the rows that differ.
+    /// Ends a transaction, or several that are taken for one; returns the rows that differ.
     pub(in crate::db) fn differing(&mut self) -> Vec<RowChange> {
         self.turn += 1;
         let mut rows = Vec::new();
@@ -104,7 +104,7 @@ impl RowChanges {
         rows
     }
 
-    /// Gives the row, which the transaction touches.
+    /// Returns the row, which the transaction touches.
     fn touch(&mut self, key: Key) -> Result<&mut Values> {
         let known = match self.known.entry(key) {
             Entry::Occupied(known) => {
@@ -196,12 +196,12 @@ impl Sink for RowChanges {
     }
 }
 
-/// Gives the ids of a run of rows.
+/// Returns the ids of a run of rows.
 fn run(first: RowId, count: u64) -> impl Iterator<Item = RowId> {
     (first.0..first.0.saturating_add(count)).map(RowId)
 }
 
-/// Gives a row with these values of a table's fields, by number.
+/// Returns a row with these values of a table's fields, by number.
 fn row_of(table: &Table, values: impl Iterator<Item = Value>) -> Vec<Value> {
     let mut row = vec![Value::Null; width(table)];
     for (field, value) in table.fields.iter().zip(values) {
@@ -212,7 +212,7 @@ fn row_of(table: &Table, values: impl Iterator<Item = Value>) -> Vec<Value> {
     row
 }
 
-/// Gives how many field numbers a table's rows have values for.
+/// Returns how many field numbers a table's rows have values for.
 fn width(table: &Table) -> usize {
     table.fields.last().map_or(0, |field| field.number.0 as usize + 1)
 }
@@ -229,7 +229,7 @@ fn load(view: &View, (table, id): Key) -> Result<Values> {
     Ok(table.find(id)?.map(values))
 }
 
-/// Gives the same row as a schema has it: a field that came later has its default, one that is gone is null.
+/// Returns the same row as a schema has it: a field that came later has its default, one that is gone is null.
 fn fitted(values: Values, table: &Table) -> Values {
     let mut values = values?;
     let had = values.len();

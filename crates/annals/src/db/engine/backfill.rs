@@ -7,7 +7,7 @@
 //! 4. make the journal hard up to it                 (rule 2: before the first page is written)
 //! 5. write what changed to free space               (rule 5: from the snapshot itself, which can't change)
 //! 6. publish: first copy, flush, second copy        (rules 3 and 7: the writes have completed)
-//! 7. let the store go on from the new root          (only now: what failed before changes nothing)
+//! 7. let the store continue from the new root          (only now: what failed before changes nothing)
 //! ```
 //!
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later
@@ -44,7 +44,7 @@ use crate::store::{Keep as _, Piece};
 /// A backfill that wrote so many bytes replaced so much memory that freeing it takes a while.
 const FREED_SLOWLY: u64 = 16 << 20;
 
-/// How long, then, a backfill waits for a store to go on from the new root, to free that itself.
+/// How long, then, a backfill waits for a store to continue from the new root, to free that itself.
 const MOMENT: Duration = Duration::from_millis(20);
 
 /// How often a backfill is tried again that meets damage: there are not more roots than these.
@@ -61,7 +61,7 @@ impl<'i> Laps<'i> {
         Self(imager, imager.clock().elapsed())
     }
 
-    /// Gives the time since the last step.
+    /// Returns the time since the last step.
     pub(in crate::db) fn next(&mut self) -> Duration {
         let now = self.0.clock().elapsed();
         std::mem::replace(&mut self.1, now).abs_diff(now)
@@ -187,7 +187,7 @@ impl Core {
         })
     }
 
-    /// Writes a new root of the image; gives what was written, and how far the root before reached.
+    /// Writes a new root of the image; returns what was written, and how far the root before reached.
     fn advance(
         &self,
         imager: &Imager,
@@ -275,7 +275,7 @@ impl Core {
         drafting.frames(imager.key_frames, next, &are_read)
     }
 
-    /// Gives what a catalog says beside what the store does: how late the clock was.
+    /// Returns what a catalog says beside what the store does: how late the clock was.
     fn metadata(&self, of_store: &[u8]) -> Vec<u8> {
         let last = self.checkpoints().last_clock_time.load(Ordering::Relaxed);
         [&last.to_le_bytes()[..], of_store].concat()
@@ -304,7 +304,7 @@ impl Core {
         }
     }
 
-    /// Gives what is published, if it lies over the newest root, and over what was spilled since: only the
+    /// Returns what is published, if it lies over the newest root, and over what was spilled since: only the
     /// difference to that is written.
     fn sample(&self, imager: &Imager, working: &Working) -> Result<Option<Arc<Published>>> {
         let mut published = self.group.published();
@@ -327,7 +327,7 @@ impl Core {
         Ok(step!(OutdatedBoundTaken, is_newest, else true).then_some(published))
     }
 
-    /// Lets the store go on from the newest root, as [`Self::try_to_install`]. Where many bytes were written
+    /// Lets the store continue from the newest root, as [`Self::try_to_install`]. Where many bytes were written
     /// it waits a moment for a transaction that has to do it: for what is replaced is best freed here,
     /// where nobody waits. Gives how long it held the writer's lock.
     fn let_go_on(&self, imager: &Imager, bytes: u64) -> Duration {
@@ -345,7 +345,7 @@ impl Core {
         }
     }
 
-    /// Lets the store go on from the newest root, if no transaction is open; else the next one does that
+    /// Lets the store continue from the newest root, if no transaction is open; else the next one does that
     /// when it begins or commits.
     fn try_to_install(&self, imager: &Imager) {
         match self.writing.try_lock() {
@@ -357,7 +357,7 @@ impl Core {
         }
     }
 
-    /// Lets what is published go on from the newest root, too, if the transaction that ends, or was just
+    /// Lets what is published continue from the newest root, too, if the transaction that ends, or was just
     /// committed, was in the way when the backfill ended. Else a database that rests would keep the root before
     /// and what the backfill stored. A load and a comparison, unless one has ended since.
     #[inline]
@@ -369,7 +369,7 @@ impl Core {
         }
     }
 
-    /// Lets the store, which no transaction changes, and what is published go on from the newest root.
+    /// Lets the store, which no transaction changes, and what is published continue from the newest root.
     pub(in crate::db) fn install_now(&self, imager: &Imager, writing: &mut Writing) {
         imager.install(&mut writing.store);
         self.group.replace(writing.store.republish());

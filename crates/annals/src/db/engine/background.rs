@@ -33,7 +33,7 @@ struct Shared {
     unsaved_due: AtomicUsize,
     state: Mutex<State>,
     signal: Condvar,
-    /// Until when, by the clock, a backfill may go on after `state` is that it stops: in microseconds.
+    /// Until when, by the clock, a backfill may continue after `state` is that it stops: in microseconds.
     deadline: AtomicU64,
     /// Whether a backfill was ended then.
     is_cut: AtomicBool,
@@ -66,7 +66,7 @@ impl Background {
         }
     }
 
-    /// Tells at how many bytes of changes in memory alone a backfill is due.
+    /// Returns at how many bytes of changes in memory alone a backfill is due.
     #[inline]
     pub(in crate::db) fn unsaved_due(&self) -> usize {
         self.shared.unsaved_due.load(Ordering::Relaxed)
@@ -141,7 +141,7 @@ impl Shared {
         }
     }
 
-    /// Tells a backfill whether it may go on.
+    /// Returns whether a backfill may continue.
     fn go_on(&self) -> ControlFlow<()> {
         if micros(self.core.clock.elapsed()) < self.deadline.load(Ordering::Relaxed) {
             return ControlFlow::Continue(());

@@ -72,7 +72,7 @@ impl Core {
 }
 
 impl Group {
-    /// Takes a written commit over; tells whether that acknowledges it already. The caller holds the writer's
+    /// Takes a written commit over; returns whether that acknowledges it already. The caller holds the writer's
     /// lock.
     fn add(&self, point: Point, level: Level, view: Arc<View>) -> bool {
         let thread = this_thread();
@@ -142,7 +142,7 @@ impl Group {
         queue
     }
 
-    /// Publishes, in order, what is reached: all up to `target`, and soft commits right behind.
+    /// Publishes, in order, what is reached: all up to `target`, and soft commits right after.
     fn publish(&self, queue: &mut Queue, target: Point) {
         let (mut last, mut count, mut flushed) = (None, 0, false);
         while let Some(first) = queue.waiting.front() {
@@ -192,7 +192,7 @@ impl Drop for Leading<'_> {
     }
 }
 
-/// Gives a level whose steps reach all of these.
+/// Returns a level whose steps reach all of these.
 fn strongest(levels: impl Iterator<Item = Level>) -> Level {
     let steps = |level: &Level| match level {
         Level::Soft => 0,

@@ -55,7 +55,7 @@ pub(in crate::db) struct Core {
     pub(in crate::db) clock: Arc<dyn Clock>,
     /// The files of earlier segments, as long as snapshots have them.
     pub(in crate::db) retired: Mutex<Vec<Weak<JournalFile>>>,
-    /// Held while something is done to the segment in the background, and while the journal goes on in
+    /// Held while something is done to the segment in the background, and while the journal continues in
     /// another one.
     pub(in crate::db) keeping: Arc<Mutex<()>>,
     /// What is kept of the history; all of it without a rule.
@@ -139,12 +139,12 @@ impl Core {
         }
     }
 
-    /// Gives the file that is written now.
+    /// Returns the file that is written now.
     pub(in crate::db) fn file(&self) -> Arc<JournalFile> {
         Arc::clone(&self.segment.load().file)
     }
 
-    /// Lets everything go on in another segment.
+    /// Lets everything continue in another segment.
     pub(in crate::db) fn enter(&self, writing: &mut Writing, segment: Segment, writer: Writer) {
         let old = std::mem::replace(&mut writing.file, Arc::clone(&segment.file));
         let mut retired = lock(&self.retired);
@@ -189,7 +189,7 @@ impl Core {
         }
     }
 
-    /// Gives how far the segment is that is written now.
+    /// Returns how far the segment is that is written now.
     pub(in crate::db) fn checkpoints(&self) -> Arc<Checkpoints> {
         Arc::clone(&self.segment.load().checkpoints)
     }
@@ -213,7 +213,7 @@ impl Core {
         }
     }
 
-    /// Gives what is known of the image.
+    /// Returns what is known of the image.
     ///
     /// # Errors
     /// `Unsupported`: there can be none.
@@ -227,7 +227,7 @@ impl Core {
         })
     }
 
-    /// Gives what is known of the image, if there can be one.
+    /// Returns what is known of the image, if there can be one.
     #[inline]
     pub(in crate::db) fn image(&self) -> Option<&Imager> {
         self.imager.as_deref()
@@ -238,7 +238,7 @@ impl Core {
         *lock(&self.image_error) = Some(error.to_string());
     }
 
-    /// Gives what went wrong with the image in the background, if anything did since the last backfill.
+    /// Returns what went wrong with the image in the background, if anything did since the last backfill.
     pub(in crate::db) fn image_error(&self) -> Option<String> {
         lock(&self.image_error).clone()
     }

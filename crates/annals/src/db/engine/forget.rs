@@ -53,7 +53,7 @@ impl Core {
             )));
         };
         let oldest = past.segments().first().map_or(head.header, Kept::header);
-        // Whoever has an older snapshot goes on reading its blobs.
+        // Whoever has an older snapshot continues reading its blobs.
         for retired in lock(&self.retired).iter().filter_map(Weak::upgrade) {
             retired.hold(oldest.segment..before);
         }

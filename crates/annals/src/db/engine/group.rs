@@ -37,7 +37,7 @@ pub(in crate::db) struct Group {
     pub(super) segment: Arc<Current>,
     pub(super) clock: Arc<dyn Clock>,
     published: ArcSwap<Published>,
-    /// Tells those who follow; always with the lock of `queue` held.
+    /// Reports commits to those who follow; always with the lock of `queue` held.
     feed: Arc<Feed>,
     pub(super) queue: Mutex<Queue>,
     /// Told whenever a leader has ended.
@@ -118,17 +118,17 @@ impl Group {
         self.published.store(Arc::new(Published { view, point, file }));
     }
 
-    /// Gives what was committed last.
+    /// Returns what was committed last.
     pub(in crate::db) fn published(&self) -> Arc<Published> {
         self.published.load_full()
     }
 
-    /// Gives what tells of commits.
+    /// Returns what tells of commits.
     pub(in crate::db) const fn feed(&self) -> &Arc<Feed> {
         &self.feed
     }
 
-    /// Lets somebody follow from the last commit on, who keeps a state there; gives that commit.
+    /// Lets somebody follow from the last commit on, who keeps a state there; returns that commit.
     pub(in crate::db) fn follow(&self, slot: &Arc<Slot>) -> Arc<Published> {
         let _queue = lock(&self.queue);
         let latest = self.published();

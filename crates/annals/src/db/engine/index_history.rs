@@ -1,7 +1,7 @@
-//! Keeping the history index: behind a backfill it is brought up to where the image stands for the journal.
+//! Keeping the history index: after a backfill it is brought up to where the image stands for the journal.
 //!
 //! ```text
-//! 1. see where the index ends, and whether what is behind that is worth it
+//! 1. see where the index ends, and whether what is after that is worth it
 //! 2. read some MiB of the journal from there, collecting zones and entries
 //! 3. add them                                       (a flush of the index, and a write of its head)
 //! 4. again, until the point of the newest root
@@ -9,7 +9,7 @@
 //!
 //! It is the work of the thread in the background, or of whoever asked for a backfill. No lock is held that a
 //! transaction, a reader or another backfill waits for; who removes older segments waits for one such step. What goes
-//! wrong is noted, and tried again behind the next backfill: nothing depends on it.
+//! wrong is noted, and tried again after the next backfill: nothing depends on it.
 
 use crate::db::options::Sizes;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Core {
         }
     }
 
-    /// Adds what the journal has behind the index, as much as one step does; tells whether there is more.
+    /// Adds what the journal has after the index, as much as one step does; returns whether there is more.
     fn add_history(&self, sizes: &Sizes) -> Result<bool> {
         // Before anything else: whoever removes segments may have the lock that this takes.
         let root = self.image().and_then(Imager::reached_point);
@@ -152,7 +152,7 @@ impl Core {
     }
 }
 
-/// Collects from a place on, as much as a step does; gives where it goes on.
+/// Collects from a place on, as much as a step does; returns where it continues.
 fn collect(
     files: &Files,
     from: Since,

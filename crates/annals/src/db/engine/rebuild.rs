@@ -4,11 +4,11 @@
 //! a page is lost ─► choose the newest root of which all verifies ─► replay the journal from there
 //!                        └► none is left: the image is set aside, and all of the journal replayed
 //!        ─► replay what was committed meanwhile, until little is left ─► with the writer's lock: the rest,
-//!           and the store goes on from there ─► the next root goes into the slot of the dropped one
+//!           and the store continues from there ─► the next root goes into the slot of the dropped one
 //! ```
 //!
 //! Invariants
-//! 1. At most one thread of a handle rebuilds. Reads and commits go on meanwhile.
+//! 1. At most one thread of a handle rebuilds. Reads and commits continue meanwhile.
 //! 2. The writer's lock is held for the last stretch only: at most [`LAST_STRETCH`] bytes of the journal, unless
 //!    commits outrun the replay.
 //! 3. No backfill runs as long as a rebuild does: it would publish what reaches damaged pages.
@@ -34,7 +34,7 @@ use crate::{Error, ErrorKind, Result};
 const LAST_STRETCH: u64 = 64 << 10;
 /// How long somebody waits before it looks again: by the system's clock, as it is for a thread.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How often a rebuild begins again because the image or the journal went on in another file.
+/// How often a rebuild begins again because the image or the journal continued in another file.
 const TRIES: usize = 100;
 
 impl Core {
@@ -114,7 +114,7 @@ impl Core {
         }
     }
 
-    /// Waits until the store can go on from a rebuilt state, and lets it, for a transaction that has met a lost
+    /// Waits until the store can continue from a rebuilt state, and lets it, for a transaction that has met a lost
     /// page; not if it `has_changed` something.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl Core {
         })
     }
 
-    /// Waits until no rebuild is running that has not yet a state to go on from; until `deadline` at most, by the
+    /// Waits until no rebuild is running that has not yet a state to continue from; until `deadline` at most, by the
     /// clock. Returns true if none is.
     pub(in crate::db) fn wait_for_rebuild(&self, deadline: Duration) -> bool {
         let Some(rebuilding) = self.image().map(Imager::rebuilding) else { return true };
@@ -155,7 +155,7 @@ impl Core {
         true
     }
 
-    /// Rebuilds the state, and lets the store go on from it.
+    /// Rebuilds the state, and lets the store continue from it.
     fn rebuild(&self, imager: &Imager) -> Result<(), Otherwise> {
         let rebuilding = imager.rebuilding();
         let ready = self.rebuilt(imager)?;
@@ -180,7 +180,7 @@ impl Core {
         }
     }
 
-    /// Lets the store go on from a state that was rebuilt, in a transaction that has changed nothing yet. Returns
+    /// Lets the store continue from a state that was rebuilt, in a transaction that has changed nothing yet. Returns
     /// true if it does.
     #[cold]
     fn finish_rebuild(&self, writing: &mut Writing) -> bool {
@@ -261,7 +261,7 @@ impl Core {
         }
     }
 
-    /// Lets the store, which no transaction has changed, go on from what was rebuilt.
+    /// Lets the store, which no transaction has changed, continue from what was rebuilt.
     fn install_rebuilt(
         &self,
         imager: &Imager,

@@ -1,4 +1,4 @@
-//! Going on from another image than before: one that other processes brought forward, or that was made anew
+//! Going on from another image than before: one that other processes brought forward, or that was rebuilt
 //! because the one before lost its name, or was mostly free space.
 
 use std::sync::{Arc, TryLockError};
@@ -56,7 +56,7 @@ impl Core {
         self.begin_anew(imager, (working, writing), Access::Write)
     }
 
-    /// Lets the store begin anew from the newest root of the image, and replays what follows; without an
+    /// Lets the store begin again from the newest root of the image, and replays what follows; without an
     /// image, or with one that can't be used, it has all in memory afterwards.
     pub(in crate::db) fn begin_anew(
         &self,
@@ -98,7 +98,7 @@ impl Core {
     }
 }
 
-/// Tells whether the image, if there is one, is where opening looks for it.
+/// Returns true if the image, if there is one, is where opening looks for it.
 fn is_named(working: &Working) -> Result<bool> {
     match working.image.as_ref().filter(|_| working.root.is_some()) {
         Some((image, _)) => image.is_linked(),

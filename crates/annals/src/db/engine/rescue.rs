@@ -1,6 +1,6 @@
 //! Views of the same state, for snapshots that lie over lost pages.
 //!
-//! A snapshot can't change. Where it meets a lost page it goes on in another view of the same state: the one that
+//! A snapshot can't change. Where it meets a lost page it continues in another view of the same state: the one that
 //! the database has by then, if that is the same, else one that is replayed, as the past is.
 
 use std::fmt::Display;

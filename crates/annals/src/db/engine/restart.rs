@@ -1,4 +1,4 @@
-//! Restarting the journal: it goes on in a new segment, and the old one is sealed and kept, or forgotten.
+//! Restarting the journal: it continues in a new segment, and the old one is sealed and kept, or forgotten.
 //!
 //! The order of the steps is that of `journal::segments`. Between the sealing of the old segment and the
 //! end of the restart an error makes the handle unusable: opening the database again ends the restart.
@@ -34,7 +34,7 @@ struct Prepared {
 }
 
 impl Core {
-    /// Lets a journal go on in a new segment that no other process writes, once no thread brings the image
+    /// Lets a journal continue in a new segment that no other process writes, once no thread brings the image
     /// forward or has a transaction open. Waits at most so long for each.
     pub(in crate::db) fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
         let wait =
@@ -184,7 +184,7 @@ fn interrupted(old: &Segment, error: &io::Error) -> Error {
     )
 }
 
-/// Tells how a directory shows a kept segment.
+/// Returns how a directory shows a kept segment.
 pub(in crate::db) fn shown(directory: &dyn Directory, journal: &str, segment: u64) -> String {
     directory.display(&kept_name(journal, segment))
 }

@@ -1,4 +1,4 @@
-//! Rules of retention, and what is done by them: by the thread in the background behind each of its backfills,
+//! Rules of retention, and what is done by them: by the thread in the background after each of its backfills,
 //! when the database is closed, and on request.
 //!
 //! ```text
@@ -50,7 +50,7 @@ impl Core {
         Ok(())
     }
 
-    /// Forgets what rules of retention let go, behind a backfill; `restart` lets the journal go on in a segment
+    /// Forgets what rules of retention let go, after a backfill; `restart` lets the journal continue in a segment
     /// that begins with the state, and brings the image into it.
     pub(in crate::db) fn retain_by(
         &self,
@@ -96,7 +96,7 @@ impl Core {
         Ok(rules.plan(&self.segments()?, live, self.clock.now()))
     }
 
-    /// Gives how many bytes the newest root of the image reaches.
+    /// Returns how many bytes the newest root of the image reaches.
     pub(in crate::db) fn reached(&self) -> Result<u64> {
         self.imager()?.reached()?.ok_or_else(|| {
             let name = &self.file().name;
@@ -105,7 +105,7 @@ impl Core {
         })
     }
 
-    /// Gives how many bytes all blobs have that a row leads to.
+    /// Returns how many bytes all blobs have that a row leads to.
     pub(in crate::db) fn blob_bytes(&self) -> Result<u64> {
         let snapshot = Snapshot::new(self.group.published());
         let lens = state::live_blobs(&snapshot)?.into_iter().map(|blob| snapshot.blob_len(blob));

@@ -11,7 +11,7 @@ use crate::db::image::imager::Imager;
 use crate::journal::lock;
 
 impl Core {
-    /// Gives how many bytes of changes may be in memory alone before a transaction makes room, where there
+    /// Returns how many bytes of changes may be in memory alone before a transaction makes room, where there
     /// are `found` bytes when it begins.
     pub(in crate::db) fn room(&self, found: usize) -> usize {
         let Some(imager) = self.image() else { return usize::MAX };
@@ -19,7 +19,7 @@ impl Core {
         if imager.is_stuck.load(Ordering::Relaxed) { limit.saturating_add(found) } else { limit }
     }
 
-    /// Makes room for a transaction that has filled the memory with its changes; tells whether anything of
+    /// Makes room for a transaction that has filled the memory with its changes; returns whether anything of
     /// it lies in the image now.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Core {
         imager.spill(&mut working, &mut writing.store, (txid, true)).map(|()| true)
     }
 
-    /// Tells how much more a transaction may have in memory that found much there, when making room has
+    /// Returns how much more a transaction may have in memory that found much there, when making room has
     /// failed; none if most of it is its own. What others committed is no error of it.
     pub(in crate::db) fn room_without_spill(&self, found: usize, now: usize) -> Option<usize> {
         let imager = self.image()?;

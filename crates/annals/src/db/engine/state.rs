@@ -22,7 +22,7 @@ use crate::journal::segments::Place;
 use crate::store::{BlobPiece, TableView};
 use crate::{Error, ErrorKind, Result};
 
-/// Writes the state that a snapshot shows; gives where its blobs are then. `last_blob` is the number of
+/// Writes the state that a snapshot shows; returns where its blobs are then. `last_blob` is the number of
 /// the last one, and `segment` that of the segment that is written.
 pub(in crate::db) fn write(
     writer: &mut Writer,
@@ -166,7 +166,7 @@ impl State<'_> {
     }
 }
 
-/// Gives the blobs that a row leads to, sorted.
+/// Returns the blobs that a row leads to, sorted.
 pub(in crate::db) fn live_blobs(snapshot: &Snapshot) -> Result<Vec<Blob>> {
     let mut live = Vec::new();
     for table in snapshot.schema().tables() {

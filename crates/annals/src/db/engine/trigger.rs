@@ -41,13 +41,13 @@ impl Background {
 }
 
 impl Core {
-    /// Gives the end of the journal, in bytes as [`JournalFile::reach`] counts them.
+    /// Returns the end of the journal, in bytes as [`JournalFile::reach`] counts them.
     fn end(&self) -> u64 {
         let segment = self.segment.load();
         segment.file.reach(segment.checkpoints.acknowledged().position)
     }
 
-    /// Tells up to where the image stands for the journal, and how many bytes the last backfill wrote.
+    /// Returns up to where the image stands for the journal, and how many bytes the last backfill wrote.
     fn image_state(&self) -> Option<(u64, u64)> {
         self.image().map(Imager::state)
     }
@@ -58,12 +58,12 @@ impl Core {
         self.image_state().map_or(u64::MAX, due)
     }
 
-    /// Tells how many bytes of changes in memory alone are worth one.
+    /// Returns how many bytes of changes in memory alone are worth one.
     pub(in crate::db) fn unsaved_due(&self) -> usize {
         self.image().map_or(usize::MAX, Imager::unsaved_due)
     }
 
-    /// Tells at which end of the journal a backfill is tried again that has failed.
+    /// Returns at which end of the journal a backfill is tried again that has failed.
     pub(in crate::db) fn image_due_later(&self) -> u64 {
         let end = self.end();
         let tail = end.saturating_sub(self.image_state().map_or(end, |(reached, _)| reached));
@@ -89,7 +89,7 @@ impl Core {
         self.imager()?.shrink()
     }
 
-    /// Tells whether an image that stands for the journal up to `reached`, 0 if there is none, would make the
+    /// True if an image that stands for the journal up to `reached`, 0 if there is none, would make the
     /// next opening noticeably longer.
     pub(in crate::db) fn is_backfill_worth_it_at_close(&self, reached: u64) -> bool {
         let worth = if reached == 0 { FIRST_AT_CLOSE } else { TAIL_AT_CLOSE };

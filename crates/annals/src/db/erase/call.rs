@@ -41,27 +41,27 @@ struct Plan {
     search: Search,
     target: Target,
     erased: Erased,
-    /// The place of the first segment that is written anew.
+    /// The place of the first segment that is written again.
     first: usize,
     /// The files that are removed.
     removable: Vec<(String, Kind)>,
 }
 
 /// Erases values from history: all segments of the journal, from the first that holds one of them, are written
-/// anew without them, with other chains, and everything that is made of them, the image and saved tails, is
+/// again without them, with other chains, and everything that is made of them, the image and saved tails, is
 /// removed. The values are null from then on, as if they always had been. Nothing else changes; but one
 /// transaction is added, which marks the erasure.
 ///
 /// Comments stay unless they are to go, too; the schema and other rows stay, also where they say the same. A field's default, and zeros that
-/// `insert_vector` made, were never written to the row, and stay. Whoever has the old files open goes on
+/// `insert_vector` made, were never written to the row, and stay. Whoever has the old files open continues
 /// seeing them. File systems and disks may keep the bytes of what was removed, unless they are to be overwritten and
 /// the medium does that in place; copies elsewhere aren't known here.
 ///
 /// A crash leaves the old history or the new one, as a whole; what else is to go goes when the journal is opened
 /// for writing again.
 ///
-/// Cost: reads all history once, what is written anew twice, and if there are blobs all once more; as much free
-/// space as is written anew; memory for a few frames.
+/// Cost: reads all history once, what is written again twice, and if there are blobs all once more; as much free
+/// space as is written again; memory for a few frames.
 ///
 /// # Errors
 /// `NotFound`: no such file, table or field, or nothing to erase; `Busy`: another process, or this, has it open
@@ -262,7 +262,7 @@ fn carry_out(
     Ok(plan.erased)
 }
 
-/// Writes all segments anew, under other names, and gives the newest, with its lock.
+/// Writes all segments again, under other names, and returns the newest, with its lock.
 fn write(
     options: &Options,
     (directory, name): (&dyn Directory, &str),
@@ -378,7 +378,7 @@ impl Held {
         }
     }
 
-    /// Gives the headers of all segments, the oldest first, and how many bytes they have.
+    /// Returns the headers of all segments, the oldest first, and how many bytes they have.
     fn heads(&self) -> Vec<(crate::journal::format::Header, u64)> {
         let kept = self.past.segments().iter().map(|kept| (kept.header(), kept.len));
         kept.chain([(self.head.header, self.end)]).collect()

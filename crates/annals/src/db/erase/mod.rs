@@ -1,4 +1,4 @@
-//! Erasing values from history: every segment from the first that holds one to the newest is written anew,
+//! Erasing values from history: every segment from the first that holds one to the newest is written again,
 //! without them, and takes the place of the old one.
 //!
 //! ```text

@@ -60,7 +60,7 @@ fn unfinished(directory: &dyn Directory, journal: &str, error: io::Error) -> Err
     )
 }
 
-/// Gives the kept segments that were rewritten their names, and overwrites the old ones if that is asked for.
+/// Returns the kept segments that were rewritten their names, and overwrites the old ones if that is asked for.
 fn put_in_place(
     directory: &dyn Directory,
     journal: &str,

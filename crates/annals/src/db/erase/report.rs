@@ -53,13 +53,13 @@ pub struct Erased {
     pub blobs: u64,
     /// The first transaction and the last that had such a value, or such a comment.
     pub held: (u64, u64),
-    /// The first transaction and the last that were written anew, and have other chains.
+    /// The first transaction and the last that were written again, and have other chains.
     pub rewritten: (u64, u64),
-    /// How many segments were written anew.
+    /// How many segments were written again.
     pub segments: u64,
     /// How many bytes those had before.
     pub bytes: u64,
-    /// The transaction that marks the erasure: the one behind the last.
+    /// The transaction that marks the erasure: the one after the last.
     pub mark: u64,
     /// How many values of the row are left in tables or fields that had the same name before and were dropped: another
     /// erasure, of the same, is for the next of them.

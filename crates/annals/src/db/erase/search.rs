@@ -231,13 +231,13 @@ impl Search {
         all
     }
 
-    /// Gives the fields of a table that have values in the state that a segment repeats which nothing wrote.
+    /// Returns the fields of a table that have values in the state that a segment repeats which nothing wrote.
     pub(super) fn unwritten(&self, segment: usize, table: TableNumber) -> BTreeSet<FieldNumber> {
         let all = self.unwritten.get(&segment).into_iter().flatten();
         all.filter(|(of, _)| *of == table).map(|&(_, field)| field).collect()
     }
 
-    /// Gives what is to go, but for blobs, the names of the fields with what was found of them, and how many values
+    /// Returns what is to go, but for blobs, the names of the fields with what was found of them, and how many values
     /// others of the same names have, which were dropped before.
     ///
     /// # Errors
@@ -280,7 +280,7 @@ impl Search {
         Ok((Target { fields, ..Target::new(table, what.row) }, values, left))
     }
 
-    /// Gives what may be meant in a table, what is there before what was dropped: all fields, or each one that has the
+    /// Returns what may be meant in a table, what is there before what was dropped: all fields, or each one that has the
     /// name.
     fn choices<'s>(&'s self, table: &'s Table, what: &Erase) -> Vec<(TableNumber, Vec<&'s Field>)> {
         let dropped = self.dropped_fields.iter().rev();
@@ -344,7 +344,7 @@ impl<'t> Others<'t> {
     }
 }
 
-/// Gives each value that an event writes, with its table, row and field.
+/// Passes on each value that an event writes, with its table, row and field.
 fn each_value(
     schema: &Schema,
     event: &Event<'_>,

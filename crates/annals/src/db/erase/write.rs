@@ -1,4 +1,4 @@
-//! Writing segments anew, and the mark behind the newest.
+//! Writing segments again, and the mark after the newest.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct Writing<'t> {
     pub(super) unwritten: BTreeSet<FieldNumber>,
     /// The schema at the beginning of the next segment.
     pub(super) schema: Schema,
-    /// The chain at the end of the segment before, if that was written anew.
+    /// The chain at the end of the segment before, if that was written again.
     pub(super) previous: Option<u64>,
     pub(super) chains: Vec<Carried>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Mark {
 pub(super) type MakeMark<'m> = &'m dyn Fn(&[Carried]) -> Mark;
 
 impl Writing<'_> {
-    /// Writes a segment anew; the newest one gets the mark that `mark` makes of the chains. Gives its header and
+    /// Writes a segment again; the newest one gets the mark that `mark` makes of the chains. Gives its header and
     /// its length.
     pub(super) fn segment(
         &mut self,
@@ -123,7 +123,7 @@ impl Writing<'_> {
         Ok(header)
     }
 
-    /// Returns the header of a segment that is written anew.
+    /// Returns the header of a segment that is written again.
     fn rewritten(&self, header: &Header) -> Header {
         let incompatible = header.incompatible | FEATURE_ERASED;
         Header { incompatible, erasure: self.id, ..*header }

@@ -1,4 +1,4 @@
-//! Backfills that let the journal go on in a new segment afterwards.
+//! Backfills that let the journal continue in a new segment afterwards.
 //!
 //! ```text
 //! 1. bring the image forward to the end of the journal
@@ -9,7 +9,7 @@
 //!    that is most of it
 //! ```
 //!
-//! Commits go on between the steps: what comes meanwhile is replayed behind the image like any other tail.
+//! Commits continue between the steps: what comes meanwhile is replayed after the image like any other tail.
 //! Whatever fails leaves the steps before it done, each of which is whole.
 
 use std::ops::ControlFlow;
@@ -136,14 +136,14 @@ impl Database {
         }
     }
 
-    /// Gives back what is free of the image; gives its length.
+    /// Frees what is free of the image; returns its length.
     fn shrink_image(&self, timeout: Duration) -> Result<u64> {
         let (working, (claim, writing)) = self.claim_wholly(timeout)?;
         let (Some(mut working), Some(imager)) = (working, self.core().image()) else {
             self.end_turn();
             return Ok(0);
         };
-        // Commits go on.
+        // Commits continue.
         self.end_turn();
         drop(writing);
         let shrunk = self.compact_image(imager, &mut working, timeout);
@@ -160,7 +160,7 @@ impl Database {
         };
         let mut working = wait()?;
         if self.sharing().is_none() {
-            // It was for not letting the writer wait; it is taken behind the writer.
+            // It was for not letting the writer wait; it is taken after the writer.
             working = None;
         }
         let Some(claimed) = self.claim(Patience::AtMost(timeout))? else {
@@ -171,7 +171,7 @@ impl Database {
     }
 }
 
-/// Tells of two backfills, one after the other, as of one.
+/// Joins the reports of two backfills, one after the other.
 fn joined(first: Backfilled, second: Backfilled) -> Backfilled {
     let outcome = match first.outcome {
         BackfillOutcome::Advanced => BackfillOutcome::Advanced,

@@ -16,11 +16,11 @@ use crate::store::{BlobPiece, View};
 use crate::{Error, ErrorKind, Result};
 
 impl Transaction<'_> {
-    /// Writes all that a reader gives as a new blob, and gives its number, to be stored in a field.
+    /// Writes all that a reader gives as a new blob, and returns its number, to be stored in a field.
     ///
     /// The bytes go through memory in pieces of 64 KiB, so that a blob may be larger than memory. If
     /// the reader fails, nobody gets the number: pieces that were written already stay in the journal,
-    /// where nothing leads to them, and the transaction can go on.
+    /// where nothing leads to them, and the transaction can continue.
     ///
     /// # Errors
     /// `Io` if the reader fails, or if the journal can't be written (then all that is left is to roll
@@ -57,7 +57,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// Appends bytes to the blob that this transaction wrote last, and gives its number. (A blob
+    /// Appends bytes to the blob that this transaction wrote last, and returns its number. (A blob
     /// never changes once its transaction has ended.)
     ///
     /// # Errors
@@ -163,7 +163,7 @@ pub struct BlobReader<'a> {
     source: Source<'a>,
     blob: Blob,
     len: u64,
-    /// Where `io::Read` goes on.
+    /// Where `io::Read` continues.
     at: u64,
     /// The piece in the buffer, which has its checksum and its bytes; it verified.
     piece: Option<BlobPiece>,
@@ -189,20 +189,20 @@ impl<'a> BlobReader<'a> {
         Ok(Self { source, blob, len, at: 0, piece: None, buffer: Vec::new() })
     }
 
-    /// Gives the length of the blob in bytes.
+    /// Returns the length of the blob in bytes.
     #[must_use]
     pub const fn len(&self) -> u64 {
         self.len
     }
 
-    /// Tells whether the blob has no bytes.
+    /// True if the blob has no bytes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Reads from `offset` on until `buffer` is full or the blob ends; gives how many bytes were read:
-    /// 0 at or behind the end. Doesn't move the place where [`io::Read`] goes on.
+    /// Reads from `offset` on until `buffer` is full or the blob ends; returns how many bytes were read:
+    /// 0 at or after the end. Doesn't move the place where [`io::Read`] continues.
     ///
     /// # Errors
     /// `Corrupt` if a piece doesn't verify any more, naming its position in the journal; `Io`. What
@@ -242,7 +242,7 @@ impl<'a> BlobReader<'a> {
         Ok(bytes)
     }
 
-    /// Borrows verified bytes from `offset` to the end of their piece; none behind the end.
+    /// Borrows verified bytes from `offset` to the end of their piece; none after the end.
     fn bytes_from(&mut self, offset: u64) -> Result<&[u8]> {
         if offset >= self.len {
             return Ok(&[]);

@@ -16,7 +16,7 @@ const NOT_NOTICED: Duration = Duration::from_millis(100);
 impl Database {
     /// Makes the image as small as it can be, for whoever has the right to bring it forward: gives back its
     /// unused end, and if more than half of the rest is free, puts a copy without gaps in its place, while
-    /// commits go on. Gives its length.
+    /// commits continue. Gives its length.
     pub(in crate::db) fn compact_image(
         &self,
         imager: &Imager,

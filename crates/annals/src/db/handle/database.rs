@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// opening replays more. Closing waits for it.
 ///
 /// It belongs to the process that opened it. A forked child can read the snapshots that it was born
-/// with, but for their blobs; all else is an error there, and the parent goes on undisturbed. The child
+/// with, but for their blobs; all else is an error there, and the parent continues undisturbed. The child
 /// opens the database again, when the parent has closed it, or opens it read-only.
 pub struct Database {
     core: Arc<Core>,
@@ -144,12 +144,12 @@ impl Database {
         self
     }
 
-    /// Tells whether a program's typed code relies on the schema.
+    /// True if a program's typed code relies on the schema.
     pub(in crate::db) const fn has_fixed_schema(&self) -> bool {
         self.has_fixed_schema
     }
 
-    /// Gives a snapshot of the last commit. Never waits; costs one reference count.
+    /// Returns a snapshot of the last commit. Never waits; costs one reference count.
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot::new(self.core.group.published())
@@ -207,7 +207,7 @@ impl Database {
         Ok(value)
     }
 
-    /// Tells what opening found and did.
+    /// Returns what opening found and did.
     #[must_use]
     pub const fn recovered(&self) -> &Recovered {
         &self.recovered
@@ -240,9 +240,9 @@ impl Database {
     /// Brings the image, the page file beside the journal, forward to the newest commit, so that the next
     /// opening has less to replay. It happens by itself when the journal has grown; this does it now.
     ///
-    /// Readers and writers go on meanwhile; with [`BackfillMode::Full`] it waits for the open transaction.
+    /// Readers and writers continue meanwhile; with [`BackfillMode::Full`] it waits for the open transaction.
     /// In shared mode it doesn't happen by itself, but when the last handle is closed. It takes a turn, and
-    /// if another process has brought the image forward meanwhile, begins anew from there first, which costs
+    /// if another process has brought the image forward meanwhile, begins again from there first, which costs
     /// a replay of what followed.
     /// Cost: makes the journal hard (a flush), writes each page that changed since the last one, and
     /// flushes the image once.
@@ -290,18 +290,18 @@ impl Database {
         self.core.image().map_or(Ok(()), Imager::refuse_nesting)
     }
 
-    /// Tells what went wrong with the image in the background since the last backfill; nothing is lost by
+    /// Returns what went wrong with the image in the background since the last backfill; nothing is lost by
     /// that.
     #[must_use]
     pub fn image_error(&self) -> Option<String> {
         self.core.image_error()
     }
 
-    /// Tells what of the image, the page file beside the journal, was found damaged since it was opened, and what
+    /// Returns what of the image, the page file beside the journal, was found damaged since it was opened, and what
     /// became of it: a sentence for each thing, at most a hundred. Nothing is lost by that.
     ///
     /// What doesn't verify when it is read isn't used any more. The state is rebuilt in the background, from an
-    /// older root of the image or from the journal. Reads and writes that need none of what is damaged go on; others
+    /// older root of the image or from the journal. Reads and writes that need none of what is damaged continue; others
     /// wait for that, for [`Options::rebuild_timeout`] at most, and are then an error of kind
     /// [`ErrorKind::PageLost`]. A transaction that has changed something already is one in any case.
     #[must_use]
@@ -310,7 +310,7 @@ impl Database {
     }
 
     /// Makes a hard checkpoint, gives back the space that was filled ahead, and closes. The next
-    /// opening then has nothing to recover. Snapshots stay valid, and go on reading blobs.
+    /// opening then has nothing to recover. Snapshots stay valid, and continue reading blobs.
     ///
     /// # Errors
     /// `Poisoned` or `Io`: what was acknowledged as durable is durable even so. In a forked child
@@ -333,12 +333,12 @@ impl Database {
         })
     }
 
-    /// Gives how far the segment is that is written now.
+    /// Returns how far the segment is that is written now.
     pub(in crate::db) fn checkpoints(&self) -> Arc<Checkpoints> {
         self.core.checkpoints()
     }
 
-    /// Gives the segment that is written now; it changes only while the writer's lock is held.
+    /// Returns the segment that is written now; it changes only while the writer's lock is held.
     pub(in crate::db) fn segment(&self) -> &Current {
         &self.core.segment
     }
@@ -359,7 +359,7 @@ impl Database {
         &self.later_recoveries
     }
 
-    /// Gives the thread that has a transaction open; 0: none.
+    /// Returns the thread that has a transaction open; 0: none.
     pub(in crate::db) fn owner(&self) -> usize {
         self.owner.load(Ordering::Relaxed)
     }
@@ -375,7 +375,7 @@ impl Database {
         Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.file().name))
     }
 
-    /// Gives what acknowledges commits.
+    /// Returns what acknowledges commits.
     pub(in crate::db) fn group(&self) -> &Group {
         &self.core.group
     }
@@ -401,7 +401,7 @@ impl Database {
         self.background.as_ref()
     }
 
-    /// Gives what the threads share.
+    /// Returns what the threads share.
     pub(in crate::db) fn core(&self) -> &Core {
         &self.core
     }

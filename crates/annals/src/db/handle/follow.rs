@@ -1,7 +1,7 @@
-//! Going after a journal that another process let go on in a new segment.
+//! Going after a journal that another process let continue in a new segment.
 //!
 //! What was committed in the old segment up to its seal is brought in first, then what the segments in
-//! between hold, then the new one. If those in between were forgotten meanwhile, the state is built anew
+//! between hold, then the new one. If those in between were forgotten meanwhile, the state is built again
 //! from the segment that begins with it.
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Database {
                 continue;
             }
             match self.go_on_in(&found, &old, writing, sharing) {
-                // It went on again, and forgot what was needed.
+                // It continued again, and forgot what was needed.
                 Err(_) if !found.storage.is_linked().map_err(io)? => {}
                 done => return done,
             }
@@ -71,7 +71,7 @@ impl Database {
         }
     }
 
-    /// Takes the head lock of a segment with others; tells whether the path still leads there.
+    /// Takes the head lock of a segment with others; returns whether the path still leads there.
     fn join_again(&self, storage: &dyn Storage, old: &Segment) -> Result<bool> {
         let io = |error| Error::io(format!("{}: can't lock it", old.file.name), error);
         let clock = &self.core().clock;

@@ -3,7 +3,7 @@
 //! ```text
 //! 1. take the lock of backfills, which all processes share
 //! 2. take the turn; bring in what the others committed; make the journal hard; end the turn
-//! 3. see whether the store grew from the newest root; else begin anew from that root, and replay the rest
+//! 3. see whether the store grew from the newest root; else begin again from that root, and replay the rest
 //! 4. as ever: write what changed since that root, publish
 //! ```
 //!
@@ -11,7 +11,7 @@
 //! `db::engine::core`.
 //!
 //! Who opens only reads the image, for others may be writing it: what is wrong with it is left to whoever
-//! holds the lock of backfills. Commits of other processes go on from step 3 on, those of this one's other
+//! holds the lock of backfills. Commits of other processes continue from step 3 on, those of this one's other
 //! threads from step 4 on.
 
 use std::ops::ControlFlow;
@@ -100,7 +100,7 @@ impl Database {
             if Arc::ptr_eq(&segment, &self.segment().load()) {
                 return Ok(Some((claim, writing)));
             }
-            // The journal went on in another one meanwhile.
+            // The journal continued in another one meanwhile.
             self.end_turn();
         }
     }
@@ -153,7 +153,7 @@ impl Database {
         done.inspect_err(|error| working.note_damage(error, imager.damage().count() > before))
     }
 
-    /// Begins anew from the newest root, if the image has come forward so much that it is worth it, so that
+    /// Begins again from the newest root, if the image has come forward so much that it is worth it, so that
     /// the space of older roots isn't kept for this handle. What goes wrong is no reason to fail: the store
     /// stays as it is.
     pub(in crate::db) fn follow_the_image(&self, writing: &mut Writing) {
@@ -187,7 +187,7 @@ impl Database {
         }
     }
 
-    /// Gives the writer's side; nothing if a transaction has it and this has no patience.
+    /// Returns the writer's side; nothing if a transaction has it and this has no patience.
     fn writer(&self, patience: Patience) -> Result<Option<MutexGuard<'_, Writing>>> {
         match patience {
             Patience::None => match self.writing().try_lock() {

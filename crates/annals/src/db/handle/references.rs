@@ -30,7 +30,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Gives a table that is about to be one of a single row its row, of default values, if it has
+    /// Returns a table that is about to be one of a single row its row, of default values, if it has
     /// none.
     pub(in crate::db) fn prepare(&mut self, command: &Command) -> Result<()> {
         let Command::SetSingleRow { table, single: true } = *command else { return Ok(()) };

@@ -9,7 +9,7 @@ use crate::journal::{Plan, Retention, SegmentFacts, lock};
 use crate::{Error, ErrorKind, Result};
 
 impl Database {
-    /// Gives what is known of all segments that are left, the oldest first and the one that is written
+    /// Returns what is known of all segments that are left, the oldest first and the one that is written
     /// last.
     ///
     /// Cost: opens each of them, and reads its head.
@@ -33,7 +33,7 @@ impl Database {
         self.core().forget_before(before)
     }
 
-    /// Lets the journal go on in a new segment. The old one is sealed, and kept beside it as
+    /// Lets the journal continue in a new segment. The old one is sealed, and kept beside it as
     /// `NAME-segment-NUMBER` unless `older` says that it is forgotten. Waits for the writer at most so
     /// long; readers neither wait nor are waited for, and snapshots stay what they are.
     ///
@@ -84,7 +84,7 @@ impl Database {
         restarted
     }
 
-    /// Gives the size of the live state in bytes, by which rules of retention measure what is worth forgetting:
+    /// Returns the size of the live state in bytes, by which rules of retention measure what is worth forgetting:
     /// what the newest root of the image reaches, rows with their indexes, and the blobs that a row leads to.
     ///
     /// Cost: of a table with blobs all their cells are read; before the first backfill of a handle also the
@@ -99,7 +99,7 @@ impl Database {
         Ok(self.core().reached()?.saturating_add(self.core().blob_bytes()?))
     }
 
-    /// Tells what may be done by rules of retention; `live` is the size of the live state in bytes, as
+    /// Returns what may be done by rules of retention; `live` is the size of the live state in bytes, as
     /// [`live_bytes`](Self::live_bytes) gives it.
     ///
     /// # Errors
@@ -109,8 +109,8 @@ impl Database {
         self.core().plan_retention(live, rules)
     }
 
-    /// Forgets what rules of retention let go, and gives what that was: first what they let go at once, which needs no
-    /// free space. Then it brings the image forward, and lets the journal go on in a segment that begins with the state where the rules need one; so it costs nothing
+    /// Forgets what rules of retention let go, and returns what that was: first what they let go at once, which needs no
+    /// free space. Then it brings the image forward, and lets the journal continue in a segment that begins with the state where the rules need one; so it costs nothing
     /// but a backfill as long as less was written since the last one than the live state is large. Waits for
     /// others at most so long, for each.
     ///
@@ -121,7 +121,7 @@ impl Database {
     /// [`forget_before`](Self::forget_before). What was done before stays done.
     pub fn retain(&self, rules: &Retention, timeout: Duration) -> Result<Option<Forgotten>> {
         self.check_writable()?;
-        // What may go by now needs no space, and gives some to the rest.
+        // What may go by now needs no space, and returns some to the rest.
         let first = self.core().forget_by(rules)?;
         self.backfill(BackfillMode::Full)?;
         let second = self.core().retain_by(rules, || {
@@ -131,7 +131,7 @@ impl Database {
         Ok(Forgotten::joined(first, second))
     }
 
-    /// Gives all that was forgotten by the rules of retention since the database was opened, but for what
+    /// Returns all that was forgotten by the rules of retention since the database was opened, but for what
     /// [`retain`](Self::retain) told.
     #[must_use]
     pub fn forgotten(&self) -> Option<Forgotten> {

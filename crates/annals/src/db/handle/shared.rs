@@ -9,7 +9,7 @@
 //! While a commit is flushed, other threads of the process write theirs in the same turn, and share flushes
 //! as in exclusive mode. The last of them ends the turn. None joins once another process waits for its own.
 //!
-//! If the name leads to another file by now, the journal may go on there; see `follow`.
+//! If the name leads to another file by now, the journal may continue there; see `follow`.
 //!
 //! Without the turn the journal can be read as well: what follows the last known commit is brought in as
 //! far as it verifies and counts.
@@ -57,7 +57,7 @@ impl Drop for Staying<'_> {
 }
 
 impl Database {
-    /// Brings in what other processes have committed since, and gives a snapshot of it. Takes no lock of
+    /// Brings in what other processes have committed since, and returns a snapshot of it. Takes no lock of
     /// the file; it waits while another thread has a transaction of this handle open, or waits for its
     /// turn. In exclusive mode there is nothing to bring in.
     ///
@@ -89,7 +89,7 @@ impl Database {
         Ok(self.read())
     }
 
-    /// Tells what was recovered since the database was opened, in shared mode: another process had been
+    /// Returns what was recovered since the database was opened, in shared mode: another process had been
     /// killed, or its flush had failed, when this one began a transaction.
     #[must_use]
     pub fn recoveries(&self) -> Vec<Recovered> {
@@ -190,7 +190,7 @@ impl Database {
         if sharing.users.join(may_join) { Ok(()) } else { self.take_turn(writing) }
     }
 
-    /// Tells whether no other handle has the file open for writing. Gives up what holds it open.
+    /// Returns true if no other handle has the file open for writing. Gives up what holds it open.
     fn is_alone(&self) -> io::Result<bool> {
         let file = self.file();
         file.storage.unlock(Lock::Head)?;
@@ -234,7 +234,7 @@ impl Database {
     }
 
     /// As [`Self::take_turn`] in shared mode, but waits for nobody: tells whether it has the turn. It hasn't if
-    /// the journal goes on elsewhere either, where it will look the next time.
+    /// the journal continues elsewhere either, where it will look the next time.
     pub(in crate::db) fn try_to_take_turn(&self, writing: &mut Writing) -> Result<bool> {
         let Some(sharing) = self.sharing() else { return Ok(true) };
         self.checkpoints().check_usable()?;
@@ -276,7 +276,7 @@ impl Database {
         self.segment().load().end_turn();
     }
 
-    /// Brings in what the others committed; `false` if the journal goes on elsewhere.
+    /// Brings in what the others committed; `false` if the journal continues elsewhere.
     fn catch_up(&self, writing: &mut Writing, sharing: &Sharing) -> Result<bool> {
         if !self.is_linked()? {
             return Ok(false);
@@ -326,7 +326,7 @@ impl Database {
         segments::finish(&**directory, name, &*file.storage, ahead, seal, by)
     }
 
-    /// Tells, with a few small reads, that nobody wrote since this handle did.
+    /// True if a few small reads show that nobody wrote since this handle did.
     fn is_up_to_date(&self, writing: &Writing) -> Result<bool> {
         let file = self.file();
         let storage = &*file.storage;

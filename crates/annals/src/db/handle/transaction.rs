@@ -76,7 +76,7 @@ impl Pending<'_> {
 /// It may be larger than memory: what it changes is written to free space of the image when it fills a
 /// half of [`Options::memory`](crate::Options::memory), where nobody sees it before it commits.
 ///
-/// A statement that fails has changed nothing, and the transaction can go on; except after an error of
+/// A statement that fails has changed nothing, and the transaction can continue; except after an error of
 /// kind `Io`, `Corrupt` or `PageLost`, or when a program's own code that makes the values of a run panics or makes
 /// others the second time: then all that is left is to roll back.
 pub struct Transaction<'db> {
@@ -118,7 +118,7 @@ impl<'db> Transaction<'db> {
         }
     }
 
-    /// Gives what this transaction sees: the last commit and its own changes.
+    /// Returns what this transaction sees: the last commit and its own changes.
     #[must_use]
     pub fn view(&self) -> &View {
         self.writing.store.view()
@@ -306,7 +306,7 @@ impl<'db> Transaction<'db> {
         self.time = Some(time);
     }
 
-    /// Tells whether nothing was changed or noted yet.
+    /// True if nothing was changed or noted yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.writing.writer.is_empty()

@@ -16,7 +16,7 @@ const MAX_ROWS: u64 = 1 << 26;
 
 impl Transaction<'_> {
     /// Inserts rows of zero values (0, false, empty; null where that is allowed) with the table's
-    /// next ids, and gives the first. Unique keys are checked at commit.
+    /// next ids, and returns the first. Unique keys are checked at commit.
     ///
     /// # Errors
     /// `NotFound`: no such table; `Invalid`: it has a single row, or no more ids.
@@ -160,7 +160,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Gives the table's next id, if there are so many more.
+    /// Returns the table's next id, if there are so many more.
     fn next_id_for(&self, table: TableNumber, count: u64) -> Result<RowId> {
         let id = self.view().table(table)?.next_id();
         if id.saturating_add(count.saturating_sub(1)) > RowId::MAX.0 {
@@ -169,7 +169,7 @@ impl Transaction<'_> {
         Ok(RowId(id))
     }
 
-    /// Checks the values of rows to be inserted; gives their number, and which of the fields have
+    /// Checks the values of rows to be inserted; returns their number, and which of the fields have
     /// other values than zeros.
     fn check_fields(
         &self,

@@ -11,7 +11,7 @@ use crate::history::{
 };
 use crate::journal::Point;
 
-/// Rows one behind another are an entry if they are so many; each is one of its own if they are fewer. So rows that
+/// Rows one after another are an entry if they are so many; each is one of its own if they are fewer. So rows that
 /// are changed again and again have the same entries in all zones, which takes less.
 const RANGE: u64 = 4;
 
@@ -108,7 +108,7 @@ impl event::Sink for Rows<'_> {
 }
 
 impl Collector {
-    /// Begins behind what the commands of this schema are before, with the zone of a number.
+    /// Begins after what the commands of this schema are before, with the zone of a number.
     pub(in crate::db) fn new(schema: Schema, next_zone: u64, zone_len: u64) -> Self {
         Self {
             zone_len,
@@ -124,17 +124,17 @@ impl Collector {
         }
     }
 
-    /// Begins within a state that a segment begins with, behind what the commands of this schema are before.
+    /// Begins within a state that a segment begins with, after what the commands of this schema are before.
     fn resume_state(&mut self, state: Schema) {
         (self.state, self.is_resumed) = (state, true);
     }
 
-    /// Gives how many commands of the schema there are before what comes next.
+    /// Returns how many commands of the schema there are before what comes next.
     pub(in crate::db) fn commands(&self) -> u64 {
         self.schema.commands().len() as u64
     }
 
-    /// Tells whether what was collected may end here: not within a state that is repeated.
+    /// True if what was collected may end here: not within a state that is repeated.
     pub(in crate::db) fn may_end(&self) -> bool {
         self.zone.is_none_or(|zone| !zone.is(STATE))
             && self.zones.last().is_none_or(|last| !last.is(STATE) || !last.is(ENDS_INSIDE))
@@ -196,7 +196,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Ends the zone, if one was begun: its entries are sorted, and rows one behind another joined.
+    /// Ends the zone, if one was begun: its entries are sorted, and rows one after another joined.
     pub(in crate::db) fn end_zone(&mut self) {
         let Some(zone) = self.zone.take() else { return };
         self.zones.push(zone);
@@ -229,7 +229,7 @@ fn put(entries: &mut Vec<Entry>, joined: Entry) {
     }
 }
 
-/// Gives the entries of a zone that is read again, in their order.
+/// Returns the entries of a zone that is read again, in their order.
 ///
 /// # Errors
 /// `Corrupt`, `Io`.

@@ -29,7 +29,7 @@ struct Part<'f> {
     header: &'f Header,
     /// How far it is read.
     len: u64,
-    /// The one behind it.
+    /// The one after it.
     next: Option<(&'f Header, Point)>,
     kept: Option<&'f Kept>,
 }
@@ -60,17 +60,17 @@ impl Files {
         segment <= self.file.segment
     }
 
-    /// Gives the random id of the journal.
+    /// Returns the random id of the journal.
     pub(in crate::db) const fn journal_id(&self) -> [u8; 16] {
         self.head.header.journal_id
     }
 
-    /// Gives the segment in which what is read ends.
+    /// Returns the segment in which what is read ends.
     pub(in crate::db) const fn segment(&self) -> u64 {
         self.head.header.segment
     }
 
-    /// Gives the beginning of the history that is left.
+    /// Returns the beginning of the history that is left.
     pub(in crate::db) fn first(&self) -> Since {
         let head = self.past.segments().first().map_or(&self.head, |kept| &kept.head);
         Since { segment: head.header.segment, point: head.start() }
@@ -80,7 +80,7 @@ impl Files {
         self.past.segments().iter().map(|kept| &kept.head).chain([&self.head])
     }
 
-    /// Gives the bytes from a place to the end.
+    /// Returns the bytes from a place to the end.
     pub(in crate::db) fn behind(&self, since: Since) -> u64 {
         let kept = self.past.segments().iter().map(|kept| (kept.head.header.segment, kept.len));
         let all = kept.chain([(self.segment(), self.end.position)]);
@@ -117,7 +117,7 @@ impl Files {
         }
     }
 
-    /// Reads frames from a place on, until so many bytes were read or a segment ends; gives where it goes on, or
+    /// Reads frames from a place on, until so many bytes were read or a segment ends; returns where it continues, or
     /// nothing at the end.
     ///
     /// # Errors
@@ -152,7 +152,7 @@ impl Files {
         }
     }
 
-    /// Reads a zone; gives how many bytes it has.
+    /// Reads a zone; returns how many bytes it has.
     ///
     /// # Errors
     /// As [`Self::read`].

@@ -1,6 +1,6 @@
 //! Which parts of a journal have to be read: what the history index tells, as far as the journal proves it.
 //!
-//! An index is believed up to the end of its last zone before the end of what is read, if what the journal has behind
+//! An index is believed up to the end of its last zone before the end of what is read, if what the journal has after
 //! that follows it: the chain there stands for all that was before, so that the history is the one that was indexed.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use crate::journal::Committed;
 use crate::storage::Access;
 use crate::{ErrorKind, Result};
 
-/// How often the index is looked at anew that somebody adds to meanwhile.
+/// How often the index is looked at again that somebody adds to meanwhile.
 const TRIES: usize = 5;
 
 /// What has to be read for a row.
@@ -48,7 +48,7 @@ pub(in crate::db) struct Indexed<'i> {
     bytes: u64,
 }
 
-/// Tells what has to be read for a row.
+/// Returns what has to be read for a row.
 ///
 /// # Errors
 /// `Io`.
@@ -134,14 +134,14 @@ impl<'i> Indexed<'i> {
             return Ok(None);
         }
         let tail = Since { segment: zone.segment, point: zone.end };
-        // Whether what is behind follows it: each frame is verified.
+        // Whether what is after follows it: each frame is verified.
         files.read_all(tail, &mut |_| Ok(()))?;
         let commands = commands_behind(&mut lookup, last, index.head().bound.commands)?;
         let bytes = files.behind(tail);
         Ok(Some(Self { lookup, last, first_segment: first.segment, tail, commands, bytes }))
     }
 
-    /// Gives the zones that have to be read for a row: those that change it, and of transactions that are in several
+    /// Returns the zones that have to be read for a row: those that change it, and of transactions that are in several
     /// those with comments, and the end.
     fn zones_of(&mut self, table: u64, row: u64) -> Result<Vec<Zone>> {
         let mut wanted = BTreeSet::new();
@@ -155,7 +155,7 @@ impl<'i> Indexed<'i> {
         zones.filter_map(Result::transpose).collect()
     }
 
-    /// Adds the zones with comments of a transaction that goes on in a zone.
+    /// Adds the zones with comments of a transaction that continues in a zone.
     fn add_before(&mut self, number: u64, zone: &Zone, wanted: &mut BTreeSet<u64>) -> Result<()> {
         for number in (0..number).rev() {
             let before = self.zone(number)?.filter(|before| before.segment == zone.segment);
@@ -171,7 +171,7 @@ impl<'i> Indexed<'i> {
         Ok(())
     }
 
-    /// Adds what a transaction needs that goes on behind a zone.
+    /// Adds what a transaction needs that continues after a zone.
     fn add_behind(&mut self, number: u64, zone: Zone, wanted: &mut BTreeSet<u64>) -> Result<()> {
         let mut behind = (number, zone);
         while behind.1.is(ENDS_INSIDE) {
@@ -188,7 +188,7 @@ impl<'i> Indexed<'i> {
         Ok(())
     }
 
-    /// Gives a zone, if it is part of the history that is left, and before the end of what is read.
+    /// Returns a zone, if it is part of the history that is left, and before the end of what is read.
     fn zone(&mut self, number: u64) -> Result<Option<Zone>> {
         if number > self.last {
             return Ok(None);
@@ -199,14 +199,14 @@ impl<'i> Indexed<'i> {
         Ok(self.lookup.zone(number)?.filter(is_left))
     }
 
-    /// Gives the last transaction in the index whose time isn't later; the state with which the history begins is one,
+    /// Returns the last transaction in the index whose time isn't later; the state with which the history begins is one,
     /// too.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
     pub(in crate::db) fn last_at(&mut self, files: &Files, time: i64) -> Result<Option<u64>> {
         let mut number = self.lookup.zone_of_time(time)?.map(|(number, _)| number);
-        // One behind the end of what is read says nothing of those before.
+        // One after the end of what is read says nothing of those before.
         while let Some(at) = number.filter(|at| *at > self.last) {
             number = at.checked_sub(1);
         }
@@ -229,7 +229,7 @@ impl<'i> Indexed<'i> {
         Ok(self.state(files)?.filter(|state| state.time.0 <= time).map(|state| state.txid))
     }
 
-    /// Gives the transaction whose state the history begins with, if it does.
+    /// Returns the transaction whose state the history begins with, if it does.
     fn state(&mut self, files: &Files) -> Result<Option<Committed>> {
         let Some((mut number, _)) = self.lookup.first_of_segment_at(self.first_segment)? else {
             return Ok(None);
@@ -245,7 +245,7 @@ impl<'i> Indexed<'i> {
         Ok(state)
     }
 
-    /// Gives the last transaction in the index that has a comment. `schema_of` gives the schema that so many
+    /// Returns the last transaction in the index that has a comment. `schema_of` gives the schema that so many
     /// commands build.
     ///
     /// # Errors
@@ -280,7 +280,7 @@ impl<'i> Indexed<'i> {
     }
 }
 
-/// Gives how many commands of the schema there are behind a zone: as many as before the next one that doesn't only
+/// Returns how many commands of the schema there are after a zone: as many as before the next one that doesn't only
 /// repeat the state.
 fn commands_behind(lookup: &mut Lookup<'_>, number: u64, at_end: u64) -> Result<u64> {
     let mut next = number + 1;

@@ -65,7 +65,7 @@ fn told_of(index: &IndexFile) -> HistoryInspection {
 
 impl Snapshot {
     /// Verifies the history index that is beside the journal: every page of it, that it is this journal's, and that
-    /// each of its parts is where it says. If it is to be `deep`, it is made anew in memory, and each entry compared.
+    /// each of its parts is where it says. If it is to be `deep`, it is rebuilt in memory, and each entry compared.
     /// `None` if there is no index, or it can't be used for what this snapshot shows.
     ///
     /// Cost: reads the index, and for a deep check the journal; memory for all entries.

@@ -20,7 +20,7 @@ struct Looking<'m> {
     last: Option<u64>,
 }
 
-/// Gives the number of the transaction at whose end a moment is, up to what is published; 0 before the first one.
+/// Returns the number of the transaction at whose end a moment is, up to what is published; 0 before the first one.
 ///
 /// # Errors
 /// `NotFound` if there is none; of a time, if it was forgotten; `Corrupt`, `Unsupported`, `Io`.
@@ -46,7 +46,7 @@ pub(in crate::db) fn txid_of(published: &Published, moment: &Moment) -> Result<u
     Err(Error::new(ErrorKind::NotFound, format!("{}: {what}", published.file.name)))
 }
 
-/// Gives the last transaction of these files that is at a moment or before, if there is one.
+/// Returns the last transaction of these files that is at a moment or before, if there is one.
 fn last_of(files: &Files, now: &View, moment: &Moment) -> Result<Option<u64>> {
     let present = now.schema();
     let (found, _) = with_index(files, |indexed| {

@@ -36,7 +36,7 @@ impl Running {
         Ok(Self { present: Arc::clone(present), table, id, values: None })
     }
 
-    /// Tells whether an event is one of this row. `schema` is the one before it.
+    /// True if an event is one of this row. `schema` is the one before it.
     pub(in crate::db) fn is_changed_by(&self, schema: &Schema, event: &Event<'_>) -> bool {
         match *event {
             Event::Insert { table, id, .. }

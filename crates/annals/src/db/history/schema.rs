@@ -4,7 +4,7 @@ use annals_schema::Schema;
 
 use crate::{Error, Result};
 
-/// Gives the schema that the first commands of a present one build.
+/// Returns the schema that the first commands of a present one build.
 pub(in crate::db) fn schema_of(present: &Schema, commands: u64) -> Result<Schema> {
     let count = usize::try_from(commands).unwrap_or(usize::MAX);
     if count == present.commands().len() {

@@ -44,7 +44,7 @@ impl Imager {
         lock(&self.working).spill.iter_mut().for_each(Spill::commit);
     }
 
-    /// Notes that anybody may see what was spilled from now on; tells whether anything was, which no root
+    /// Notes that anybody may see what was spilled from now on; returns whether anything was, which no root
     /// leads to yet.
     pub(in crate::db) fn show_spilled(&self) -> bool {
         let working = lock(&self.working);
@@ -65,7 +65,7 @@ impl Imager {
         }
     }
 
-    /// Writes what is in memory alone of a store's working view to free space, and lets the view go on from
+    /// Writes what is in memory alone of a store's working view to free space, and lets the view continue from
     /// that; `of` is the transaction that is open, if it is, or the last one.
     pub(in crate::db) fn spill(
         &self,
@@ -117,7 +117,7 @@ impl Imager {
         self.is_stuck.store(false, Ordering::Relaxed);
         Ok(())
     }
-    /// Gives what pins what is spilled: the same as long as it is one draft, over which a view lies from the
+    /// Returns what pins what is spilled: the same as long as it is one draft, over which a view lies from the
     /// first time on.
     fn pin_spilled(&self, working: &Working, image: &Image, view: &View) -> Result<Arc<RootPin>> {
         let below = view.pin().cloned();

@@ -71,7 +71,7 @@ fn rows(a: &View, b: &View, table: &Table) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// Tells whether two values are the same bit by bit: 0.0 and -0.0 are equal, but not the same.
+/// True if two values are the same bit by bit: 0.0 and -0.0 are equal, but not the same.
 pub(in crate::db) fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
     match (a, b) {
         (ValueRef::Float32(a), ValueRef::Float32(b)) => a.to_bits() == b.to_bits(),

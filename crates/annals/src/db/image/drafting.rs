@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 /// How much is collected before it is written.
 const BATCH: usize = 64 << 20;
 
-/// How much is collected before who watches is asked whether to go on.
+/// How much is collected before who watches is asked whether to continue.
 const STEP: usize = 4 << 20;
 
 /// Takes what a view stores: gives it space, and writes it in large batches.
@@ -48,7 +48,7 @@ pub(in crate::db) struct Counts {
 }
 
 impl Counts {
-    /// Gives the sum of both.
+    /// Returns the sum of both.
     pub(in crate::db) fn and(self, other: Self) -> Self {
         Self {
             pages: self.pages + other.pages,
@@ -74,7 +74,7 @@ impl<'d, 'i> Drafting<'d, 'i> {
         Self { draft, image, txid, queue, queued: 0, written, clock, pages: 0, watch }
     }
 
-    /// Tells what was written, and gives what wasn't.
+    /// Returns what was written, and returns what wasn't.
     pub(in crate::db) fn end(self) -> (Counts, Vec<(u64, Piece)>) {
         (self.written, self.queue)
     }
@@ -94,7 +94,7 @@ impl<'d, 'i> Drafting<'d, 'i> {
 
     /// Leaves what those arrays that were saved `before` reach that a view hasn't any more: of tables, fields
     /// and indexes that were dropped. What can't be read of them stays taken until the database is opened
-    /// anew: no root reaches it then.
+    /// again: no root reaches it then.
     pub(in crate::db) fn leave_dropped(&mut self, before: &[Array], saved: &Saved) {
         let image = self.image;
         let end = self.draft.end();
@@ -122,7 +122,7 @@ impl<'d, 'i> Drafting<'d, 'i> {
         }
     }
 
-    /// Tells how many pages have been written. Where the program wants no more, nothing was changed: what
+    /// Returns how many pages have been written. Where the program wants no more, nothing was changed: what
     /// was written lies in free space, which no root leads to.
     pub(in crate::db) fn tell(&mut self) -> Result<()> {
         let done = self.written.pages + self.written.from_memory;

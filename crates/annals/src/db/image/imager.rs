@@ -4,7 +4,7 @@
 //! 1. Whoever holds `working` runs a backfill; it holds it from before the bound is sampled until the
 //!    root is published.
 //! 2. `newest` is the number of the root that was published last by this handle, or that it opened from;
-//!    `pending` has what a store needs to go on from it, until the published view does.
+//!    `pending` has what a store needs to continue from it, until the published view does.
 
 use crate::db::inspection::OldestReader;
 use std::io;
@@ -53,11 +53,11 @@ pub(in crate::db) struct Imager {
     /// What of images was found damaged.
     damage: Arc<Damage>,
     rebuilding: Rebuilding,
-    /// While a backfill ends: the views that stores went on from.
+    /// While a backfill ends: the views that stores continued from.
     retired: Mutex<Option<Vec<Arc<View>>>>,
 }
 
-/// Keeps the views that stores go on from, and lets go of them at its end. What only they have is freed
+/// Keeps the views that stores continue from, and lets go of them at its end. What only they have is freed
 /// then, by whoever has this, and not under the writer's lock.
 pub(in crate::db) struct Retiring<'i>(&'i Imager);
 
@@ -115,7 +115,7 @@ impl Working {
         }
     }
 
-    /// Tells whether the newest root stands for what is published.
+    /// True if the newest root stands for what is published.
     pub(in crate::db) fn stands_for(&self, published: &Published) -> bool {
         let stands = (published.file.segment, published.point);
         self.root.is_some_and(|root| (root.segment, root.point) == stands)
@@ -141,7 +141,7 @@ impl Working {
         }
     }
 
-    /// Gives the numbers of all roots that anybody reads.
+    /// Returns the numbers of all roots that anybody reads.
     ///
     /// # Errors
     /// `Io`.
@@ -150,8 +150,8 @@ impl Working {
     }
 }
 
-/// Gives the end of the image's file back to the file system, where nobody reads anything there any more and
-/// nothing was spilled that no root leads to; gives its length.
+/// Returns the end of the image's file back to the file system, where nobody reads anything there any more and
+/// nothing was spilled that no root leads to; returns its length.
 pub(in crate::db) fn shrink_wholly(working: &Working) -> Result<u64> {
     let Some((image, _)) = &working.image else { return Ok(0) };
     if working.spill.is_none() {
@@ -203,7 +203,7 @@ impl Imager {
         &self.damage
     }
 
-    /// Returns the rebuild that goes on where the image is damaged.
+    /// Returns the rebuild that continues where the image is damaged.
     pub(in crate::db) const fn rebuilding(&self) -> &Rebuilding {
         &self.rebuilding
     }
@@ -217,7 +217,7 @@ impl Imager {
         &self.clock
     }
 
-    /// Lets a program say whether a backfill goes on. It can't begin another meanwhile, nor do anything else
+    /// Lets a program say whether a backfill continues. It can't begin another meanwhile, nor do anything else
     /// that waits for this one.
     pub(in crate::db) fn watched<T>(&self, watch: impl FnOnce() -> T) -> T {
         struct Watching<'i>(&'i AtomicUsize);
@@ -244,12 +244,12 @@ impl Imager {
         )))
     }
 
-    /// Gives the number of the newest root.
+    /// Returns the number of the newest root.
     pub(in crate::db) fn newest(&self) -> u64 {
         self.newest.load(Ordering::Acquire)
     }
 
-    /// Lets a store go on from the newest root, if it doesn't yet. The caller holds the writer. A load and
+    /// Lets a store continue from the newest root, if it doesn't yet. The caller holds the writer. A load and
     /// a comparison, unless a backfill has ended since.
     #[inline]
     pub(in crate::db) fn install(&self, store: &mut Store) {
@@ -269,7 +269,7 @@ impl Imager {
         }
     }
 
-    /// Begins to keep the views that stores go on from.
+    /// Begins to keep the views that stores continue from.
     pub(in crate::db) fn retire(&self) -> Retiring<'_> {
         *lock(&self.retired) = Some(Vec::new());
         Retiring(self)
@@ -284,8 +284,8 @@ impl Imager {
         }
     }
 
-    /// Forgets what a store needs to go on from a root, which it lies over now. A backfill may have ended
-    /// in between: what it left is still needed, else no store could ever go on from there.
+    /// Forgets what a store needs to continue from a root, which it lies over now. A backfill may have ended
+    /// in between: what it left is still needed, else no store could ever continue from there.
     fn forget_installed(&self, root: u64) {
         let mut pending = lock(&self.pending);
         if pending.as_ref().is_some_and(|saved| saved.root() <= root) {
@@ -297,7 +297,7 @@ impl Imager {
         *lock(&self.pending) = None;
     }
 
-    /// Notes what was published: stores go on from it.
+    /// Notes what was published: stores continue from it.
     pub(in crate::db) fn note_saved(&self, saved: Saved, number: u64) {
         let mut pending = lock(&self.pending);
         *pending = Some(Arc::new(saved));
@@ -334,20 +334,20 @@ impl Imager {
         set_aside(&*self.directory, &self.name, reason.to_owned()).map(drop)
     }
 
-    /// Gives where an image of this journal is looked for.
+    /// Returns where an image of this journal is looked for.
     pub(in crate::db) fn directory(&self) -> &Arc<dyn Directory> {
         &self.directory
     }
 
-    /// Tells what the newest root of the image is by now, whoever published it.
+    /// Returns what the newest root of the image is by now, whoever published it.
     pub(in crate::db) fn peek(&self) -> Option<Root> {
         // Whoever made another image meanwhile, may have made it for a later segment.
         let identity = Identity { segment: u64::MAX, ..self.identity };
         Image::peek(&*self.directory, &self.name, &identity)
     }
 
-    /// Gives the end of the image's file back to the file system, where nobody reads anything there any more
-    /// and it is a noticeable part of the file. Never while commits go on: freeing blocks makes some disks
+    /// Returns the end of the image's file back to the file system, where nobody reads anything there any more
+    /// and it is a noticeable part of the file. Never while commits continue: freeing blocks makes some disks
     /// slow for a while.
     pub(in crate::db) fn shrink(&self) -> Result<()> {
         const WORTH: u64 = 1 << 20;
@@ -360,7 +360,7 @@ impl Imager {
         shrink_wholly(&working).map(drop)
     }
 
-    /// Gives the image, or creates it. One that is there, and couldn't be read when the database was opened,
+    /// Returns the image, or creates it. One that is there, and couldn't be read when the database was opened,
     /// is set aside: with the lock of backfills held, nobody else is making it.
     pub(in crate::db) fn image(&self, working: &mut Working) -> Result<(Arc<Image>, Arc<Pager>)> {
         if let Some((image, pager)) = &working.image {
@@ -384,14 +384,14 @@ impl Imager {
         Ok((image, pager))
     }
 
-    /// Tells up to where the image stands for the journal, in bytes of it, and how many bytes the last
+    /// Returns up to where the image stands for the journal, in bytes of it, and how many bytes the last
     /// backfill wrote.
     pub(in crate::db) fn state(&self) -> (u64, u64) {
         let Status { reached, wrote, .. } = self.status();
         (reached, wrote)
     }
 
-    /// Gives how many bytes of changes may be in memory alone before a transaction spills them.
+    /// Returns how many bytes of changes may be in memory alone before a transaction spills them.
     #[inline]
     pub(in crate::db) fn spill_limit(&self) -> usize {
         if self.spills {
@@ -401,7 +401,7 @@ impl Imager {
         }
     }
 
-    /// Gives how many bytes of changes in memory alone are worth a backfill.
+    /// Returns how many bytes of changes in memory alone are worth a backfill.
     pub(in crate::db) fn unsaved_due(&self) -> usize {
         usize::try_from(self.budget / 4).unwrap_or(usize::MAX)
     }
@@ -417,17 +417,17 @@ impl Imager {
         pager.set_keeps(end.saturating_add(view.unsaved() as u64) <= self.budget);
     }
 
-    /// Gives the segment that the newest root's point is in, if there is one.
+    /// Returns the segment that the newest root's point is in, if there is one.
     pub(in crate::db) fn segment(&self) -> Option<u64> {
         self.status().root.map(|root| root.segment)
     }
 
-    /// Gives the point of the journal that the newest root stands for, and its segment, if there is one.
+    /// Returns the point of the journal that the newest root stands for, and its segment, if there is one.
     pub(in crate::db) fn reached_point(&self) -> Option<(u64, Point)> {
         self.status().root.map(|root| (root.segment, root.point))
     }
 
-    /// Gives how many bytes the newest root reaches, in whole units, if there is one.
+    /// Returns how many bytes the newest root reaches, in whole units, if there is one.
     pub(in crate::db) fn reached(&self) -> Result<Option<u64>> {
         let Status { image: Some(image), root: Some(root), .. } = self.status() else {
             return Ok(None);
@@ -435,12 +435,12 @@ impl Imager {
         image.reached(&root).map(Some)
     }
 
-    /// Gives how much of the image may be kept in memory, in bytes.
+    /// Returns how much of the image may be kept in memory, in bytes.
     pub(in crate::db) const fn budget(&self) -> u64 {
         self.budget
     }
 
-    /// Tells who reads the oldest root but the newest.
+    /// Returns who reads the oldest root but the newest.
     pub(in crate::db) fn oldest_reader(&self, working: &Working) -> Option<OldestReader> {
         let (image, _) = working.image.as_ref()?;
         working.pins.oldest_reader(image, self.clock.elapsed())

@@ -1,7 +1,7 @@
 //! The image of an open database: opening from it, and bringing it forward.
 //!
 //! In reading order: a [`report`] says what a backfill did; [`pins`] tell which roots are still read;
-//! [`opening`] finds the image, and whether the journal has its point, which a [`survey`] goes on from; the [`imager`]
+//! [`opening`] finds the image, and whether the journal has its point, which a [`survey`] continues from; the [`imager`]
 //! knows what the image has, what was written ahead of a backfill ([`spill`]), and what is [`rebuilding`] where it is
 //! damaged; [`drafting`] writes what changed. [`reading`] is for those who never write. [`verify`] looks at an image
 //! from outside, and [`compare`]s views.

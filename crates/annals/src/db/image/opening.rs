@@ -108,20 +108,20 @@ pub(in crate::db) struct Looking<'a> {
 }
 
 impl Found {
-    /// Tells whether the image that was found stands for the segment that was surveyed.
+    /// True if the image that was found stands for the segment that was surveyed.
     pub(in crate::db) fn is_in(&self, survey: &Survey) -> bool {
         let segment = survey.head.header.segment;
         self.begun.as_ref().is_some_and(|begun| begun.root.segment == segment)
     }
 
-    /// Gives the time of the last commit that the image has, if it came from a clock.
+    /// Returns the time of the last commit that the image has, if it came from a clock.
     pub(in crate::db) fn last_clock_time(&self) -> i64 {
         self.begun.as_ref().map_or(i64::MIN, |begun| begun.last_clock_time)
     }
 }
 
 impl Begun {
-    /// Gives a store that goes on from the root.
+    /// Returns a store that continues from the root.
     pub(in crate::db) fn resume(&self) -> Replay {
         let store = Store::resume(self.view.share()).delaying(self.pager.late_entries());
         Replay::resume(store, self.root.segment)
@@ -236,7 +236,7 @@ impl Looking<'_> {
         Err(Error::new(ErrorKind::Busy, message))
     }
 
-    /// Gives what knows of the image from now on; none if there can be none.
+    /// Returns what knows of the image from now on; none if there can be none.
     pub(in crate::db) fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
         let how = (self.budget, self.spills, self.key_frames);
         let imager = || Imager::new(self.directory, found, Arc::clone(&self.clock), how);
@@ -373,7 +373,7 @@ impl Looking<'_> {
         Ok(Rooted::At(Box::new(begun)))
     }
 
-    /// Tells whether the journal has a point, as far as that can be told without reading all of it: behind
+    /// Returns true if the journal has a point, as far as that can be told without reading all of it: after
     /// the slots the frames tell, and before them the survey that begins there comes by the slots.
     fn has(&self, head: &Head, point: Point) -> Result<bool> {
         let slots = head.copies().map(|slot| slot.point);
@@ -391,7 +391,7 @@ impl Looking<'_> {
     }
 }
 
-/// Gives the store, if it has just what a commit ends.
+/// Returns the store, if it has just what a commit ends.
 fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
     match point == end {
         true => Ok(replay.finish().0),
@@ -407,7 +407,7 @@ pub(in crate::db) fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Repla
     }
 }
 
-/// Begins with what a catalog has; gives the time of the last commit, if it came from a clock, too.
+/// Begins with what a catalog has; returns the time of the last commit, if it came from a clock, too.
 pub(in crate::db) fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64, View)> {
     let too_short = || Error::corrupt("its catalog is too short");
     let (last, metadata) = catalog.metadata.split_first_chunk().ok_or_else(too_short)?;

@@ -31,12 +31,12 @@ struct Known {
 }
 
 impl Known {
-    /// Gives the roots that views of this handle read, in order.
+    /// Returns the roots that views of this handle read, in order.
     fn here(&self) -> impl Iterator<Item = u64> {
         self.pins.iter().filter(|(_, pin)| pin.strong_count() > 0).map(|(number, _)| *number)
     }
 
-    /// Gives the numbers by which backfills of this handle are pinned that have no root yet, or had none when
+    /// Returns the numbers by which backfills of this handle are pinned that have no root yet, or had none when
     /// they were seen.
     fn early(&self) -> impl Iterator<Item = u64> {
         self.pins.iter().filter_map(|(_, pin)| pin.upgrade()?.early())
@@ -68,7 +68,7 @@ impl Pins {
         pin
     }
 
-    /// Gives the numbers of all roots that anybody reads, and those of other handles' backfills without a
+    /// Returns the numbers of all roots that anybody reads, and those of other handles' backfills without a
     /// root.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Pins {
         Ok(all)
     }
 
-    /// Tells who reads the oldest root that was replaced.
+    /// Returns who reads the oldest root that was replaced.
     pub(in crate::db) fn oldest_reader(
         &self,
         image: &Image,

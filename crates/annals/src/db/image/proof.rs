@@ -1,4 +1,4 @@
-//! The slow truth beside each backfill, in test builds: what it published is loaded anew, and must be
+//! The slow truth beside each backfill, in test builds: what it published is loaded again, and must be
 //! the view that it took.
 //!
 //! Both are walked wholly, so a backfill costs as much again as reading all that there is. Images of more

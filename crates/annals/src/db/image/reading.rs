@@ -16,7 +16,7 @@ use crate::storage::Directory;
 use crate::store::{Store, View};
 use crate::{ErrorKind, Result};
 
-/// How far the image has to have come forward, in bytes of the journal, before whoever follows begins anew
+/// How far the image has to have come forward, in bytes of the journal, before whoever follows begins again
 /// from its newest root: about a hundredth of a second of replay.
 pub(in crate::db) const WORTH_IT: u64 = 1 << 20;
 
@@ -90,7 +90,7 @@ impl Reading {
         Ok((reading, Beginning { survey, replayed, identity, before, findings, unapplied }))
     }
 
-    /// Gives how much of the image may be kept in memory, in bytes.
+    /// Returns how much of the image may be kept in memory, in bytes.
     pub(in crate::db) const fn budget(&self) -> u64 {
         self.budget
     }
@@ -106,7 +106,7 @@ impl Reading {
     }
 
     /// Begins again from an older root of the image or the journal, up to `to`, if more of the image was found
-    /// damaged since. What goes wrong is no error: the reader goes on as it is.
+    /// damaged since. What goes wrong is no error: the reader continues as it is.
     pub(in crate::db) fn begin_elsewhere(&self, file: &JournalFile, to: u64) -> Option<Replayed> {
         let count = self.damage.count();
         if self.known.load(Ordering::Relaxed) == count {
@@ -133,8 +133,8 @@ impl Reading {
         Some(replayed)
     }
 
-    /// Begins anew from the newest root of the image, up to `to`, if it has come forward so much since
-    /// `began` that it is worth it. What goes wrong is no error: the reader goes on as it is.
+    /// Begins again from the newest root of the image, up to `to`, if it has come forward so much since
+    /// `began` that it is worth it. What goes wrong is no error: the reader continues as it is.
     pub(in crate::db) fn begin_anew(
         &self,
         file: &JournalFile,
@@ -170,7 +170,7 @@ impl Reading {
     }
 }
 
-/// Gives all that counts.
+/// Returns all that counts.
 fn all(
     looking: &Looking<'_>,
     found: &mut Found,
@@ -186,7 +186,7 @@ fn all(
     Ok((survey, replayed))
 }
 
-/// Gives what is known to be on permanent storage.
+/// Returns what is known to be on permanent storage.
 fn hard(
     looking: &Looking<'_>,
     found: &mut Found,
@@ -217,14 +217,14 @@ fn hard(
     Ok((survey, replayed((replay, end), 0)))
 }
 
-/// Gives how far the journal is known to be on permanent storage, by what its writers tell too.
+/// Returns how far the journal is known to be on permanent storage, by what its writers tell too.
 pub(in crate::db) fn hard_position(survey: &Survey) -> u64 {
     let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
     survey.hard.max(told).min(survey.end.position)
 }
 
-/// Gives how far a root reaches that was just opened, in bytes of the journal: the first segment that was
-/// read behind it is counted from its beginning.
+/// Returns how far a root reaches that was just opened, in bytes of the journal: the first segment that was
+/// read after it is counted from its beginning.
 fn reached(begun: &Begun) -> u64 {
     begun.root.point.position
 }
@@ -234,7 +234,7 @@ fn replayed((replay, point): (Replay, Point), began: u64) -> Replayed {
     Replayed { store, view, point, began }
 }
 
-/// Tells whether it is worth it to begin anew from a root at `newest`, for a store that began at `from`, to
+/// True if it is worth it to begin again from a root at `newest`, for a store that began at `from`, to
 /// come to `end`: less has to be replayed again than the image has come forward.
 pub(in crate::db) const fn is_worth_it(from: u64, newest: u64, end: u64) -> bool {
     let forward = newest.saturating_sub(from);

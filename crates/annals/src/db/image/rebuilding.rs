@@ -52,7 +52,7 @@ pub(in crate::db) struct Ready {
 pub(in crate::db) enum Otherwise {
     /// The newest root isn't concerned.
     NotNeeded,
-    /// The image or the journal goes on in another file by now.
+    /// The image or the journal continues in another file by now.
     Moved,
     Failed(Error),
 }

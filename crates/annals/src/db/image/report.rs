@@ -15,7 +15,7 @@ pub enum BackfillMode {
     Passive,
     /// Waits for the transaction that is open: afterwards the image has the end of the journal.
     Full,
-    /// As full; then waits for the readers of older roots and lets the journal go on in a new segment. The
+    /// As full; then waits for the readers of older roots and lets the journal continue in a new segment. The
     /// old one is sealed and kept as history. See [`Database::backfill_with`](crate::Database::backfill_with).
     Restart,
     /// As restart; then gives back the unused end of the image, or puts a copy without gaps in its place if more
@@ -28,13 +28,13 @@ impl BackfillMode {
     /// All modes, each waiting for more than the one before.
     pub const ALL: [Self; 4] = [Self::Passive, Self::Full, Self::Restart, Self::Truncate];
 
-    /// Tells whether the journal goes on in a new segment afterwards.
+    /// True if the journal continues in a new segment afterwards.
     #[must_use]
     pub const fn restarts(self) -> bool {
         matches!(self, Self::Restart | Self::Truncate)
     }
 
-    /// Gives the mode's name, as the program `annals` knows it.
+    /// Returns the mode's name, as the program `annals` knows it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ pub struct BackfillProgress {
     pub bytes: u64,
 }
 
-/// Who is told, and answers whether to go on.
+/// Who is told, and answers whether to continue.
 pub(in crate::db) type Watching<'w> = &'w mut dyn FnMut(BackfillProgress) -> ControlFlow<()>;
 
 /// What became of a backfill.
@@ -132,16 +132,16 @@ pub struct BackfillPhases {
     pub write: Duration,
     /// Publishing the root: a flush.
     pub publish: Duration,
-    /// Letting the store go on from the new root, while no transaction can begin; nothing if one had to do
+    /// Letting the store continue from the new root, while no transaction can begin; nothing if one had to do
     /// that itself.
     pub install: Duration,
-    /// Freeing what the store had besides, while transactions go on; where much was written, also waiting
-    /// a moment for one that has to go on from the new root before.
+    /// Freeing what the store had besides, while transactions continue; where much was written, also waiting
+    /// a moment for one that has to continue from the new root before.
     pub free: Duration,
 }
 
 impl BackfillPhases {
-    /// Gives the sum.
+    /// Returns the sum.
     #[must_use]
     pub fn total(&self) -> Duration {
         let written = self.wait + self.harden + self.collect + self.write + self.publish;

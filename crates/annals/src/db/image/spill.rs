@@ -1,7 +1,7 @@
 //! Spilling: a working view that is larger than memory goes into free space of the image before it commits.
 //!
-//! A spill is the beginning of a backfill: pages and nodes are written, the working view goes on from them,
-//! and the draft is put aside until what it holds is committed and acknowledged. Then a backfill goes on
+//! A spill is the beginning of a backfill: pages and nodes are written, the working view continues from them,
+//! and the draft is put aside until what it holds is committed and acknowledged. Then a backfill continues
 //! with it and publishes. Until then no root leads to what was spilled: a crash, or a rollback, leaves
 //! free space.
 //!
@@ -10,7 +10,7 @@
 //! 2. What was spilled and is committed is reached by all views that are published from then on.
 //! 3. A view over what was spilled pins the root below: whatever the draft's own root doesn't reach of it
 //!    waits until that pin is gone. It pins the draft, too, by a number that no root has: a handle that opens
-//!    the image later, when such a view has outlived this one, can't know what it reaches, and writes behind
+//!    the image later, when such a view has outlived this one, can't know what it reaches, and writes after
 //!    the file's end as long as it is there.
 //!
 //! The journal need not be hard before: nothing here is believed before a root is published, and the
@@ -36,7 +36,7 @@ pub(in crate::db) struct Spill {
 }
 
 impl Spill {
-    /// Tells up to which transaction something has to be published; none if one of it is still open.
+    /// Returns up to which transaction something has to be published; none if one of it is still open.
     pub(in crate::db) const fn due(&self) -> Option<u64> {
         if self.open.is_some() { None } else { self.committed }
     }
@@ -64,7 +64,7 @@ impl Spill {
     }
 }
 
-/// Gives the arrays as they were saved last: when something was spilled, else by the backfill of the root.
+/// Returns the arrays as they were saved last: when something was spilled, else by the backfill of the root.
 pub(in crate::db) fn saved_before(
     image: &Image,
     (root, spill): (Option<Root>, Option<&Spill>),

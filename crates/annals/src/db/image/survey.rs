@@ -13,8 +13,8 @@ use crate::journal::{Recovery, Rule, Survey, Verdict};
 use crate::{ErrorKind, Result};
 
 impl Looking<'_> {
-    /// Surveys the journal, and gives the store: from the image's point on, or from the last segment that
-    /// begins with the state if there is none, or if the journal turns out not to go on from there.
+    /// Surveys the journal, and returns the store: from the image's point on, or from the last segment that
+    /// begins with the state if there is none, or if the journal turns out not to continue from there.
     ///
     /// # Errors
     /// Those of the survey of the whole journal.

@@ -68,7 +68,7 @@ const LOOKS: usize = 5;
 /// nothing; what is wrong is part of the answer. Nothing is lost by that: the image holds only what the
 /// journal does.
 ///
-/// Cost: reads all of the image once, and of the journal what lies behind the image's point.
+/// Cost: reads all of the image once, and of the journal what lies after the image's point.
 ///
 /// # Errors
 /// `Io`, also if there is an image that can't be opened; and those of the journal's head: `NotFound`,
@@ -119,7 +119,7 @@ pub fn check_image_in(
 /// indexes, where blobs are. `None` if there is no image. Takes no lock and writes nothing. What others committed
 /// since is replayed after that state first, so that both end with the same transaction.
 ///
-/// Cost: reads all of the image once, and what the journal has behind it; memory for all of that.
+/// Cost: reads all of the image once, and what the journal has after it; memory for all of that.
 ///
 /// # Errors
 /// `Corrupt` if the image can't be used, or the journal is damaged; `Busy` if commits were taken back
@@ -188,7 +188,7 @@ fn compare(
     Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
 }
 
-/// Says why an image isn't used that verifies: it is another journal's, or the journal doesn't go on from
+/// Says why an image isn't used that verifies: it is another journal's, or the journal doesn't continue from
 /// its point.
 fn unusable(
     options: &Options,
@@ -205,7 +205,7 @@ fn unusable(
     Ok(found.reason)
 }
 
-/// Gives how an image is looked for that nothing is done to.
+/// Returns how an image is looked for that nothing is done to.
 fn looking<'a>(
     options: &Options,
     directory: &'a Arc<dyn Directory>,

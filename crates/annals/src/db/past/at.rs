@@ -65,7 +65,7 @@ struct Part {
 }
 
 impl Present<'_> {
-    /// Gives the state as it was.
+    /// Returns the state as it was.
     pub(in crate::db) fn at(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
         let now = self.published.point.txid;
         let txid = txid_of(&self.published, moment)?;
@@ -98,7 +98,7 @@ impl Present<'_> {
         }
     }
 
-    /// Gives the state as of the end of a transaction, with the schema of then, and where in the journal that is.
+    /// Returns the state as of the end of a transaction, with the schema of then, and where in the journal that is.
     pub(in crate::db) fn then(&self, txid: u64) -> Result<(Arc<View>, Since)> {
         let part = self.part_with(txid)?;
         let (store, point) = self.replayed(&part, txid)?;
@@ -110,7 +110,7 @@ impl Present<'_> {
         &self.published.file
     }
 
-    /// Gives the file that was written when the present was published.
+    /// Returns the file that was written when the present was published.
     fn newest(&self) -> Result<Part> {
         let file = self.file();
         Ok(Part {
@@ -122,7 +122,7 @@ impl Present<'_> {
         })
     }
 
-    /// Gives the segment that has a transaction.
+    /// Returns the segment that has a transaction.
     fn part_with(&self, txid: u64) -> Result<Part> {
         let file = self.file();
         let mut part = self.newest()?;
@@ -145,7 +145,7 @@ impl Present<'_> {
         }
     }
 
-    /// Gives the error of a segment that isn't there, unless the history that is left begins behind the
+    /// Returns the error of a segment that isn't there, unless the history that is left begins after the
     /// transaction: then what is left of older segments tells nothing any more.
     fn if_not_forgotten(&self, error: Error, txid: u64) -> Error {
         let file = self.file();
@@ -230,7 +230,7 @@ impl Present<'_> {
     }
 }
 
-/// Gives a command that does the same to the shape of the rows, and asks nothing of those that there are.
+/// Returns a command that does the same to the shape of the rows, and asks nothing of those that there are.
 fn without_rule(command: &Command) -> Option<Command> {
     match command {
         Command::CreateIndex { name, table, fields, .. } => Some(Command::CreateIndex {

@@ -18,7 +18,7 @@ pub(in crate::db) struct Earlier {
     pub(in crate::db) replay: Replay,
 }
 
-/// Tells how many entries of indexes the past leaves to be put in by whoever needs them: whoever looks back
+/// Returns how many entries of indexes the past leaves to be put in by whoever needs them: whoever looks back
 /// seldom needs all indexes. Each takes some 50 bytes.
 pub(in crate::db) fn late_entries(budget: u64) -> usize {
     usize::try_from(budget >> 8).unwrap_or(usize::MAX).clamp(1 << 14, 1 << 20)

@@ -17,7 +17,7 @@ use crate::storage::{Access, Directory, Storage};
 /// The segment that is written now, which all parts of a database look at.
 pub(in crate::db) type Current = ArcSwap<Segment>;
 
-/// What changes when the journal goes on in another segment.
+/// What changes when the journal continues in another segment.
 #[derive(Debug)]
 pub(in crate::db) struct Segment {
     pub(in crate::db) checkpoints: Arc<Checkpoints>,
@@ -115,14 +115,14 @@ impl JournalFile {
         Self { before, ..self }
     }
 
-    /// Gives a segment behind this one, which ended at a position.
+    /// Returns a segment after this one, which ended at a position.
     pub(in crate::db) fn next(&self, storage: Arc<dyn Storage>, segment: u64, end: u64) -> Self {
         let next = Self::new(storage, segment, Arc::clone(&self.directory), &self.journal);
         next.behind(self.reach(end))
     }
 
-    /// Gives how many bytes of the journal there are up to a position in this segment, with all before it
-    /// that this handle knows of: so the tail behind an image is measured.
+    /// Returns how many bytes of the journal there are up to a position in this segment, with all before it
+    /// that this handle knows of: so the tail after an image is measured.
     pub(in crate::db) const fn reach(&self, position: u64) -> u64 {
         self.before.saturating_add(position)
     }
@@ -132,7 +132,7 @@ impl JournalFile {
         if segment == self.segment { self.reach(position) } else { 0 }
     }
 
-    /// Gives what a segment is called in messages.
+    /// Returns what a segment is called in messages.
     pub(in crate::db) fn name_of(&self, segment: u64) -> String {
         match segment == self.segment {
             true => self.name.clone(),
@@ -148,7 +148,7 @@ impl JournalFile {
         }
     }
 
-    /// Opens segments that are about to be removed, so that whoever has this goes on reading them.
+    /// Opens segments that are about to be removed, so that whoever has this continues reading them.
     pub(in crate::db) fn hold(&self, segments: impl Iterator<Item = u64>) {
         for segment in segments.filter(|&segment| segment < self.segment) {
             lock(&self.removed).insert(segment);

@@ -30,13 +30,13 @@ impl Snapshot {
         Self { published }
     }
 
-    /// Gives the number of the last transaction that it sees; 0 if there was none.
+    /// Returns the number of the last transaction that it sees; 0 if there was none.
     #[must_use]
     pub fn txid(&self) -> u64 {
         self.published.point.txid
     }
 
-    /// Gives where that transaction ends in the journal: position, number and chain.
+    /// Returns where that transaction ends in the journal: position, number and chain.
     #[must_use]
     pub fn point(&self) -> Point {
         self.published.point

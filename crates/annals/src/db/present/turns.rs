@@ -1,7 +1,7 @@
 //! Turns: several processes write one file, one after another.
 //!
 //! Whoever wants to write takes the turn lock, then waits for the tail lock, and lets go of the turn
-//! lock once it has that. So a process that writes again and again waits behind one that waited
+//! lock once it has that. So a process that writes again and again waits after one that waited
 //! already. Locks vanish with their process.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -135,7 +135,7 @@ impl Turns {
         self.try_lock(Lock::Turn).unwrap_or(false) && self.storage.unlock(Lock::Turn).is_ok()
     }
 
-    /// Gives how long a transaction waits.
+    /// Returns how long a transaction waits.
     pub(in crate::db) const fn timeout(&self) -> Duration {
         self.timeout
     }

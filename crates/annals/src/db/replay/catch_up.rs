@@ -1,4 +1,4 @@
-//! Bringing a state into the segment that a journal went on in.
+//! Bringing a state into the segment that a journal continued in.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(in crate::db) struct Found {
     pub(in crate::db) head: Head,
 }
 
-/// Opens the file that the path leads to, if it is of the same journal and behind the old one. (Or in the
+/// Opens the file that the path leads to, if it is of the same journal and after the old one. (Or in the
 /// place of it: of a segment in which nothing was committed yet the path may have been taken away again. As
 /// long as it leads to the one before, there is none, and nothing new.)
 pub(in crate::db) fn find(
@@ -45,7 +45,7 @@ pub(in crate::db) fn find(
     Ok(Some(Found { storage, head }))
 }
 
-/// Says that the path leads to nothing that this journal goes on in.
+/// Says that the path leads to nothing that this journal continues in.
 pub(in crate::db) fn gone(shown: &str) -> Error {
     let message =
         format!("{shown}: the file was removed or replaced while it was open: open it again");
@@ -100,7 +100,7 @@ pub(in crate::db) fn catch_up(
     }
 }
 
-/// Says what to do where a commit doesn't apply in a segment that the journal went on in.
+/// Says what to do where a commit doesn't apply in a segment that the journal continued in.
 fn unapplied(error: Error, txid: u64) -> Error {
     if error.transaction().is_none() {
         return error;

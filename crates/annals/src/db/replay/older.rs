@@ -45,7 +45,7 @@ impl Opened {
     }
 }
 
-/// Opens a file, and by `find` what belongs to it. Another process may let the journal go on in another
+/// Opens a file, and by `find` what belongs to it. Another process may let the journal continue in another
 /// segment meanwhile, and forget some: unless it `is_whole`, it starts over then.
 pub(in crate::db) fn open_moving<T>(
     (directory, name): (&dyn Directory, &str),
@@ -148,7 +148,7 @@ impl Past {
         }
     }
 
-    /// Opens what is needed to go on from a commit; `None` if segments in between are gone.
+    /// Opens what is needed to continue from a commit; `None` if segments in between are gone.
     pub(in crate::db) fn since(
         directory: &dyn Directory,
         name: &str,
@@ -211,17 +211,17 @@ impl Past {
         Ok(past)
     }
 
-    /// Gives the header of the file that follows.
+    /// Returns the header of the file that follows.
     pub(in crate::db) const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Gives how many bytes the segments before the file have.
+    /// Returns how many bytes the segments before the file have.
     pub(in crate::db) fn bytes(&self) -> u64 {
         self.kept.iter().map(|kept| kept.len).sum()
     }
 
-    /// Gives the segments, the oldest first.
+    /// Returns the segments, the oldest first.
     pub(in crate::db) fn segments(&self) -> &[Kept] {
         &self.kept
     }
@@ -234,7 +234,7 @@ impl Past {
         }
     }
 
-    /// Gives what is known of all segments without reading them; `end` is the end of the last one, and the
+    /// Returns what is known of all segments without reading them; `end` is the end of the last one, and the
     /// last transaction there.
     pub(in crate::db) fn facts(&self, end: (u64, u64)) -> Vec<SegmentFacts> {
         let kept = self.kept.iter().map(|kept| (kept.header(), kept.len));
@@ -254,7 +254,7 @@ impl Past {
             .collect()
     }
 
-    /// Tells whether the file repeats the state in its first transaction, which is known before.
+    /// True if the file repeats the state in its first transaction, which is known before.
     pub(in crate::db) fn repeats_state(&self) -> bool {
         let is_before = |since: Since| {
             since.segment < self.header.segment || since.point.txid < self.header.first_txid
@@ -263,12 +263,12 @@ impl Past {
         self.header.begins_with_state() && is_known
     }
 
-    /// Tells whether a frame of the file is of the transaction that only repeats the state.
+    /// True if a frame of the file is of the transaction that only repeats the state.
     pub(in crate::db) fn is_repeated(&self, frame: &Frame<'_>) -> bool {
         frame.header.txid == self.header.first_txid && self.repeats_state()
     }
 
-    /// Gives where the file is to be read from, if not from its beginning.
+    /// Returns where the file is to be read from, if not from its beginning.
     pub(in crate::db) fn point(&self) -> Option<Point> {
         self.since.filter(|since| since.segment == self.header.segment).map(|since| since.point)
     }
@@ -326,7 +326,7 @@ impl Past {
         }
     }
 
-    /// Replays the segments and then the file, up to the end of a commit at position `to`; gives that.
+    /// Replays the segments and then the file, up to the end of a commit at position `to`; returns that.
     pub(in crate::db) fn replay_to(
         &self,
         replay: &mut Replay,

@@ -94,7 +94,7 @@ pub(in crate::db) fn scan_storage(
 struct Scan<'s, S> {
     schema: Schema,
     sink: &'s mut S,
-    /// Whether the last frame was of a transaction that goes on.
+    /// Whether the last frame was of a transaction that continues.
     is_open: bool,
 }
 
@@ -213,12 +213,12 @@ pub(in crate::db) fn survey_moving<V>(
     Ok((survey, visitor))
 }
 
-/// Tells whether something is missing that was durable.
+/// True if something is missing that was durable.
 pub(in crate::db) fn is_damaged(survey: &Survey) -> bool {
     survey.verdict() == Verdict::Damaged
 }
 
-/// Tells whether something would have to be cut, or called damaged, for what may be one wrong read.
+/// True if something would have to be cut, or called damaged, for what may be one wrong read.
 pub(in crate::db) fn looks_wrong(survey: &Survey) -> bool {
     let has_tail = step!(TailCutAtOnce, survey.may_hold_a_commit(), else false);
     has_tail || is_damaged(survey)
@@ -239,7 +239,7 @@ pub(in crate::db) struct Replay {
     state: Repeated,
     /// Where to write what is larger than memory; none if it has to be in memory.
     room: Option<Arc<dyn MakeRoom>>,
-    /// The transaction that it ends before; none: it goes on to the end.
+    /// The transaction that it ends before; none: it continues to the end.
     stop: Option<Stop>,
 }
 
@@ -334,14 +334,14 @@ impl Replay {
         self.stop.iter_mut().for_each(Stop::begin);
     }
 
-    /// Gives the store back as it was, where applying a frame failed.
+    /// Returns the store as it was, where applying a frame failed.
     pub(in crate::db) fn give_up(mut self) -> Store {
         self.store.rollback();
         self.store.end_delay();
         self.store
     }
 
-    /// Applies the events of one frame; gives how many those are. `end` is where the commits end that
+    /// Applies the events of one frame; returns how many those are. `end` is where the commits end that
     /// count by now.
     pub(in crate::db) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<u64> {
         if self.stop.as_ref().is_some_and(|stop| stop.is_reached(frame)) {
@@ -416,7 +416,7 @@ impl Replay {
         }
     }
 
-    /// Gives the store as of the last commit that counts.
+    /// Returns the store as of the last commit that counts.
     pub(in crate::db) fn finish(mut self) -> (Store, Arc<View>) {
         if step!(UncommittedApplied, self.open, else false) {
             self.store.rollback();

@@ -42,7 +42,7 @@ pub(in crate::db) fn check_end(
 /// in the next segment before that has the path for certain.
 fn check_witnesses(witnesses: &[Witness], survey: &Survey, shown: &str) -> Result<()> {
     let (end, segment) = (survey.end, survey.head.header.segment);
-    // Not by the place: a restart that was taken back leaves a root for the beginning of a segment that was made anew.
+    // Not by the place: a restart that was taken back leaves a root for the beginning of a segment that was rebuilt.
     let is_beyond = |it: &&Witness| it.point.txid > end.txid;
     let Some(beyond) = witnesses.iter().find(is_beyond) else { return Ok(()) };
     let Witness { what, segment: of, point } = beyond;
@@ -93,7 +93,7 @@ pub(in crate::db) fn ends_there(
     Ok(read == chain.len() && u64::from_le_bytes(chain) == point.chain)
 }
 
-/// Tells which segment of which journal it is.
+/// Returns which segment of which journal it is.
 pub(in crate::db) const fn identity(head: &Head) -> Identity {
     Identity {
         journal_id: head.header.journal_id,

@@ -31,7 +31,7 @@ enum Problem {
 }
 
 impl Apply<'_> {
-    /// Applies the events of a frame; gives why one of them doesn't fit, if so.
+    /// Applies the events of a frame; returns why one of them doesn't fit, if so.
     ///
     /// # Errors
     /// `Io` if the new journal can't be written.

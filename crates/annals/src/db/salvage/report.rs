@@ -128,7 +128,7 @@ impl Salvaged {
             && self.runs.iter().all(|run| run.fate == Fate::Kept)
     }
 
-    /// Gives how many transactions shared a fate.
+    /// Returns how many transactions shared a fate.
     #[must_use]
     pub fn count(&self, which: impl Fn(&Fate) -> bool) -> u64 {
         let chosen = self.runs.iter().filter(|run| which(&run.fate));

@@ -334,7 +334,7 @@ impl<'db> Salvage<'db> {
         Ok(())
     }
 
-    /// Gives the open transaction up: the rest of it isn't there.
+    /// Returns the open transaction up: the rest of it isn't there.
     fn abandon(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let (txid, position) = (open.txid, Some(open.position));

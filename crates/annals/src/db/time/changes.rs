@@ -18,7 +18,7 @@ use crate::store::Store;
 /// How much of the journal is read at once, in bytes.
 pub(in crate::db) const BATCH: u64 = 1 << 20;
 
-/// How many bytes of rows are kept, about, before the state is looked up anew.
+/// How many bytes of rows are kept, about, before the state is looked up again.
 pub(in crate::db) const KEPT: usize = 64 << 20;
 
 /// What the transactions of a range did, in their order: see [`Database::changes`].
@@ -80,7 +80,7 @@ impl Changes {
         Ok(Self { file, position, last, cursor, rows, kept: KEPT, is_over, failure: None })
     }
 
-    /// Reads on; tells whether there is more.
+    /// Reads on; returns whether there is more.
     fn read_on(&mut self) -> Result<bool> {
         let end = End { file: &self.file, position: self.position };
         if self.rows.weight() > self.kept {
@@ -92,7 +92,7 @@ impl Changes {
         self.cursor.read(&end, (self.last, BATCH), &mut self.rows)
     }
 
-    /// Gives what differs after all that is left, rather than transaction by transaction.
+    /// Returns what differs after all that is left, rather than transaction by transaction.
     fn differences(mut self) -> Result<Vec<RowChange>> {
         let mut all = AsOne(&mut self.rows);
         let end = End { file: &self.file, position: self.position };
@@ -105,7 +105,7 @@ impl Changes {
     }
 }
 
-/// Gives the state that was committed last, and where that is.
+/// Returns the state that was committed last, and where that is.
 pub(in crate::db) fn state_of(published: &Published) -> (Arc<crate::View>, JournalCursor) {
     let Published { view, point, file } = published;
     let since = crate::db::replay::older::Since { segment: file.segment, point: *point };
@@ -151,7 +151,7 @@ impl Iterator for Changes {
 impl std::iter::FusedIterator for Changes {}
 
 impl Snapshot {
-    /// Gives what the transactions of a range did, up to the one that this snapshot stands behind: see
+    /// Returns what the transactions of a range did, up to the one that this snapshot stands behind: see
     /// [`Database::changes`].
     ///
     /// # Errors
@@ -160,7 +160,7 @@ impl Snapshot {
         Changes::between(&self.published, &txids)
     }
 
-    /// Gives the rows that differ between two earlier moments, the ends of two transactions, in order of tables and
+    /// Returns the rows that differ between two earlier moments, the ends of two transactions, in order of tables and
     /// ids: what was added from the one to the other has no `before`, what was removed no `after`. The second may
     /// be the earlier one. Values are those of the present schema, as in [`RowChange`].
     ///
@@ -203,7 +203,7 @@ impl Snapshot {
 }
 
 impl Database {
-    /// Gives what the transactions of a range of numbers did, in their order, up to the last commit as of now: each
+    /// Returns what the transactions of a range of numbers did, in their order, up to the last commit as of now: each
     /// with its time, its comments, and the rows that differ after it, with all their values before and after.
     ///
     /// Values are seen through the present schema, by the numbers of its fields; rows of tables that were dropped
@@ -228,7 +228,7 @@ impl Database {
     /// ```
     ///
     /// Cost: the state as of the beginning, and reading the journal from there on, in memory for one transaction and
-    /// at most some 64 MiB of rows that were touched; then the state is looked up anew.
+    /// at most some 64 MiB of rows that were touched; then the state is looked up again.
     ///
     /// # Errors
     /// `NotFound`: the beginning was forgotten, and the message says from where on there is history; `Corrupt`;
@@ -240,7 +240,7 @@ impl Database {
 }
 
 impl Reader {
-    /// Gives what the transactions of a range did, in their order, up to the last one that was brought in: see
+    /// Returns what the transactions of a range did, in their order, up to the last one that was brought in: see
     /// [`Database::changes`].
     ///
     /// # Errors

@@ -25,7 +25,7 @@ pub(in crate::db) struct End<'f> {
     pub(in crate::db) position: u64,
 }
 
-/// Where in the journal somebody is: behind a commit.
+/// Where in the journal somebody is: after a commit.
 #[derive(Clone, Debug)]
 pub(in crate::db) struct JournalCursor {
     since: Since,
@@ -41,12 +41,12 @@ enum Stop {
     Reached,
     /// So much was read.
     Enough,
-    /// The journal goes on in another segment.
+    /// The journal continues in another segment.
     Sealed(Box<Seal>),
 }
 
 impl JournalCursor {
-    /// Stands behind the commit whose state this is.
+    /// Stands after the commit whose state this is.
     pub(in crate::db) fn behind(view: &View, since: Since) -> Self {
         Self { since, schema: Schema::clone(view.schema()), knows_state: true }
     }
@@ -58,18 +58,18 @@ impl JournalCursor {
         Ok(Self { since, schema: Schema::default(), knows_state: false })
     }
 
-    /// Gives the number of the last transaction that was read.
+    /// Returns the number of the last transaction that was read.
     pub(in crate::db) const fn txid(&self) -> u64 {
         self.since.point.txid
     }
 
-    /// Gives where that ends, in its segment.
+    /// Returns where that ends, in its segment.
     pub(in crate::db) const fn since(&self) -> Since {
         self.since
     }
 
-    /// Reads into a sink what was committed behind this, up to the transaction `last` at most, and no further when
-    /// `most` bytes were read; tells whether there is more. After an error this is of no use any more.
+    /// Reads into a sink what was committed after this, up to the transaction `last` at most, and no further when
+    /// `most` bytes were read; returns whether there is more. After an error this is of no use any more.
     pub(in crate::db) fn read(
         &mut self,
         end: &End<'_>,
@@ -151,7 +151,7 @@ impl JournalCursor {
         scan::take_frame((frame, place.0), &mut self.schema, shown, sink)
     }
 
-    /// Tells whether the first transaction of a segment only repeats the state.
+    /// Returns true if the first transaction of a segment only repeats the state.
     fn repeats(&self, storage: &dyn Storage, shown: &str) -> Result<bool> {
         Ok(self.knows_state && Head::read(storage, shown)?.header.begins_with_state())
     }
@@ -198,7 +198,7 @@ impl JournalCursor {
         Ok(())
     }
 
-    /// Looks whether the segment that is written was made anew, which it may be as long as nothing was committed
+    /// Looks whether the segment that is written was rebuilt, which it may be as long as nothing was committed
     /// there.
     fn keep_up(&mut self, end: &End<'_>) -> Result<()> {
         let file = end.file;
@@ -213,7 +213,7 @@ impl JournalCursor {
     }
 }
 
-/// Gives the state as of the end of a transaction that there is, and where in the journal that is.
+/// Returns the state as of the end of a transaction that there is, and where in the journal that is.
 pub(in crate::db) fn state_at(end: &End<'_>, txid: u64) -> Result<(Arc<View>, Since)> {
     let file = end.file;
     if txid < earliest(file)? {
@@ -233,12 +233,12 @@ pub(in crate::db) fn state_at(end: &End<'_>, txid: u64) -> Result<(Arc<View>, Si
     .then(txid)
 }
 
-/// Gives the number of the transaction that the state is still known behind, first of all.
+/// Returns the number of the transaction that the state is still known after, first of all.
 fn earliest(file: &JournalFile) -> Result<u64> {
     Ok(first_head(file)?.header.first_own_txid() - 1)
 }
 
-/// Gives the head of the segment with which the history begins that is left.
+/// Returns the head of the segment with which the history begins that is left.
 fn first_head(file: &JournalFile) -> Result<Head> {
     let head = Head::read(&*file.storage, &file.name)?;
     let past = Past::whole(&*file.directory, &file.journal, &head.header)?;

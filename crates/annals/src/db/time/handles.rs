@@ -14,15 +14,15 @@ use crate::storage::SystemClock;
 use crate::store::{Rescue, Shown};
 
 impl Database {
-    /// Tells what went wrong last with the history index, the file beside the journal that tells in which parts of it a
-    /// row was changed, since the database was opened: it was made anew, or nothing could be added. Nothing is lost by
-    /// that, and it is tried again behind the next backfill.
+    /// Returns what went wrong last with the history index, the file beside the journal that tells in which parts of it a
+    /// row was changed, since the database was opened: it was rebuilt, or nothing could be added. Nothing is lost by
+    /// that, and it is tried again after the next backfill.
     #[must_use]
     pub fn history_error(&self) -> Option<String> {
         lock(&self.core().history.problem).clone()
     }
 
-    /// Gives the state as it was at a moment: after a transaction, at a time, or at a comment. It is read through
+    /// Returns the state as it was at a moment: after a transaction, at a time, or at a comment. It is read through
     /// the present schema, by the numbers of tables and fields: what wasn't there yet is empty, or has its
     /// default; a unique index that came later, and that the rows of then don't fit, isn't unique there.
     ///
@@ -46,7 +46,7 @@ impl Database {
         self.past(&moment.into(), Through::Then)
     }
 
-    /// Gives the number of the transaction at whose end a moment is; 0 before the first one. A number is itself, up to
+    /// Returns the number of the transaction at whose end a moment is; 0 before the first one. A number is itself, up to
     /// the last one.
     ///
     /// Cost: nothing for a number. Else with the history index a part of the journal of about 64 KiB, and what isn't in
@@ -73,7 +73,7 @@ impl Database {
 }
 
 impl Reader {
-    /// Gives the state as it was at a moment before: see [`Database::at`](crate::Database::at).
+    /// Returns the state as it was at a moment before: see [`Database::at`](crate::Database::at).
     ///
     /// # Errors
     /// As there. What was committed since the last [`pull`](Self::pull) isn't found.
@@ -81,7 +81,7 @@ impl Reader {
         self.past(&moment.into(), Through::Present)
     }
 
-    /// Gives the state as it was, with the schema that there was: see
+    /// Returns the state as it was, with the schema that there was: see
     /// [`Database::as_it_was`](crate::Database::as_it_was).
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Reader {
         self.past(&moment.into(), Through::Then)
     }
 
-    /// Gives the number of the transaction at whose end a moment is: see
+    /// Returns the number of the transaction at whose end a moment is: see
     /// [`Database::txid_of`](crate::Database::txid_of).
     ///
     /// # Errors

@@ -30,7 +30,7 @@ const INTERVAL: Duration = Duration::from_millis(10);
 ///
 /// As an iterator it waits for the next one ([`try_next`](Self::try_next) and
 /// [`next_timeout`](Self::next_timeout) don't, or not for ever), and ends when the database or the reader is dropped,
-/// after all that was committed by then. After an error it ends too: begin another one behind
+/// after all that was committed by then. After an error it ends too: begin another one after
 /// [`txid`](Self::txid).
 ///
 /// What waits, waits as a thread does. In an async program let a thread of its own step it, and send what it
@@ -39,7 +39,7 @@ pub struct Subscription {
     source: Source,
     slot: Arc<Slot>,
     cursor: JournalCursor,
-    /// How many bytes of rows are kept, about, before the state is looked up anew.
+    /// How many bytes of rows are kept, about, before the state is looked up again.
     kept: usize,
     /// What was read, and not given yet.
     ready: VecDeque<Changed>,
@@ -111,7 +111,7 @@ impl Source {
         Ok(Some(Latest { published, position, is_last }))
     }
 
-    /// Waits for something behind a transaction, at most so long; others' commits are looked for now and then.
+    /// Waits for something after a transaction, at most so long; others' commits are looked for now and then.
     fn wait(&self, txid: u64, timeout: Option<Duration>) {
         match self {
             Self::Own(feed) => feed.wait(txid, timeout),
@@ -143,13 +143,13 @@ impl Subscription {
         }
     }
 
-    /// Gives the number of the last transaction that it gave; at first of the one that it begins behind.
+    /// Returns the number of the last transaction that it gave; at first of the one that it begins after.
     #[must_use]
     pub const fn txid(&self) -> u64 {
         self.txid
     }
 
-    /// Gives the next transaction if there is one already.
+    /// Returns the next transaction if there is one already.
     ///
     /// # Errors
     /// As [`next_timeout`](Self::next_timeout).
@@ -157,7 +157,7 @@ impl Subscription {
         self.next_within(Some(Duration::ZERO))
     }
 
-    /// Gives the next transaction; waits for it at most so long. `None`: there was none, or there will be none any
+    /// Returns the next transaction; waits for it at most so long. `None`: there was none, or there will be none any
     /// more, which [`is_over`](Self::is_over) tells.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl Subscription {
         self.next_within(Some(timeout))
     }
 
-    /// Tells whether it gives nothing any more: the database or the reader was dropped, or there was an error.
+    /// True if it gives nothing any more: the database or the reader was dropped, or there was an error.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over && self.ready.is_empty() && self.failure.is_none()
@@ -253,7 +253,7 @@ impl Subscription {
         }
     }
 
-    /// Gives the state in which it stands; looks it up if it was given up, or if too much of it changed since.
+    /// Returns the state in which it stands; looks it up if it was given up, or if too much of it changed since.
     fn standing(&mut self, end: &End<'_>) -> Result<Standing> {
         let standing = lock(&self.slot).take();
         if let Some(standing) = standing {
@@ -279,7 +279,7 @@ impl Iterator for Subscription {
     }
 }
 
-/// Gives the state behind which transaction `first` comes, and where that is.
+/// Returns the state after which transaction `first` comes, and where that is.
 fn before(published: &Published, first: u64) -> Result<(Arc<View>, JournalCursor)> {
     let txid = first.saturating_sub(1);
     let newest = published.point.txid;
@@ -305,7 +305,7 @@ impl Database {
     /// It gives what [`read`](Self::read) shows: what has reached its [`Level`](crate::Level). It never makes a writer
     /// wait, and misses nothing, however slow it is: it reads the journal from its own point on. It keeps no file and
     /// no older state for long: what it has of the past is given up when the image has come forward twice meanwhile,
-    /// and looked up again when it goes on.
+    /// and looked up again when it continues.
     ///
     /// In shared mode it follows the file, as a [`Reader`] does that is opened beside this handle, looks every 10 ms,
     /// and may be ahead of what [`read`](Self::read) shows.
@@ -332,7 +332,7 @@ impl Database {
     }
 
     /// Does what [`subscribe`](Self::subscribe) does, beginning with transaction `first`, which may be the next one or
-    /// any before: so a program goes on behind the last one that it has taken care of.
+    /// any before: so a program continues after the last one that it has taken care of.
     ///
     /// Cost: the state as of that beginning.
     ///
@@ -358,10 +358,10 @@ impl Database {
 }
 
 impl Reader {
-    /// Begins to follow what is committed behind the state that [`read`](Self::read) gives now: each transaction once,
+    /// Begins to follow what is committed after the state that [`read`](Self::read) gives now: each transaction once,
     /// in the order of their numbers, with its rows before and after. See [`Database::subscribe`].
     ///
-    /// It looks at the file every 10 ms, and gives what the process that writes has acknowledged, and told so: that
+    /// It looks at the file every 10 ms, and returns what the process that writes has acknowledged, and told so: that
     /// takes it at most 10 ms more. What it gives, [`read`](Self::read) sees too: it does what
     /// [`pull`](Self::pull) does.
     #[must_use]

@@ -52,7 +52,7 @@ impl Tail {
         Self { directory: directory.again(), name: name.to_owned(), cursor: None, newest: None }
     }
 
-    /// Gives the number of the last transaction that was read; 0: none was.
+    /// Returns the number of the last transaction that was read; 0: none was.
     #[must_use]
     pub fn txid(&self) -> u64 {
         self.cursor.as_ref().map_or(0, JournalCursor::txid)
@@ -62,7 +62,7 @@ impl Tail {
     /// open afterwards.
     ///
     /// # Errors
-    /// `NotFound`: there is no such file, or what wasn't read was forgotten; `Diverged`: what was read was written anew
+    /// `NotFound`: there is no such file, or what wasn't read was forgotten; `Diverged`: what was read was written again
     /// since, or the file is another; `NotAJournal`; `Corrupt`; `Unsupported`; `Io`; and what the sink returns. After an error it is of no use any more.
     pub fn read(&mut self, sink: &mut impl Sink) -> Result<()> {
         let (storage, shown, head) = open_moving(
@@ -79,7 +79,7 @@ impl Tail {
             none => none.insert(JournalCursor::first(&file)?),
         };
         let since = cursor.since();
-        // A segment in which nothing was committed yet may have been made anew.
+        // A segment in which nothing was committed yet may have been rebuilt.
         let is_in_it = since.segment == segment && since.point.txid != head.start().txid;
         let newest = (segment, head.header.hash());
         let is_another = |known: (u64, u64)| known.0 == segment && known != newest;
@@ -101,7 +101,7 @@ impl Tail {
     }
 }
 
-/// Gives where the last transaction ends that counts and that was acknowledged, behind a commit.
+/// Returns where the last transaction ends that counts and that was acknowledged, after a commit.
 fn reached(storage: &dyn Storage, shown: &str, from: Point) -> Result<u64> {
     let survey = Survey::since_now(storage, shown, from)?;
     let acknowledged = acknowledged_in(&survey.head);

@@ -26,15 +26,15 @@ const STEP: u64 = 1 << 20;
 
 /// The history of a row, the oldest version first: an iterator.
 ///
-/// The first one of all has no `before`: the row was inserted. So has each that is behind a deletion, which is a
+/// The first one of all has no `before`: the row was inserted. So has each that is after a deletion, which is a
 /// version without `after`. What a transaction changes and changes back is no version. Values are those of the
 /// present schema's fields: one that wasn't there yet has its default, and one that was dropped is null.
 ///
 /// Where older history was forgotten, the history begins with what was there then: that version
 /// [`is_beginning`](Version::is_beginning), and has no `before` either.
 ///
-/// It keeps older segments from being removed as long as it is there. It reads as it goes on, and keeps one version;
-/// the newest are given by [`History::newest`]. Behind an error it ends.
+/// It keeps older segments from being removed as long as it is there. It reads as it continues, and keeps one version;
+/// the newest are given by [`History::newest`]. After an error it ends.
 pub struct History {
     files: Files,
     present: Arc<Schema>,
@@ -70,7 +70,7 @@ struct Transaction {
 }
 
 impl Database {
-    /// Gives the history of a row: each version, with the transaction that made it. Of a row that never was there is
+    /// Returns the history of a row: each version, with the transaction that made it. Of a row that never was there is
     /// none. An id may be given again by an explicit insert: all rows that had it are in its history.
     ///
     /// Cost: reads the parts of the journal in which the history index says that the row was changed, about 64 KiB for
@@ -86,7 +86,7 @@ impl Database {
 }
 
 impl Reader {
-    /// Gives the history of a row up to what was brought in last, as [`Database::history_of`] does.
+    /// Returns the history of a row up to what was brought in last, as [`Database::history_of`] does.
     ///
     /// # Errors
     /// As there.
@@ -120,7 +120,7 @@ impl History {
         })
     }
 
-    /// Gives the newest versions, the newest first, so many at most.
+    /// Returns the newest versions, the newest first, so many at most.
     ///
     /// Cost: that of the whole history of the row, and memory for those that are given.
     ///
@@ -135,13 +135,13 @@ impl History {
         Ok(newest.into())
     }
 
-    /// Tells why the history index that is there isn't used, if it can't be: then the whole journal is read.
+    /// Returns why the history index that is there isn't used, if it can't be: then the whole journal is read.
     #[must_use]
     pub fn index_problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
-    /// Tells how many bytes of the journal and its index were read so far.
+    /// Returns how many bytes of the journal and its index were read so far.
     #[must_use]
     pub const fn bytes_read(&self) -> u64 {
         self.bytes

@@ -14,7 +14,7 @@ const TABLE: TableNumber = TableNumber(0);
 const NAME: FieldNumber = FieldNumber(0);
 const NUMBER: FieldNumber = FieldNumber(1);
 
-/// Writes rows in one transaction; gives the state after it, if it came to its commit.
+/// Writes rows in one transaction; returns the state after it, if it came to its commit.
 pub(super) fn change(
     world: &mut World,
     rows: u64,
@@ -49,7 +49,7 @@ pub(super) fn define(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<
     }
 }
 
-/// Gives a change of the schema; none for one more table.
+/// Returns a change of the schema; none for one more table.
 fn command(schema: &Schema, name: &str, rng: &mut Rng) -> Option<Command> {
     let (table, name) = (schema.table(TABLE)?, name.to_owned());
     let more: Vec<_> = table.fields[2..].iter().map(|field| field.number).collect();

@@ -118,7 +118,7 @@ impl Others {
     }
 }
 
-/// Gives what somebody was shown; none if the power is off.
+/// Returns what somebody was shown; none if the power is off.
 fn shown(pulled: annals::Result<Snapshot>) -> Checked<Option<Shown>> {
     let shown = pulled.and_then(|snapshot| Ok((snapshot.txid(), State::of(&snapshot)?)));
     match shown {
@@ -320,7 +320,7 @@ impl Crew {
     }
 }
 
-/// Tells whether a process has the turn during all of a step.
+/// True if a process has the turn during all of a step.
 const fn takes_the_turn(step: Step) -> bool {
     matches!(
         step,

@@ -61,7 +61,7 @@ enum Trouble {
 }
 
 impl Trouble {
-    /// Gives how many operations after it the power goes off.
+    /// Returns how many operations after it the power goes off.
     fn when_power_goes(self) -> &'static [u64] {
         const NEVER: u64 = u64::MAX / 2;
         match self {
@@ -107,7 +107,7 @@ impl Explorer {
         Self { effort, only, shares: false, states: AtomicU64::new(0), seen: Mutex::default() }
     }
 
-    /// Gives how many states were opened.
+    /// Returns how many states were opened.
     pub(super) fn states(&self) -> u64 {
         self.states.load(Ordering::Relaxed)
     }
@@ -177,7 +177,7 @@ impl Explorer {
         Ok(())
     }
 
-    /// Lets operations of a workload fail in every way; the program goes on, and then the power
+    /// Lets operations of a workload fail in every way; the program continues, and then the power
     /// goes off.
     pub(super) fn faults(&self, workload: &str) -> Checked {
         let total = count(workload)?;
@@ -240,7 +240,7 @@ impl Explorer {
         })
     }
 
-    /// Opens one state, judges it, goes on. Gives how many operations there were, up to a few behind
+    /// Opens one state, judges it, continues. Gives how many operations there were, up to a few after
     /// the opening; none if this was done already, or isn't wanted.
     pub(super) fn state(
         &self,
@@ -266,7 +266,7 @@ impl Explorer {
         Ok(Some((disk.operations() - before).min(opening + 8)))
     }
 
-    /// Opens, judges, goes on. Gives how many operations the opening took.
+    /// Opens, judges, continues. Gives how many operations the opening took.
     fn look(
         &self,
         place: &str,
@@ -288,7 +288,7 @@ impl Explorer {
         Ok(opening)
     }
 
-    /// Gives a world with a disk that a crash left.
+    /// Returns a world with a disk that a crash left.
     fn world(&self, place: &str, disk: SimulatedDisk, history: &History, errors: Errors) -> World {
         let mut world = World::new(disk, 1, history.clone(), errors);
         let is_shared = self.shares && hash(place.as_bytes()).is_multiple_of(2);
@@ -297,7 +297,7 @@ impl Explorer {
         world
     }
 
-    /// Tells whether this state, with these promises, wasn't tried yet.
+    /// True if this state, with these promises, wasn't tried yet.
     fn is_new(&self, disk: &SimulatedDisk, history: &History, at_least: usize) -> bool {
         let mut key = history.key(at_least);
         // The page cache of a machine whose process was killed holds more than what can be read.
@@ -353,7 +353,7 @@ impl Explorer {
         Ok(())
     }
 
-    /// Tells whether something is done at a place that is done only at so many of 1000.
+    /// True if something is done at a place that is done only at so many of 1000.
     pub(super) fn is_chosen(&self, place: &str, share: u64) -> bool {
         hash(place.as_bytes()) % 1000 < share || self.only.is_some()
     }
@@ -383,7 +383,7 @@ pub(super) fn run(
     }
 }
 
-/// Gives how many operations a workload has when nothing goes wrong.
+/// Returns how many operations a workload has when nothing goes wrong.
 pub(super) fn count(workload: &str) -> Checked<u64> {
     let (world, end) =
         run(workload, Errors::Fatal, |_| ()).map_err(|text| format!("{workload}: {text}"))?;

@@ -10,7 +10,7 @@ use super::history::{History, State};
 use super::world::{Errors, NAME, Stop, World};
 use super::{DEFAULT, judge};
 
-/// Gives a world with a database that is open.
+/// Returns a world with a database that is open.
 fn open_world(seed: u64) -> World {
     let disk = SimulatedDisk::new(seed);
     let mut world = World::new(disk, seed, History::new(), Errors::Faults);
@@ -101,7 +101,7 @@ fn a_failed_flush_is_final_until_the_database_is_opened_again() {
         let mut world = open_world(7);
         write(&mut world, 2, Level::Checksummed).unwrap();
         write(&mut world, 2, Level::Soft).unwrap();
-        // The write succeeds, the flush behind it doesn't.
+        // The write succeeds, the flush after it doesn't.
         world.disk.fail_at(world.disk.operations() + 1, fault);
         let (done, after) = change(&mut world, 2, Level::Checksummed);
         let error = done.unwrap_err();
@@ -139,7 +139,7 @@ fn a_failed_flush_is_final_until_the_database_is_opened_again() {
     }
 }
 
-/// Gives the disk that is left when the process dies at an operation, and what was promised.
+/// Returns the disk that is left when the process dies at an operation, and what was promised.
 fn killed(operation: u64) -> (SimulatedDisk, History) {
     let kill = |disk: &SimulatedDisk| disk.fail_from(operation, Fault::Io);
     let (mut world, _) = run("mixed-5", Errors::Fatal, kill).unwrap();

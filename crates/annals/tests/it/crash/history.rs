@@ -109,7 +109,7 @@ impl History {
         Self { states: vec![empty], durable: 0, pending: Vec::new(), opened: false, hard: 0 }
     }
 
-    /// Gives all that is promised, as bytes.
+    /// Returns all that is promised, as bytes.
     pub(super) fn key(&self, at_least: usize) -> Vec<u8> {
         let flags = [u8::from(self.opened), u8::try_from(self.pending.len()).unwrap()];
         let numbers = [at_least as u64, self.durable as u64, self.hard];
@@ -119,12 +119,12 @@ impl History {
         flags.into_iter().chain(numbers).collect()
     }
 
-    /// Gives the txid of the last acknowledged transaction.
+    /// Returns the txid of the last acknowledged transaction.
     pub(super) fn acknowledged(&self) -> usize {
         self.states.len() - 1
     }
 
-    /// Gives the state after a transaction, if it was acknowledged.
+    /// Returns the state after a transaction, if it was acknowledged.
     pub(super) fn was(&self, txid: u64) -> Option<State> {
         self.states.get(usize::try_from(txid).ok()?).copied()
     }
@@ -133,7 +133,7 @@ impl History {
         self.states[self.acknowledged()]
     }
 
-    /// Gives the txid of the last transaction that may be there.
+    /// Returns the txid of the last transaction that may be there.
     pub(super) fn submitted(&self) -> usize {
         self.acknowledged() + self.pending.len()
     }

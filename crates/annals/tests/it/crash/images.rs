@@ -96,7 +96,7 @@ fn close(world: &mut World) {
     world.database.take().map(Database::close).unwrap().unwrap();
 }
 
-/// Gives a machine of its own with some files.
+/// Returns a machine of its own with some files.
 fn machine(files: &[(&str, &[u8])]) -> SimulatedDisk {
     let disk = SimulatedDisk::new(1);
     for (name, bytes) in files {
@@ -176,7 +176,7 @@ fn an_image_of_a_later_state_than_the_journal_s_is_a_witness() {
     let (older, state) = (content(&world, NAME), world.history.newest());
     advance(&mut world, Level::Checksummed);
     close(&mut world);
-    // The image proves that the journal went on: nobody goes on as if it hadn't.
+    // The image proves that the journal continued: nobody continues as if it hadn't.
     let disk = machine(&[(NAME, &older), (IMAGE, &content(&world, IMAGE))]);
     let error = annals::Reader::open(&disk, NAME).unwrap_err();
     assert!(error.to_string().contains("the image beside it stands for"), "{error}");
@@ -190,7 +190,7 @@ fn an_image_of_a_copy_that_went_on_by_itself_is_set_aside() {
     apart();
 }
 
-/// Lets two copies of a journal go on apart: the image of one isn't the other's, whatever its positions.
+/// Lets two copies of a journal continue apart: the image of one isn't the other's, whatever its positions.
 pub(super) fn apart() {
     for more in 0..8 {
         let mut world = world(3);
@@ -261,7 +261,7 @@ pub(super) fn failed_flush() -> Checked {
     })
 }
 
-/// Lets one operation fail; `grows`: the backfill makes the file longer, and those behind it don't.
+/// Lets one operation fail; `grows`: the backfill makes the file longer, and those after it don't.
 fn failed_flush_at(operation: u64, grows: bool) -> Checked {
     let broken = |stop| match stop {
         Stop::Broken(text) => text,
@@ -271,7 +271,7 @@ fn failed_flush_at(operation: u64, grows: bool) -> Checked {
     world.errors = Errors::Faults;
     let write = Step::Write { rows: 1, level: Level::Checksummed };
     if grows {
-        // There is free space for small changes, and a long value goes behind it.
+        // There is free space for small changes, and a long value goes after it.
         (0..6).for_each(|_| [write, FULL].into_iter().for_each(|next| step(&mut world, next)));
         step(&mut world, Step::Sized { bytes: 200_000, level: Level::Checksummed });
     } else {

@@ -1,5 +1,5 @@
-//! The image in a world: backfills between, within and behind transactions, and snapshots that are kept
-//! while they go on.
+//! The image in a world: backfills between, within and after transactions, and snapshots that are kept
+//! while they continue.
 
 use annals::journal::format::hash;
 use annals::storage::simulated::is_power_off;
@@ -27,7 +27,7 @@ pub(super) struct Imaging {
 }
 
 impl Imaging {
-    /// Gives what there is to know of the image of a new handle, if the workload of this place has one.
+    /// Returns what there is to know of the image of a new handle, if the workload of this place has one.
     pub(super) fn of(place: &str) -> Option<Self> {
         let hash = hash(place.as_bytes());
         let memory = [0, 1, 64 << 10][usize::try_from(hash % 3).unwrap()];
@@ -118,7 +118,7 @@ impl World {
         self.told(told)
     }
 
-    /// Takes the answer to a backfill; whoever goes on meets what was fatal, or is the journal's.
+    /// Takes the answer to a backfill; whoever continues meets what was fatal, or is the journal's.
     fn told(&mut self, told: annals::Result<Backfilled>) -> Result<(), Stop> {
         match told {
             Ok(done) => self.advanced(&done),
@@ -180,7 +180,7 @@ impl World {
     }
 }
 
-/// Tells whether it was the image that failed, and not the journal.
+/// True if it was the image that failed, and not the journal.
 fn is_of_image(error: &Error) -> bool {
     error.to_string().contains("the image wasn't brought forward")
 }

@@ -15,7 +15,7 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// Gives where what follows the last commit begins and ends, if anything does.
+    /// Returns where what follows the last commit begins and ends, if anything does.
     pub(super) fn tail(&self) -> Option<(usize, usize)> {
         let (content, inspection) = self.found.as_ref()?;
         if inspection.sealed.is_some() {

@@ -127,7 +127,7 @@ impl Drop for Made {
     }
 }
 
-/// Gives what the tests of this name find, with less effort than they have by themselves.
+/// Returns what the tests of this name find, with less effort than they have by themselves.
 fn find(mistake: Option<Mistake>, is_wanted: impl Fn(&str) -> bool) -> Option<String> {
     make(mistake);
     let _made = Made;
@@ -149,7 +149,7 @@ fn find(mistake: Option<Mistake>, is_wanted: impl Fn(&str) -> bool) -> Option<St
     })
 }
 
-/// Gives the test that the document says finds a mistake.
+/// Returns the test that the document says finds a mistake.
 fn documented(document: &str, mistake: Mistake) -> String {
     let start = format!("| `{mistake:?}` | `");
     let row = document.lines().find_map(|line| line.strip_prefix(&start));

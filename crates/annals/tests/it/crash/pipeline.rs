@@ -12,7 +12,7 @@ use super::world::{Stop, World};
 type Submitted<'db> = (usize, Level, Pending<'db>);
 
 impl World {
-    /// Hands in up to so many commits; some are waited for, some are not, other things go on between.
+    /// Hands in up to so many commits; some are waited for, some are not, other things continue between.
     pub(super) fn pipeline(&mut self, commits: u64) -> Result<(), Stop> {
         let database = self.database.take().unwrap();
         let mut waiting = Vec::new();
@@ -164,7 +164,7 @@ impl From<Stop> for Failed {
     }
 }
 
-/// Tells whether nobody may be told any more that a commit succeeded.
+/// True if nobody may be told any more that a commit succeeded.
 fn is_unknown(done: &Result<(), Failed>) -> bool {
     let Err(Failed::Error(error)) = done else { return false };
     error.kind() == ErrorKind::UnknownOutcome || is_power_off(error)

@@ -11,7 +11,7 @@ use super::world::{End, Errors, World};
 const FAULTS: [ReadFault; 2] = [ReadFault::Io, ReadFault::BitFlip];
 
 impl Explorer {
-    /// Lets each read of a workload go wrong; the program goes on. In the end all that was
+    /// Lets each read of a workload go wrong; the program continues. In the end all that was
     /// acknowledged is there, and the disk is as it is after any other run.
     pub(super) fn reads(&self, workload: &str) -> Checked {
         let (world, end) = run(workload, Errors::Fatal, |_| ())?;

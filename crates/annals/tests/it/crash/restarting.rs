@@ -1,4 +1,4 @@
-//! The journal goes on in a new segment while things go wrong.
+//! The journal continues in a new segment while things go wrong.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl World {
         Ok(true)
     }
 
-    /// Brings the image forward, and restarts the journal behind it: history goes if it may be forgotten.
+    /// Brings the image forward, and restarts the journal after it: history goes if it may be forgotten.
     pub(super) fn restart_behind(&mut self, forget_history: bool) -> Result<(), Stop> {
         if !self.catch_up()? {
             return Ok(());
@@ -55,7 +55,7 @@ impl World {
             self.advanced(done)?;
         }
         match done {
-            // Others may read what is older, and go on with that.
+            // Others may read what is older, and continue with that.
             Err(error) if self.sharing.is_some() && error.kind() == ErrorKind::Busy => Ok(()),
             done => self.shrug("a restart behind a backfill", done.map(drop)),
         }

@@ -1,4 +1,4 @@
-//! Several processes with one file: one of them is killed at each operation and the others go on, or
+//! Several processes with one file: one of them is killed at each operation and the others continue, or
 //! the power goes off, or an operation fails.
 
 use annals::BackfillMode;
@@ -22,7 +22,7 @@ const FAULTS: [Fault; 3] = [Fault::FlushLoses, Fault::ShortWrite { bytes: 600 },
 
 const NEVER: u64 = u64::MAX / 2;
 
-/// Gives a workload of two or three processes that take turns.
+/// Returns a workload of two or three processes that take turns.
 fn acts(workload: &str) -> (usize, Acts) {
     let (_, seed) = workload.split_once('-').unwrap();
     let mut rng = Rng::new(seed.parse().unwrap());
@@ -84,20 +84,20 @@ fn run(workload: &str, errors: Errors, plan: impl FnOnce(&Crew)) -> Checked<(Cre
     }
 }
 
-/// Gives how many operations a workload has when nothing goes wrong.
+/// Returns how many operations a workload has when nothing goes wrong.
 fn count(workload: &str) -> Checked<u64> {
     let (crew, end) = run(workload, Errors::Fatal, |_| ())?;
     assert_eq!(end, End::Finished, "nothing went wrong");
     Ok(crew.disk.operations())
 }
 
-/// Tells whether a workload writes megabytes, so that every run is dear.
+/// True if a workload writes megabytes, so that every run is dear.
 fn is_long(workload: &str) -> bool {
     workload.starts_with("sharedlong-")
 }
 
 impl Explorer {
-    /// Gives the operations at which something happens: all, or a part of them where runs are dear.
+    /// Returns the operations at which something happens: all, or a part of them where runs are dear.
     fn places(&self, workload: &str) -> Checked<impl Iterator<Item = u64>> {
         let step = if is_long(workload) { (self.effort.faults / 4).max(1) } else { 1 };
         Ok((0..=count(workload)?).rev().filter(move |at| at % step == 0))
@@ -129,7 +129,7 @@ impl Explorer {
         Ok(())
     }
 
-    /// Kills the process whose operation it is, at every operation; the others go on, and a new one
+    /// Kills the process whose operation it is, at every operation; the others continue, and a new one
     /// takes its place. In the end, or some operations later, the power goes off.
     pub(super) fn killed(&self, workload: &str) -> Checked {
         for operation in self.places(workload)? {
@@ -146,7 +146,7 @@ impl Explorer {
         Ok(())
     }
 
-    /// Lets operations fail; the others go on, and then the power goes off.
+    /// Lets operations fail; the others continue, and then the power goes off.
     pub(super) fn shared_faults(&self, workload: &str) -> Checked {
         let total = count(workload)?;
         for operation in (0..total).filter(|at| (at + total) % self.effort.faults == 0) {

@@ -42,7 +42,7 @@ pub(super) enum Step {
     Reopen,
     /// Goes on in a new segment.
     Restart(Older),
-    /// Does that behind a backfill, and may forget the history.
+    /// Does that after a backfill, and may forget the history.
     RestartBehind { forget: bool },
 }
 
@@ -54,7 +54,7 @@ use Step::{
 const SOFT: Level = Level::Soft;
 const HARD: Level = Level::Checksummed;
 
-/// Gives a random workload; the same seed gives the same one.
+/// Returns a random workload; the same seed gives the same one.
 fn mixed(seed: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed);
     // Some workloads are mostly soft, some mostly durable.
@@ -79,7 +79,7 @@ fn mixed(seed: u64) -> Vec<Step> {
     steps
 }
 
-/// Gives the workloads with transactions of more than a frame.
+/// Returns the workloads with transactions of more than a frame.
 fn streaming(seed: u64) -> Vec<Step> {
     let write = |level| Write { rows: 2, level };
     match seed % 4 {
@@ -90,7 +90,7 @@ fn streaming(seed: u64) -> Vec<Step> {
     }
 }
 
-/// Gives a workload whose file grows, past space that was filled ahead and within it, by commits of
+/// Returns a workload whose file grows, past space that was filled ahead and within it, by commits of
 /// all sizes.
 fn growing(seed: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed);
@@ -109,14 +109,14 @@ fn growing(seed: u64) -> Vec<Step> {
     steps
 }
 
-/// Gives a size at which something changes for a program or a disk, or about that.
+/// Returns a size at which something changes for a program or a disk, or about that.
 fn size(rng: &mut Rng) -> usize {
     let sizes = [1, 300, 512, 4096, 30_000, 32_768, 65_536, 100_000];
     let size = sizes[rng.index(sizes.len())];
     if size < 512 { size } else { size - rng.index(300) }
 }
 
-/// Gives a workload whose commits carry the slots along.
+/// Returns a workload whose commits carry the slots along.
 fn slots(seed: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed);
     let mut steps = vec![Define(HARD)];
@@ -137,7 +137,7 @@ fn slots(seed: u64) -> Vec<Step> {
     steps
 }
 
-/// Gives a workload that upgrades the schema, also more than once.
+/// Returns a workload that upgrades the schema, also more than once.
 fn upgrading(seed: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed);
     let mut steps = Vec::new();
@@ -155,7 +155,7 @@ fn upgrading(seed: u64) -> Vec<Step> {
     steps
 }
 
-/// Gives a workload whose journal goes on in new segments, and forgets old ones.
+/// Returns a workload whose journal continues in new segments, and forgets old ones.
 fn restarting(seed: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed);
     let mut steps = vec![Define(level(&mut rng, 40))];
@@ -177,7 +177,7 @@ pub(super) fn older(rng: &mut Rng) -> Older {
     [Older::Kept, Older::Kept, Older::NotNeeded, Older::Forgotten][rng.index(4)]
 }
 
-/// Gives a workload in which most commits are handed in before others are acknowledged.
+/// Returns a workload in which most commits are handed in before others are acknowledged.
 fn pipelined(seed: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed);
     let mut steps = Vec::new();
@@ -194,7 +194,7 @@ fn pipelined(seed: u64) -> Vec<Step> {
     steps
 }
 
-/// Gives a workload of small commits at all levels, and of none but a level.
+/// Returns a workload of small commits at all levels, and of none but a level.
 fn levels(seed: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed);
     let mut steps = Vec::new();
@@ -210,7 +210,7 @@ fn levels(seed: u64) -> Vec<Step> {
     steps
 }
 
-/// Gives a workload that restarts the journal behind backfills of the image, and forgets history.
+/// Returns a workload that restarts the journal after backfills of the image, and forgets history.
 fn truncating(seed: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed);
     let mut steps = vec![Define(level(&mut rng, 40))];
@@ -229,7 +229,7 @@ fn truncating(seed: u64) -> Vec<Step> {
     steps
 }
 
-/// Gives a workload whose image is brought forward between and within transactions of all kinds.
+/// Returns a workload whose image is brought forward between and within transactions of all kinds.
 fn imaged(seed: u64) -> Vec<Step> {
     const MODES: [BackfillMode; 2] = [BackfillMode::Passive, BackfillMode::Full];
     let mut rng = Rng::new(seed);
@@ -272,7 +272,7 @@ pub(super) fn level(rng: &mut Rng, soft: u64) -> Level {
     }
 }
 
-/// Gives a workload by the name that places have.
+/// Returns a workload by the name that places have.
 pub(super) fn named(name: &str) -> Vec<Step> {
     let (kind, seed) = name.split_once('-').unwrap();
     let seed = seed.parse().unwrap();

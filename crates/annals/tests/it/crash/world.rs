@@ -32,9 +32,9 @@ pub(super) enum End {
 pub(super) enum Errors {
     /// The end: of the power, or of the process.
     Fatal,
-    /// A fault of the disk, after which the program goes on.
+    /// A fault of the disk, after which the program continues.
     Faults,
-    /// A read that went wrong once, after which the program goes on.
+    /// A read that went wrong once, after which the program continues.
     Misreads,
 }
 
@@ -236,7 +236,7 @@ impl World {
         self.database.as_ref().unwrap()
     }
 
-    /// Tells what an error means: the end, or a broken promise.
+    /// Returns what an error means: the end, or a broken promise.
     pub(super) fn stop(&self, doing: &str, error: &Error) -> Stop {
         if self.is_off(error) || (self.errors == Errors::Fatal && is_fault(error)) {
             return Stop::Died;
@@ -290,7 +290,7 @@ impl World {
         }
     }
 
-    /// Opens the database again, whose handle is done for; of several handles the others go on first.
+    /// Opens the database again, whose handle is done for; of several handles the others continue first.
     fn replace(&mut self) -> Result<(), Stop> {
         match &mut self.sharing {
             Some(sharing) => sharing.poisoned = true,
@@ -326,7 +326,7 @@ impl World {
         self.settle(done, after, level)
     }
 
-    /// Notes what a transaction came to. `after` is the state behind it, if it changed anything.
+    /// Notes what a transaction came to. `after` is the state after it, if it changed anything.
     pub(super) fn settle(
         &mut self,
         done: annals::Result<()>,
@@ -354,7 +354,7 @@ impl World {
         self.errors == Errors::Misreads
     }
 
-    /// Tells whether a commit that failed in this way may be there.
+    /// True if a commit that failed in this way may be there.
     pub(super) fn is_open(&self, error: &Error) -> bool {
         let unknown = error.kind() == ErrorKind::UnknownOutcome;
         unknown || self.errors == Errors::Fatal || is_power_off(error)
@@ -376,7 +376,7 @@ impl World {
     }
 }
 
-/// Tells whether an error comes from a fault of the disk, by its words or as its consequence.
+/// True if an error comes from a fault of the disk, by its words or as its consequence.
 fn is_fault(error: &Error) -> bool {
     error.to_string().contains("(simulated)")
 }

@@ -72,7 +72,7 @@ impl Model {
         assert!(before.is_some());
     }
 
-    /// Gives all references by a rule: table, row, field, and where it leads.
+    /// Returns all references by a rule: table, row, field, and where it leads.
     fn references(&self, wanted: impl Fn(OnDelete) -> bool) -> Vec<Reference> {
         let mut found = Vec::new();
         for table in self.schema.tables() {
@@ -121,7 +121,7 @@ impl Model {
         if count == 0 { Ok(()) } else { self.delete(table, id, count) }
     }
 
-    /// Tells whether a new row has a unique key that another one has.
+    /// True if a new row has a unique key that another one has.
     pub(super) fn doubled_by(&mut self, table: u32, id: u64, values: &[Value]) -> bool {
         let indexes = self.schema.indexes().to_vec();
         let rows = self.rows(table).clone();
@@ -134,7 +134,7 @@ impl Model {
         })
     }
 
-    /// Tells whether rows of a table have the same key in a unique index on these fields.
+    /// True if rows of a table have the same key in a unique index on these fields.
     pub(super) fn is_doubled(&self, table: u32, fields: &[FieldNumber]) -> bool {
         let mut keys = Vec::new();
         for row in self.rows(table).values() {

@@ -37,7 +37,7 @@ fn expected(older: Older) -> Expected {
 }
 
 impl Expected {
-    /// Opens a disk, and sees that it has the one history or the other; gives whether the values are erased.
+    /// Opens a disk, and sees that it has the one history or the other; returns whether the values are erased.
     fn look(&self, disk: &SimulatedDisk, place: &str) -> bool {
         // Who only reads sees one of them, too.
         let events = log(disk).events;

@@ -127,7 +127,7 @@ fn scan_end(disk: &SimulatedDisk) -> Committed {
     *log(disk).ends.last().unwrap()
 }
 
-/// Tells which files have the secrets.
+/// Returns which files have the secrets.
 fn leaks(disk: &SimulatedDisk) -> Vec<String> {
     let number = [NUMBER.to_le_bytes(), NUMBER.swap_bytes().to_le_bytes()];
     let secrets = [&SECRET.as_bytes()[5..25], PHOTO, &number[0], &number[1]];
@@ -436,7 +436,7 @@ fn the_state_that_history_begins_with_is_written_anew_too() {
     assert!(after.is_some_and(|chain| chain != before.1), "{after:?}");
 }
 
-/// Gives the last transaction and its chain.
+/// Returns the last transaction and its chain.
 fn end_of(disk: &SimulatedDisk) -> (u64, u64) {
     let end = annals::inspect_in(disk, NAME).unwrap().end;
     (end.txid, end.chain)

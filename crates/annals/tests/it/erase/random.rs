@@ -1,5 +1,5 @@
 //! Random histories, erased from at random: what is left is compared with the history before, in which values are
-//! replaced by null one event after another, and with what a database shows in which those events are made anew.
+//! replaced by null one event after another, and with what a database shows in which those events are rebuilt.
 
 use std::collections::BTreeSet;
 
@@ -264,7 +264,7 @@ impl Sink for Masked<'_> {
     }
 }
 
-/// Makes a history anew.
+/// Makes a history again.
 struct Again<'db> {
     database: &'db Database,
     open: Option<Transaction<'db>>,
@@ -327,7 +327,7 @@ fn compare_with_others(disk: &SimulatedDisk, place: &str) {
     }
 }
 
-/// Erases something at random, and compares; gives whether there was anything to erase.
+/// Erases something at random, and compares; returns whether there was anything to erase.
 fn erase_something(world: &mut World, place: &str) -> bool {
     world.database.take().unwrap().close().unwrap();
     let disk = &world.disk;

@@ -10,7 +10,7 @@ use super::model::Model;
 use super::statements::{Step, agree};
 use crate::store_model::Random;
 
-/// Gives bytes, and then fails.
+/// Returns bytes, and then fails.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {

@@ -24,7 +24,7 @@ struct Past {
     random: Random,
     directory: MemoryDirectory,
     database: Option<Database>,
-    /// The state behind each transaction, and its comments.
+    /// The state after each transaction, and its comments.
     states: Vec<Rc<Model>>,
     /// Who follows: always, at times, hardly ever; and from another handle.
     followers: Vec<(u64, Subscription, Vec<Changed>)>,
@@ -75,7 +75,7 @@ impl Past {
         (self.database, self.reader) = (Some(database), Some(reader));
     }
 
-    /// Compares what followers heard with what happened; gives the last transaction that they heard of.
+    /// Compares what followers heard with what happened; returns the last transaction that they heard of.
     fn compare_followers(&mut self) -> u64 {
         let mut last = self.states.len() as u64 - 1;
         for (place, (_, follower, heard)) in self.followers.iter().enumerate() {
@@ -94,7 +94,7 @@ impl Past {
         last
     }
 
-    /// Gives changes that were seen through an earlier schema as the present one shows them.
+    /// Returns changes that were seen through an earlier schema as the present one shows them.
     fn shown(&self, rows: &[RowChange]) -> Vec<RowChange> {
         let present = self.states.last().unwrap();
         let mut rows = sorted(rows);
@@ -159,7 +159,7 @@ impl Past {
         }
     }
 
-    /// Gives the rows behind a transaction.
+    /// Returns the rows after a transaction.
     fn rows(&self, txid: u64) -> Rows {
         let present = self.states.last().unwrap();
         let then = &self.states[usize::try_from(txid).unwrap()];

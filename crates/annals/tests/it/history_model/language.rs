@@ -17,7 +17,7 @@ fn is_name(name: &str) -> bool {
         && !name.as_bytes()[0].is_ascii_digit()
 }
 
-/// Tells whether a command is compared in its place.
+/// True if a command is compared in its place.
 pub(super) fn is_ordered(command: &Command) -> bool {
     use Command as C;
     !matches!(command, C::CreateIndex { .. } | C::DropIndex { .. } | C::SetSingleRow { .. })
@@ -32,7 +32,7 @@ impl Model {
         self.indexes.values().find(|index| index.name == name)
     }
 
-    /// Tells whether a table other than `except` has this name.
+    /// True if a table other than `except` has this name.
     fn is_table(&self, name: &str, except: Option<u32>) -> bool {
         self.tables.iter().any(|(&number, table)| table.name == name && Some(number) != except)
     }
@@ -183,7 +183,7 @@ impl Model {
         }
     }
 
-    /// Gives a command as a line.
+    /// Returns a command as a line.
     fn line(&self, command: &Command) -> String {
         let table_name = |table: &annals::TableNumber| self.name_of(table.0);
         let field_name = |table: &annals::TableNumber, field: &annals::FieldNumber| {

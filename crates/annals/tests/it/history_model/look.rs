@@ -9,7 +9,7 @@ use super::model::{Model, Table};
 use super::{blobs, indexes};
 use crate::store_model::Random;
 
-/// Tells whether a value is just this one: -0 isn't 0 here.
+/// True if a value is just this one: -0 isn't 0 here.
 fn same(found: ValueRef<'_>, expected: &Value) -> bool {
     match (found, expected) {
         (ValueRef::Float32(a), Value::Float32(b)) if !b.is_nan() => a.to_bits() == b.to_bits(),
@@ -167,7 +167,7 @@ pub(super) fn transaction(tx: &Transaction<'_>, model: &Model, random: &mut Rand
     }
 }
 
-/// Tells whether a field's values have a beginning.
+/// True if a field's values have a beginning.
 pub(super) const fn has_prefix(ty: Type) -> bool {
     matches!(ty, Type::String | Type::Bytes)
 }

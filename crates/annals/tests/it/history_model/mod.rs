@@ -47,7 +47,7 @@ fn run(seed: u64, steps: u64) {
     assert!(world.commits.len() as u64 > steps / 8, "only {} commits", world.commits.len());
 }
 
-/// Gives the seeds: one that is asked for, or all.
+/// Returns the seeds: one that is asked for, or all.
 fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("ANNALS_TEST_HISTORY") {
         Ok(seed) => vec![seed.parse().unwrap()],

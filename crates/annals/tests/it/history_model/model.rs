@@ -56,7 +56,7 @@ pub(super) struct Model {
     pub(super) notes: Vec<String>,
 }
 
-/// Gives what a field holds before anything is written to it, without a default.
+/// Returns what a field holds before anything is written to it, without a default.
 pub(super) fn zero(ty: Type, nullable: bool) -> Value {
     match ty {
         _ if nullable => Value::Null,

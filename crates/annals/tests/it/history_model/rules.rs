@@ -20,7 +20,7 @@ pub(super) fn key(table: &Table, fields: &[u32], row: &[Value]) -> Vec<Value> {
 }
 
 impl Model {
-    /// Gives key and id of all rows in the order of an index.
+    /// Returns key and id of all rows in the order of an index.
     pub(super) fn sorted(&self, table: u32, fields: &[u32]) -> Vec<(Vec<Value>, u64)> {
         let table = self.table(table);
         let keys = table.rows.iter().map(|(&id, row)| (key(table, fields, row), id));
@@ -29,7 +29,7 @@ impl Model {
         keys
     }
 
-    /// Tells whether two rows have the same key, which has no null in it.
+    /// True if two rows have the same key, which has no null in it.
     pub(super) fn is_doubled(&self, table: u32, fields: &[u32]) -> bool {
         let sorted = self.sorted(table, fields);
         let has_null = |key: &[Value]| key.iter().any(|value| matches!(value, Value::Null));
@@ -41,7 +41,7 @@ impl Model {
         self.indexes.values().filter(move |index| index.unique && index.table == table)
     }
 
-    /// Tells whether a row that isn't there yet has a unique key that another one has.
+    /// True if a row that isn't there yet has a unique key that another one has.
     pub(super) fn is_taken(&self, table: u32, row: &[Value]) -> bool {
         self.unique_indexes(table).any(|index| {
             let table = self.table(table);
@@ -52,7 +52,7 @@ impl Model {
         })
     }
 
-    /// Gives all references by some of the rules.
+    /// Returns all references by some of the rules.
     fn references(&self, wanted: impl Fn(OnDelete) -> bool) -> Vec<Reference> {
         let mut found = Vec::new();
         for (&number, table) in &self.tables {

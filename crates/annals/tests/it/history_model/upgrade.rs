@@ -31,7 +31,7 @@ fn schema(model: &Model) -> Schema {
     schema
 }
 
-/// Gives the steps of an upgrade, as the description has them; none if there can be no upgrade.
+/// Returns the steps of an upgrade, as the description has them; none if there can be no upgrade.
 fn plan(file: &Model, program: &Model) -> Option<Vec<Command>> {
     let (there, wanted) = (ordered(file), ordered(program));
     let missing = wanted.strip_prefix(there.as_slice())?;
@@ -56,7 +56,7 @@ fn plan(file: &Model, program: &Model) -> Option<Vec<Command>> {
     Some(steps)
 }
 
-/// Tells whether a file has all that a program with an older schema needs.
+/// True if a file has all that a program with an older schema needs.
 fn is_readable(file: &Model, program: &Model) -> bool {
     let has_table = |number: &u32, wanted: &super::model::Table| {
         file.tables.get(number).is_some_and(|there| {
@@ -81,7 +81,7 @@ struct Upgrade<'a> {
 }
 
 impl Upgrade<'_> {
-    /// Takes steps up to the next custom function, or to the end; gives its name.
+    /// Takes steps up to the next custom function, or to the end; returns its name.
     fn advance(&mut self) -> Result<Option<String>, ErrorKind> {
         for step in self.steps.by_ref() {
             self.model.command(&step)?;

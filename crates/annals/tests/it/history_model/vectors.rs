@@ -9,7 +9,7 @@ use super::model::Field;
 use super::statements::{Step, agree};
 use crate::store_model::refs;
 
-/// Gives the cells of values that are all of a fixed size, and none of them null.
+/// Returns the cells of values that are all of a fixed size, and none of them null.
 fn cells(values: &[Value]) -> Option<Vec<u8>> {
     let mut cells = Vec::new();
     for value in values {

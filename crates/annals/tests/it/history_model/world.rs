@@ -174,7 +174,7 @@ impl World {
         self.look(false);
     }
 
-    /// Gives what a kill or a power cut leaves now.
+    /// Returns what a kill or a power cut leaves now.
     fn after_crash(&mut self) -> SimulatedDisk {
         let states = self.disk.crash_states();
         match self.random.chance(50) {

@@ -74,7 +74,7 @@ fn a_damaged_index_gives_the_same_answers() {
         put(&directory, INDEX, &sound[..len]);
         assert!(histories(&reader).0 == expected, "the index ends after {len} bytes");
     }
-    // The next backfill makes it anew, and says so.
+    // The next backfill makes it again, and says so.
     put(&directory, INDEX, &vec![7; sound.len()]);
     database.write(|tx| tx.update(CITY, RowId(0), super::PEOPLE, 1_u32.into())).unwrap();
     database.backfill(BackfillMode::Full).unwrap();
@@ -120,7 +120,7 @@ fn a_flipped_byte_of_the_journal_gives_the_right_history_or_an_error() {
     }
 }
 
-/// Gives the same histories as `histories`, from a new reader; or the first error.
+/// Returns the same histories as `histories`, from a new reader; or the first error.
 fn histories_if_sound(directory: &MemoryDirectory) -> annals::Result<Vec<Vec<Version>>> {
     let reader = Reader::open(directory, NAME)?;
     (0..60).step_by(13).map(|id| reader.history_of(CITY, RowId(id))?.collect()).collect()
@@ -164,7 +164,7 @@ fn the_index_of_another_history_is_not_used() {
     compare(&second, &database);
 }
 
-/// Of a journal that is brought back as it was earlier, and goes on otherwise, the index is of a history that
+/// Of a journal that is brought back as it was earlier, and continues otherwise, the index is of a history that
 /// never was.
 #[test]
 fn the_index_of_commits_that_were_taken_back_is_not_used() {

@@ -39,7 +39,7 @@ fn only_the_parts_are_read_that_change_the_row() {
     assert!(with_index < len / 4, "{with_index} bytes of {len} were read");
     directory.remove(INDEX).unwrap();
     assert!(read(&database) > len * 9 / 10);
-    // The next backfill makes it anew.
+    // The next backfill makes it again.
     database.backfill(BackfillMode::Full).unwrap();
     assert_eq!(read(&database), with_index);
 }

@@ -56,7 +56,7 @@ fn collect(history: Result<History>) -> Vec<Version> {
     history.map(Result::unwrap).collect()
 }
 
-/// Compares the history of every row with what a scan gives; gives how many versions there are.
+/// Compares the history of every row with what a scan gives; returns how many versions there are.
 fn compare(directory: &MemoryDirectory, database: &Database) -> usize {
     let oracle = Oracle::of(directory, NAME);
     let reader = Reader::open(directory, NAME).unwrap();

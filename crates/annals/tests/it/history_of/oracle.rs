@@ -44,13 +44,13 @@ impl Oracle {
         oracle
     }
 
-    /// Gives the rows that ever were, of tables that there still are.
+    /// Returns the rows that ever were, of tables that there still are.
     pub(super) fn rows(&self, present: &Schema) -> BTreeSet<(TableNumber, RowId)> {
         let all = self.steps.keys().map(|&(table, id)| (TableNumber(table), RowId(id)));
         all.filter(|(table, _)| present.table(*table).is_some()).collect()
     }
 
-    /// Gives the history of a row. `begins` says that the first transaction is the state.
+    /// Returns the history of a row. `begins` says that the first transaction is the state.
     pub(super) fn history(
         &self,
         present: &Schema,
@@ -86,7 +86,7 @@ impl Oracle {
     }
 }
 
-/// Gives a row's values in the present fields.
+/// Returns a row's values in the present fields.
 fn shown(present: &Schema, table: TableNumber, fields: &Fields) -> Vec<Value> {
     let table = present.table(table).unwrap();
     let count = table.fields.last().map_or(0, |last| last.number.0 + 1);

@@ -11,7 +11,7 @@ use crate::store_model::Random;
 
 const TYPES: [Type; 5] = [Type::String, Type::UInt32, Type::Float64, Type::Bool, Type::Int64];
 
-/// Gives any row of a table.
+/// Returns any row of a table.
 fn row(now: &Snapshot, table: TableNumber, random: &mut Random) -> Option<RowId> {
     let view = now.table(table).unwrap();
     let from = RowId(random.below(view.next_id().max(1)));

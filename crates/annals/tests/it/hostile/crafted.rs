@@ -445,7 +445,7 @@ fn wide_tables_take_memory_in_proportion() {
     }
 }
 
-/// Gives an event that begins with a name.
+/// Returns an event that begins with a name.
 fn name(code: u8, letter: char, number: u32) -> Vec<u8> {
     let name = format!("{letter}{number}");
     let length = u8::try_from(name.len() << 1 | 1).unwrap();

@@ -10,7 +10,7 @@ fn one_fault(journal: &Journal) -> Tolerance {
     Tolerance { least: journal.durable, silent: false }
 }
 
-/// Gives where the frames of a journal begin and end.
+/// Returns where the frames of a journal begin and end.
 fn frames(journal: &Journal) -> Vec<std::ops::Range<usize>> {
     let mut start = 16384;
     let ends = journal.ends.iter().map(|&end| usize::try_from(end).unwrap());
@@ -21,7 +21,7 @@ fn flip_all(journal: &Journal) {
     let mut opened = 0;
     let end = usize::try_from(*journal.ends.last().unwrap()).unwrap();
     for at in 0..journal.bytes.len() {
-        // Where there are only zeros, in the head and behind the end, a sample will do.
+        // Where there are only zeros, in the head and after the end, a sample will do.
         let dull = journal.bytes[at] == 0 && (at < 16384 || at > end + 64);
         if dull && !thorough() && at % 61 != 0 {
             continue;
@@ -87,7 +87,7 @@ fn a_file_cut_short_anywhere_gives_an_error_or_a_prefix() {
     }
 }
 
-/// Gives how many commits the slots know to be durable.
+/// Returns how many commits the slots know to be durable.
 fn slot_commits(journal: &Journal) -> usize {
     let directory = install(&journal.bytes);
     let inspection = inspect_in(&*directory, NAME).unwrap();

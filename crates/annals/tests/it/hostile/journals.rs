@@ -224,14 +224,14 @@ pub(crate) fn content(directory: &dyn Directory) -> Vec<u8> {
     bytes
 }
 
-/// Gives a directory with one file in it.
+/// Returns a directory with one file in it.
 pub(crate) fn install(bytes: &[u8]) -> Arc<MemoryDirectory> {
     let directory = MemoryDirectory::new();
     directory.create(NAME).unwrap().write_at(0, bytes).unwrap();
     Arc::new(directory)
 }
 
-/// Writes a journal: `levels` are those of its commits, nine at most. It rests behind the commit `rest`, which
+/// Writes a journal: `levels` are those of its commits, nine at most. It rests after the commit `rest`, which
 /// fills space with zeros and advances a slot.
 pub(crate) fn write(
     name: &'static str,
@@ -291,7 +291,7 @@ pub(crate) struct Tolerance {
 }
 
 /// Opens a changed journal in every way; panics unless each gives an error, or the right data.
-/// Gives whether opening it for writing worked.
+/// Returns whether opening it for writing worked.
 pub(crate) fn judge(journal: &Journal, bytes: &[u8], tolerance: Tolerance, what: &str) -> bool {
     let judged = catch_unwind(AssertUnwindSafe(|| try_judge(journal, bytes, tolerance)));
     match judged {
@@ -387,7 +387,7 @@ fn go_on(directory: &Arc<MemoryDirectory>, database: Database) -> Result<(), Str
     Ok(())
 }
 
-/// Tells whether an error is of a kind that a bad file gives, names the file, and says what to do.
+/// Returns whether an error is of a kind that a bad file gives, names the file, and says what to do.
 pub(crate) fn helpful(error: &Error) -> Result<(), String> {
     let kinds = [
         ErrorKind::Corrupt,
@@ -403,7 +403,7 @@ pub(crate) fn helpful(error: &Error) -> Result<(), String> {
     if good { Ok(()) } else { Err(format!("an error that doesn't help: {error:?}")) }
 }
 
-/// Gives whether everything should be tried.
+/// Returns whether everything should be tried.
 pub(crate) fn thorough() -> bool {
     std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
 }

@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs something, and gives how many bytes this thread had at most beyond those before.
+/// Runs something, and returns how many bytes this thread had at most beyond those before.
 pub(crate) fn peak<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     PEAK.set(before);

@@ -7,7 +7,7 @@ use annals::{Database, Error, ErrorKind, Options, inspect, scan};
 
 use super::journals::{Log, schema};
 
-/// Gives the errors of every way to open a file that must exist.
+/// Returns the errors of every way to open a file that must exist.
 fn errors(path: &Path) -> Vec<Error> {
     let before = fs::read(path).ok();
     let errors = vec![

@@ -1,4 +1,4 @@
-//! Journals that end before what the image beside them stands for: nobody goes on as if nothing were missing.
+//! Journals that end before what the image beside them stands for: nobody continues as if nothing were missing.
 
 use std::path::{Path, PathBuf};
 

@@ -74,7 +74,7 @@ pub(super) fn change(tx: &mut Transaction<'_>, rng: &mut Rng, rows: usize) -> Re
     Ok(())
 }
 
-/// Makes a database with an image that several backfills wrote, and that the journal goes on behind.
+/// Makes a database with an image that several backfills wrote, and that the journal continues after.
 pub(super) fn make(folder: &Path, rows: usize) -> PathBuf {
     let path = folder.join("a.annals");
     let db = Options::new().background(false).open(&path).unwrap();

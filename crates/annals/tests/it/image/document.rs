@@ -314,7 +314,7 @@ impl Node<'_> {
     }
 }
 
-/// Gives the tables and indexes by their numbers, dropped ones too; none of the last ones was dropped.
+/// Returns the tables and indexes by their numbers, dropped ones too; none of the last ones was dropped.
 pub(super) fn numbers(schema: &Schema) -> (u32, u32) {
     let tables = schema.tables().iter().map(|table| table.number.0 + 1).max();
     let indexes = schema.indexes().iter().map(|index| index.number.0 + 1).max();

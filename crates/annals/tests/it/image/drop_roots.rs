@@ -11,7 +11,7 @@ use super::damage::{
 };
 use super::image_of;
 
-/// Makes a database whose image keeps each older root as a key frame; gives the transactions that it was brought
+/// Makes a database whose image keeps each older root as a key frame; returns the transactions that it was brought
 /// forward to.
 fn make_frames(folder: &Path) -> (PathBuf, Vec<u64>) {
     let path = folder.join("a.annals");

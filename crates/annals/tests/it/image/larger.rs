@@ -84,7 +84,7 @@ pub(super) fn change(tx: &mut Transaction<'_>, round: i64) -> annals::Result<()>
     Ok(())
 }
 
-/// Gives all that there is, through rows and indexes, as one number.
+/// Returns all that there is, through rows and indexes, as one number.
 pub(super) fn digest(view: &annals::View) -> u64 {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     view.check().unwrap();
@@ -104,7 +104,7 @@ fn image_of(path: &Path) -> std::path::PathBuf {
     path.with_extension("annals-image")
 }
 
-/// Gives how long the image is, which has another name as long as it has no root.
+/// Returns how long the image is, which has another name as long as it has no root.
 pub(super) fn image_len(path: &Path) -> u64 {
     let files = std::fs::read_dir(path.parent().unwrap()).unwrap().map(Result::unwrap);
     let stem = path.file_name().unwrap().to_str().unwrap();
@@ -299,7 +299,7 @@ fn a_full_disk_is_an_error_of_the_transaction_and_of_nothing_else() {
     assert_eq!(digest(&open(MUCH).unwrap().read()), expected);
 }
 
-/// Many small transactions are no error where the image can't be written: they go on in memory.
+/// Many small transactions are no error where the image can't be written: they continue in memory.
 #[test]
 fn small_transactions_go_on_where_the_image_can_t_be_written() {
     let disk = SimulatedDisk::new(7);

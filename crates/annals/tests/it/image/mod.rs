@@ -46,7 +46,7 @@ fn insert(db: &Database, rows: std::ops::Range<i64>) {
     .unwrap();
 }
 
-/// Gives all that there is, through rows and index.
+/// Returns all that there is, through rows and index.
 fn dump(db: &Database) -> Vec<String> {
     let now = db.read();
     now.check().unwrap();

@@ -1,4 +1,4 @@
-//! Images that are made anew while the database is open: one that lost its name, one that was mostly free.
+//! Images that are rebuilt while the database is open: one that lost its name, one that was mostly free.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn truncate(db: &Database) -> Result<annals::Backfilled> {
     db.backfill_with(BackfillMode::Truncate, how, &mut |_| ControlFlow::Continue(()))
 }
 
-/// Nothing is wrong with the image; gives the last transaction that it has.
+/// Nothing is wrong with the image; returns the last transaction that it has.
 fn imaged(path: &Path) -> u64 {
     let options = Options::new();
     let check = annals_tools::check_image(&options, path).unwrap().unwrap();
@@ -99,7 +99,7 @@ fn truncating_leaves_no_more_than_what_is_reached() {
     let live = db.live_bytes().unwrap();
     assert!(len() <= live && len() < large / 10, "{} of {large}, {live} live", len());
     assert_eq!(imaged(&path), db.read().txid());
-    // Whoever reads the old file goes on, and everybody else goes on from the copy.
+    // Whoever reads the old file continues, and everybody else continues from the copy.
     assert_eq!(old.table(TABLE).unwrap().rows().filter(Result::is_ok).count(), 10);
     assert_eq!(dump(&db), before);
     insert(&db, 70_000..70_100);
@@ -183,7 +183,7 @@ fn damage_of_the_file_before_is_no_reason_to_leave_the_copy() {
         inspection.newest.unwrap().number
     };
     let before = newest();
-    // The snapshot finds that nothing is left of what it reads, and goes on in another view.
+    // The snapshot finds that nothing is left of what it reads, and continues in another view.
     wipe(&elsewhere);
     assert!(old.table(TABLE).unwrap().rows().all(|row| row.is_ok()));
     assert!(!db.image_damage().is_empty());

@@ -9,7 +9,7 @@ use super::larger::{
 };
 
 /// What a transaction has spilled is used for nothing else as long as somebody has a view that leads to it,
-/// however often it is replaced later: by the backfill that takes it up, and by those behind it.
+/// however often it is replaced later: by the backfill that takes it up, and by those after it.
 #[test]
 fn what_was_spilled_and_seen_stays_for_whoever_has_seen_it() {
     [true, false].into_iter().for_each(seen);

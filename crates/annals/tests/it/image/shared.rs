@@ -13,7 +13,7 @@ fn shared() -> Options {
     Options::new().shared(true).memory(64 << 10)
 }
 
-/// Gives all that there is, through rows and index.
+/// Returns all that there is, through rows and index.
 fn dump(now: &Snapshot) -> Vec<String> {
     now.check().unwrap();
     let rows = now.table(TABLE).unwrap().rows().map(|row| format!("{:?}", row.unwrap()));
@@ -70,7 +70,7 @@ fn handles_bring_the_image_forward_in_turn_and_snapshots_stay() {
     assert_eq!((newest.txid, newest.tail, newest.number), (last.txid(), 0, 13));
     assert!(!image.readers.is_empty(), "the snapshots are readers of older roots");
     let [one, two] = handles;
-    // Snapshots outlive their handle, and go on to keep what they read.
+    // Snapshots outlive their handle, and continue to keep what they read.
     drop(one);
     for round in 0..4 {
         update(&two, 5 + round);

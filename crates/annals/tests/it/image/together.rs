@@ -125,7 +125,7 @@ fn what_was_spilled_to_an_image_that_is_lost_is_replayed() {
     opens_as(&path, digest(&oracle.read()));
 }
 
-/// Changes rows in no order, and the schema, as what a journal has behind an image.
+/// Changes rows in no order, and the schema, as what a journal has after an image.
 fn tail(db: &Database) {
     let mut rng = Rng::new(5);
     for round in 0..8_u32 {
@@ -155,7 +155,7 @@ fn tail(db: &Database) {
     }
 }
 
-/// Gives all that there is, through rows and indexes.
+/// Returns all that there is, through rows and indexes.
 fn content(view: &annals::View) -> Vec<String> {
     view.check().unwrap();
     let mut all = Vec::new();

@@ -114,7 +114,7 @@ fn a_database_that_rests_reads_no_older_root() {
     assert_eq!(problem(&path), None);
 }
 
-/// Gives what a check of the image says, and sees that the comparison agrees.
+/// Returns what a check of the image says, and sees that the comparison agrees.
 fn problem(path: &Path) -> Option<String> {
     let options = Options::new();
     let check = annals_tools::check_image(&options, path).unwrap().unwrap();
@@ -244,7 +244,7 @@ add_field empty s string";
 const EVERY: TableNumber = TableNumber(1);
 const QUEUE: TableNumber = TableNumber(2);
 
-/// Gives a text of any length that a column or a key treats differently.
+/// Returns a text of any length that a column or a key treats differently.
 fn text(number: u64) -> String {
     let len = [3, 12, 13, 100, 900, 1100, 4000, 4200, 20_000][usize::try_from(number % 9).unwrap()];
     format!("{:06}{}", number * 7919 % 100_000, "x".repeat(len))
@@ -302,7 +302,7 @@ fn fill(path: &Path) -> annals::Result<Database> {
     Ok(db)
 }
 
-/// Gives the bytes of a value as a column has them.
+/// Returns the bytes of a value as a column has them.
 fn bytes_of(value: ValueRef<'_>) -> Option<Vec<u8>> {
     Some(match value {
         ValueRef::Null => return None,
@@ -369,7 +369,7 @@ fn an_image_can_be_read_by_what_the_document_says() {
     assert_eq!(problem(&path), None);
 }
 
-/// A backfill that ends while a commit is being published isn't forgotten: the next ones go on from it.
+/// A backfill that ends while a commit is being published isn't forgotten: the next ones continue from it.
 #[test]
 fn backfills_go_on_while_others_commit() {
     let folder = tempfile::tempdir().unwrap();
@@ -400,7 +400,7 @@ fn backfills_go_on_while_others_commit() {
     });
 }
 
-/// The space of a table that was dropped is used again, without opening the database anew.
+/// The space of a table that was dropped is used again, without opening the database again.
 #[test]
 fn the_space_of_what_was_dropped_is_used_again() {
     let folder = tempfile::tempdir().unwrap();

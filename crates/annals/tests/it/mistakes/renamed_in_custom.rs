@@ -1,4 +1,4 @@
-//! A custom function that uses what comes behind it.
+//! A custom function that uses what comes after it.
 //~ no method named `file` found for mutable reference `&mut
 annals::schema!("version_2.schema");
 

@@ -98,7 +98,7 @@ fn damaged_key_frames_are_passed_over() {
     grow(&mut world, 12);
     let image = world.directory.open(IMAGE, Access::Write).unwrap();
     let len = image.len().unwrap();
-    // Each unit behind the head in turn: of some frame, of several, or the list.
+    // Each unit after the head in turn: of some frame, of several, or the list.
     for unit in (3..len / 4096).step_by(3) {
         let mut before = vec![0; 4096];
         image.read_at(unit * 4096, &mut before).unwrap();

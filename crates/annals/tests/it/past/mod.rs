@@ -41,7 +41,7 @@ fn define(tx: &mut Transaction<'_>) -> Result<()> {
     tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: false })
 }
 
-/// Gives all that there is, through rows, index and blobs.
+/// Returns all that there is, through rows, index and blobs.
 fn content(now: &Snapshot) -> String {
     let mut text = now.schema().to_text();
     if now.table(TABLE).is_err() {
@@ -132,7 +132,7 @@ impl World {
         assert_eq!(self.database().recovered().findings, [""; 0]);
     }
 
-    /// Lets the journal go on in a new segment, and forgets what was before if that is said.
+    /// Lets the journal continue in a new segment, and forgets what was before if that is said.
     fn restart(&mut self, forget: bool) {
         let mode = if forget { BackfillMode::Truncate } else { BackfillMode::Restart };
         let how = Restarting { timeout: Duration::ZERO, forget_history: forget };
@@ -164,12 +164,12 @@ impl World {
         annals_tools::check_image_in(&self.options, &directory, NAME).unwrap()
     }
 
-    /// Tells what is wrong with the image.
+    /// Returns what is wrong with the image.
     fn problem(&self) -> Option<String> {
         self.check()?.problem
     }
 
-    /// Gives the transactions for which the image has key frames.
+    /// Returns the transactions for which the image has key frames.
     fn key_frames(&self) -> Vec<u64> {
         let image = annals::inspect_in(&self.directory, NAME).unwrap().image;
         image.map(|image| image.key_frames).unwrap_or_default()

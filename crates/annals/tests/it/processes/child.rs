@@ -15,12 +15,12 @@ const JOB: &str = "ANNALS_TEST_JOB";
 /// What a line that is said begins with; what is in front of it is somebody else's line without an end.
 const MARK: &str = "the child says: ";
 
-/// Gives how long a child may take for anything, on any machine.
+/// Returns how long a child may take for anything, on any machine.
 fn deadline() -> Duration {
     Duration::from_secs(effort(120, 1200))
 }
 
-/// Gives the words of this process's job; none if it is no child, and the test has nothing to do.
+/// Returns the words of this process's job; none if it is no child, and the test has nothing to do.
 pub(super) fn job() -> Option<Vec<String>> {
     let words = std::env::var(JOB).ok()?;
     Some(words.split('\n').map(str::to_owned).collect())
@@ -33,12 +33,12 @@ pub(super) fn say(line: &str) {
     output.flush().unwrap();
 }
 
-/// Waits until the parent lets this process go on, or end.
+/// Waits until the parent lets this process continue, or end.
 pub(super) fn wait_for_the_parent() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
-/// Gives the next line that is said; none if there will be none. What was cut off by the end of the process
+/// Returns the next line that is said; none if there will be none. What was cut off by the end of the process
 /// is no line.
 fn hear(output: &mut impl BufRead) -> Option<String> {
     loop {
@@ -83,7 +83,7 @@ impl Child {
         self.process.id()
     }
 
-    /// Gives the next line; none if there will be none.
+    /// Returns the next line; none if there will be none.
     pub(super) fn next_line(&self) -> Option<String> {
         match self.lines.recv_timeout(deadline()) {
             Ok(line) => Some(line),
@@ -92,7 +92,7 @@ impl Child {
         }
     }
 
-    /// Gives the next line if it is there by now.
+    /// Returns the next line if it is there by now.
     #[cfg(any(target_os = "linux", windows))]
     pub(super) fn line_so_far(&self) -> Option<String> {
         self.lines.try_recv().ok()
@@ -109,7 +109,7 @@ impl Child {
         panic!("the child didn't say {wanted}");
     }
 
-    /// Lets it go on from where it waits for the first time.
+    /// Lets it continue from where it waits for the first time.
     pub(super) fn go_on(&mut self) {
         self.process.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }

@@ -17,7 +17,7 @@ fn open_on(disk: &SimulatedDisk, seed: u64, background: bool) -> annals::Result<
     open(directory, Arc::new(YieldingClock::new(seed)), background)
 }
 
-/// Lets an operation fail while threads commit; gives how the threads ended.
+/// Lets an operation fail while threads commit; returns how the threads ended.
 fn run(seed: u64, fault: Fault) -> Vec<Outcome> {
     let disk = SimulatedDisk::new(seed);
     let mut rng = Rng::new(seed);
@@ -31,7 +31,7 @@ fn run(seed: u64, fault: Fault) -> Vec<Outcome> {
     let is_met = outcomes.iter().any(|outcome| outcome.poisoned || outcome.unknown > 0);
     assert!(refused.is_some() || !is_met, "it goes on after an unknown outcome");
     if let Some(error) = &refused {
-        // Reads go on, without what isn't known. Nothing is written any more.
+        // Reads continue, without what isn't known. Nothing is written any more.
         assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
         let error = crowd.database.write(|tx| tx.comment("more")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
@@ -52,7 +52,7 @@ fn run(seed: u64, fault: Fault) -> Vec<Outcome> {
     outcomes
 }
 
-/// Opens again, commits at each level, and gives what was there before.
+/// Opens again, commits at each level, and returns what was there before.
 fn reopened(disk: &SimulatedDisk, seed: u64) -> Seen {
     let database = open_on(disk, seed, false).unwrap();
     let seen = audit(&database.read());

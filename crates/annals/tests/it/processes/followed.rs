@@ -10,7 +10,7 @@ use annals::{
 
 use super::{effort, work};
 
-/// Gives all changes there are.
+/// Returns all changes there are.
 fn all(path: &Path) -> Vec<Changed> {
     let reader = Options::new().open_read_only(path).unwrap();
     reader.changes(..).unwrap().collect::<Result<_, _>>().unwrap()
@@ -32,7 +32,7 @@ impl Follower {
         Self { reader, feed, heard: Vec::new(), gaps: 0 }
     }
 
-    /// Hears the next transaction; begins anew where the history still is, if what comes next was forgotten.
+    /// Hears the next transaction; begins again where the history still is, if what comes next was forgotten.
     fn hear(&mut self, timeout: Duration) {
         match self.feed.next_timeout(timeout) {
             Ok(changed) => self.heard.extend(changed),
@@ -46,7 +46,7 @@ impl Follower {
     }
 }
 
-/// Lets writers commit and be killed; gives what a reader heard of it.
+/// Lets writers commit and be killed; returns what a reader heard of it.
 fn follow_killed(path: &Path, mode: &str, seed: u64) -> Follower {
     let mut rng = Rng::new(seed);
     let mut following = None;

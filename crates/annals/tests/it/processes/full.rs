@@ -43,7 +43,7 @@ impl Book {
 }
 
 /// Fills the file system under a database, at each level and with transactions of each length; then
-/// goes on as soon as there is space.
+/// continues as soon as there is space.
 fn fill_and_go_on(mounted: &Mounted, path: &Path) {
     let mut book = Book::open(path);
     let mut refused = 0;

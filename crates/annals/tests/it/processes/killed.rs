@@ -112,7 +112,7 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// Opens here, sees the same, and goes on or closes.
+/// Opens here, sees the same, and continues or closes.
 fn recover(path: &Path, expected: &Seen, rng: &mut Rng) -> Seen {
     let inspection = inspect(path).unwrap();
     assert_eq!(inspection.damage, None);

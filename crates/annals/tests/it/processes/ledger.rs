@@ -79,7 +79,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Gives how many rows and transactions the ledger says it has.
+/// Returns how many rows and transactions the ledger says it has.
 pub(super) fn totals(view: &View) -> (u64, u64) {
     let Some(row) = view.table(TOTAL).unwrap().find(RowId(0)).unwrap() else { return (0, 0) };
     (row.read(ROWS), row.read(TRANSACTIONS))

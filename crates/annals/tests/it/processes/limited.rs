@@ -145,7 +145,7 @@ fn allow(more: libc::rlim_t) {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_DATA, &raw const limit) }, 0);
 }
 
-/// Runs a child to its end; gives what it said.
+/// Runs a child to its end; returns what it said.
 fn run(path: &Path, memory: u64, allowance: u64) -> Vec<String> {
     let (memory, allowance) = (memory.to_string(), allowance.to_string());
     let mut child = Child::start(TEST, &[path.to_str().unwrap(), &memory, &allowance]);

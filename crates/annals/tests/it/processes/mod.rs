@@ -3,7 +3,7 @@
 //!
 //! A child process is this binary again, with a job in its environment ([`child`]). What all write is a
 //! [`ledger`], in which lost, doubled and half-applied transactions show. `ANNALS_TEST_EFFORT=full`
-//! goes on much longer.
+//! continues much longer.
 
 mod child;
 mod crowd;
@@ -32,7 +32,7 @@ mod turns;
 mod work;
 mod yielding;
 
-/// Gives how much to do: so much by default, so much if there is time.
+/// Returns how much to do: so much by default, so much if there is time.
 fn effort<T>(usual: T, full: T) -> T {
     let is_full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
     if is_full { full } else { usual }

@@ -49,7 +49,7 @@ impl Mounted {
         String::leak(self.at().to_str().unwrap().to_owned())
     }
 
-    /// Gives the path of a file in it.
+    /// Returns the path of a file in it.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.at().join(name)
     }

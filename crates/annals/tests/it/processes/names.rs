@@ -98,7 +98,7 @@ fn a_file_that_is_replaced_while_open_is_another_file() {
     let second = open(&path).unwrap();
     assert_eq!(audit(&second.read()).of(1), 0);
     commit(&second, 0);
-    // The first goes on writing to the file that it has, and harms nobody.
+    // The first continues writing to the file that it has, and harms nobody.
     commit(&first, 1);
     assert_eq!(audit(&first.read()).of(1), 2);
     first.close().unwrap();

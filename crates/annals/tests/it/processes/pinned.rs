@@ -108,7 +108,7 @@ fn let_it_read(path: &Path) -> Child {
     child
 }
 
-/// Brings the image forward many times; gives the last report, and how long the image was at most.
+/// Brings the image forward many times; returns the last report, and how long the image was at most.
 fn advance(database: &Database, rng: &mut Rng, times: u64) -> (Backfilled, u64) {
     let (mut last, mut longest) = (None, 0);
     for _ in 0..times {
@@ -183,7 +183,7 @@ fn the_space_of_a_reader_that_is_killed_is_used_again() {
         }
         assert!(round < 2 || len <= longest + longest / 4, "round {round}: {len} after {longest}");
     }
-    // A reader that begins behind a writer that ended: another writer knows nothing of what it reads.
+    // A reader that begins after a writer that ended: another writer knows nothing of what it reads.
     let expected = digest(&database.read());
     database.close().unwrap();
     let mut child = let_it_read(&path);

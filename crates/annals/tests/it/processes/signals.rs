@@ -17,7 +17,7 @@ extern "C" fn count(_: libc::c_int) {
     SIGNALS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Lets a signal come many times in each millisecond, whose handler doesn't let calls go on.
+/// Lets a signal come many times in each millisecond, whose handler doesn't let calls continue.
 fn begin_the_storm() {
     let handler = count as extern "C" fn(libc::c_int);
     // SAFETY: all fields of both structures may be zero; they outlive the calls, which only read

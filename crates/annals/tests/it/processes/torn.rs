@@ -20,7 +20,7 @@ fn commit(database: &Database, number: u64, level: Level) {
 }
 
 /// What a writer does between two reads: it takes a long transaction back, which writes both slots and cuts
-/// what stood behind them; and it may commit, before and after that.
+/// what stood after them; and it may commit, before and after that.
 fn disturb(database: &Database, level: Level, first: Option<u64>) {
     if let Some(first) = first {
         commit(database, first, level);

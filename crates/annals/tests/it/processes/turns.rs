@@ -55,7 +55,7 @@ impl Club {
         }
     }
 
-    /// Gives what all have said.
+    /// Returns what all have said.
     pub(super) fn said(&self) -> Said {
         self.said.lock().unwrap().clone()
     }

@@ -49,7 +49,7 @@ struct Work<'db> {
     writer: u64,
     number: u64,
     rng: Rng,
-    /// Whether it lets the journal go on in new segments.
+    /// Whether it lets the journal continue in new segments.
     restarts: bool,
     /// Whether it brings the image forward, too.
     backfills: bool,
@@ -99,14 +99,14 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Gives how long a transaction is: few are several frames long.
+    /// Returns how long a transaction is: few are several frames long.
     fn bulk(&mut self) -> usize {
         if self.rng.percent(4) { 2_500_000 } else { 0 }
     }
 }
 
 /// Starts a child that commits (alone, or `shared`; as `shared image` it brings the image forward, too, as
-/// `shared restart` it lets the journal go on in new segments, and as `shared restart image` it does both)
+/// `shared restart` it lets the journal continue in new segments, and as `shared restart image` it does both)
 /// with so many threads, of which the first is writer number `first`.
 pub(super) fn start(path: &Path, mode: &str, first: u64, threads: u64, seed: u64) -> Child {
     let [first, threads, seed] = [first, threads, seed].map(|number| number.to_string());

@@ -93,7 +93,7 @@ impl Yielding {
         self.watcher.reads.set(number, act);
     }
 
-    /// Tells whether everything was done that was to be done at reads.
+    /// True if everything was done that was to be done at reads.
     pub(super) fn has_read(&self) -> bool {
         self.watcher.reads.0.lock().unwrap().is_none()
     }

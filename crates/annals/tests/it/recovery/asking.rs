@@ -8,7 +8,7 @@ use annals::{ErrorKind, Inspection, Options, Phase, Progress, Recovery};
 
 use super::{NAME, define, ids, insert, install, open, open_with, options, written};
 
-/// Gives options that note each call, and the notes.
+/// Returns options that note each call, and the notes.
 fn watched(stop_at: usize) -> (Options, Arc<Mutex<Vec<Progress>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&seen);

@@ -14,7 +14,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Gives what was read and written since the last time.
+    /// Returns what was read and written since the last time.
     pub(super) fn take(&self) -> (u64, u64) {
         (self.read.swap(0, Ordering::Relaxed), self.written.swap(0, Ordering::Relaxed))
     }

@@ -19,7 +19,7 @@ const NAME: &str = "journal";
 const TABLE: TableNumber = TableNumber(0);
 const TEXT: FieldNumber = FieldNumber(0);
 
-/// Gives a disk with one file, all of which is on it for good.
+/// Returns a disk with one file, all of which is on it for good.
 fn install(bytes: &[u8]) -> SimulatedDisk {
     let disk = SimulatedDisk::new(1);
     disk.install(NAME, bytes).unwrap();
@@ -77,7 +77,7 @@ fn insert(database: &Database, level: Level) -> u64 {
     txid
 }
 
-/// Gives the ids of the rows.
+/// Returns the ids of the rows.
 fn ids(view: &View) -> Vec<u64> {
     match view.table(TABLE) {
         Ok(table) => table.rows().map(|row| row.unwrap().id().0).collect(),
@@ -86,8 +86,8 @@ fn ids(view: &View) -> Vec<u64> {
 }
 
 /// Writes a journal whose first two transactions make the schema, and whose others, at these levels,
-/// insert a row each; gives the file as it is when the process is killed. After a transaction with a
-/// mark behind it others are told how far it is.
+/// insert a row each; returns the file as it is when the process is killed. After a transaction with a
+/// mark after it others are told how far it is.
 fn written(levels: &[(Level, bool)]) -> (SimulatedDisk, Vec<u8>) {
     let disk = SimulatedDisk::new(3);
     let database = open(&disk, Recovery::Checked).unwrap();
@@ -102,7 +102,7 @@ fn written(levels: &[(Level, bool)]) -> (SimulatedDisk, Vec<u8>) {
     (disk, bytes)
 }
 
-/// Gives where the transactions of a journal end: the place is the txid.
+/// Returns where the transactions of a journal end: the place is the txid.
 fn ends(bytes: &[u8]) -> Vec<usize> {
     #[derive(Default)]
     struct Ends(Vec<usize>);

@@ -312,7 +312,7 @@ fn nothing_to_salvage_is_an_error_that_leaves_nothing() {
     assert_eq!(disk.content(NEW).unwrap(), b"mine");
 }
 
-/// A transaction of several frames is kept or lost as a whole, and so is the one behind it.
+/// A transaction of several frames is kept or lost as a whole, and so is the one after it.
 #[test]
 fn long_transactions_are_kept_or_lost_as_a_whole() {
     let disk = SimulatedDisk::new(9);

@@ -44,7 +44,7 @@ fn crashed(seed: u64) -> (SimulatedDisk, u64) {
     (disk, durable)
 }
 
-/// Gives some of the states that a crash may leave.
+/// Returns some of the states that a crash may leave.
 fn some(states: &CrashStates, seed: u64) -> Vec<SimulatedDisk> {
     let mut rng = Rng::new(seed);
     let random = if is_full() { 8 } else { 2 };
@@ -80,7 +80,7 @@ fn mistakes_in_recovery_are_found() {
     }
 }
 
-/// Lets recoveries of these seeds crash; gives how many were repeated, and how many cut something.
+/// Lets recoveries of these seeds crash; returns how many were repeated, and how many cut something.
 pub(crate) fn sweep(seeds: Range<u64>) -> (u64, u64) {
     let (mut openings, mut cuts) = (0, 0);
     for seed in seeds {

@@ -1,4 +1,4 @@
-//! A backup is whole and consistent whatever goes on meanwhile, or isn't there.
+//! A backup is whole and consistent whatever continues meanwhile, or isn't there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -8,7 +8,7 @@ use annals::{Database, ErrorKind, Older, Options, Reader, Result};
 
 use crate::segments::{Text, content, define, write};
 
-/// Makes a database of some segments; gives its path.
+/// Makes a database of some segments; returns its path.
 fn make(folder: &Path) -> PathBuf {
     let path = folder.join("db.annals");
     let database = Options::new().background(false).open(&path).unwrap();
@@ -35,7 +35,7 @@ fn read(path: &Path) -> (String, String) {
     (content(&reader.read()), text.1)
 }
 
-/// Gives the files of a database, without what is made of them.
+/// Returns the files of a database, without what is made of them.
 fn files(path: &Path) -> Vec<(String, Vec<u8>)> {
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
     let mut files = Vec::new();

@@ -1,5 +1,5 @@
 //! A crash at every operation of a push leaves a copy that opens, at a transaction of the original and no
-//! earlier one than the last that was told to be copied; and another push goes on from there.
+//! earlier one than the last that was told to be copied; and another push continues from there.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn original(commits: u32) -> Original {
     original
 }
 
-/// Pushes one moment after another; gives the last transaction that was told to be copied.
+/// Pushes one moment after another; returns the last transaction that was told to be copied.
 fn run(moments: &[MemoryDirectory], disk: &SimulatedDisk) -> (u64, Result<()>) {
     let mut told = 0;
     for moment in moments {
@@ -78,7 +78,7 @@ fn open_copy(disk: &SimulatedDisk) -> Result<Database> {
     options.open_in(Arc::new(disk.clone()), COPY, clock)
 }
 
-/// Looks at what a crash left, and goes on.
+/// Looks at what a crash left, and continues.
 fn judge(original: &Original, told: u64, make: &dyn Fn() -> SimulatedDisk, what: &str) {
     let check = |txid: u64, text: String, who: &str| {
         assert!(

@@ -35,7 +35,7 @@ fn bytes(directory: &dyn Directory, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Gives the names of a journal's segments, the oldest first.
+/// Returns the names of a journal's segments, the oldest first.
 fn segments(directory: &dyn Directory, name: &str) -> Vec<String> {
     let of_segments = |found: &String| {
         found == name || found.strip_prefix(name).is_some_and(|rest| rest.starts_with("-segment-"))

@@ -9,7 +9,7 @@ use annals::{ErrorKind, Older};
 use super::{COPY, bytes, push, segments};
 use crate::segments::{NOW, define, open, options, split, write};
 
-/// Tries a push that must be refused; gives the message.
+/// Tries a push that must be refused; returns the message.
 fn refused(from: &MemoryDirectory, to: &MemoryDirectory, kind: ErrorKind) -> String {
     let content = |name: &String| (name.clone(), bytes(to, name)[8192..].to_vec());
     let before: Vec<_> = segments(to, COPY).iter().map(content).collect();

@@ -1,4 +1,4 @@
-//! Segments and the image: opening goes on from an older segment's root, and backfills restart the journal.
+//! Segments and the image: opening continues from an older segment's root, and backfills restart the journal.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ fn blobs_are_where_the_state_is_repeated() {
     for name in many.list().unwrap() {
         super::opening::put(&killed, &name, &super::opening::bytes(&many, &name));
     }
-    // It goes on from the image, whose blobs are in the old segment.
+    // It continues from the image, whose blobs are in the old segment.
     let database = open(&killed);
     assert_eq!(content(&database.read()), expected);
     database.backfill(BackfillMode::Full).unwrap();

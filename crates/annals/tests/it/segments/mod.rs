@@ -1,4 +1,4 @@
-//! Segments: the journal goes on in a new file, history reaches into the old ones, and can be forgotten.
+//! Segments: the journal continues in a new file, history reaches into the old ones, and can be forgotten.
 
 mod fixture;
 pub(crate) mod forget;

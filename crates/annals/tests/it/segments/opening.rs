@@ -83,7 +83,7 @@ fn another_history_of_the_same_journal_is_found_out() {
 pub(crate) fn border() -> Result<(), String> {
     let (many, database, _) = split(1);
     drop(database);
-    // The same segment, but a copy of it went on before it was sealed.
+    // The same segment, but a copy of it continued before it was sealed.
     let end = annals::inspect_in(&many, "db-segment-000000").unwrap().end.position;
     let first = bytes(&many, "db-segment-000000");
     let copy = MemoryDirectory::new();

@@ -1,4 +1,4 @@
-//! Rules of retention are kept by themselves: behind backfills in the background, and when a database is closed.
+//! Rules of retention are kept by themselves: after backfills in the background, and when a database is closed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn open_with(directory: &MemoryDirectory, options: &Options) -> Database {
     options.open_in(Arc::new(directory.clone()), NAME, clock).unwrap()
 }
 
-/// Gives one of eight rows another long name, in each transaction.
+/// Sets another long name in one of eight rows, in each transaction.
 fn renames(database: &Database, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let mut rng = Rng::new(number);

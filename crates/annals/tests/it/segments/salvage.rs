@@ -54,7 +54,7 @@ fn row(tx: &mut Transaction<'_>, number: u64) -> annals::Result<()> {
     Ok(())
 }
 
-/// Writes rows of numbers into segments of four, each of which begins as it says; gives the ends of transactions.
+/// Writes rows of numbers into segments of four, each of which begins as it says; returns the ends of transactions.
 fn rows(database: &Database, segments: &[Older]) -> Vec<Point> {
     database.write(define).unwrap();
     let mut ends = vec![database.read().point()];

@@ -124,7 +124,7 @@ impl Crate {
         prefixes.find(|prefix| self.files.contains(prefix)).unwrap_or_default()
     }
 
-    /// Returns where that which a module names is defined; gives up after `fuel` aliases. Adds the modules on the way
+    /// Returns where that which a module names is defined; returns up after `fuel` aliases. Adds the modules on the way
     /// there to `passed`.
     fn resolve(
         &self,

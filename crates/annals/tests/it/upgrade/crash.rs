@@ -16,7 +16,7 @@ fn open(disk: &SimulatedDisk) -> Result<Database> {
     Options::new().background(false).open_in(directory, NAME, clock)
 }
 
-/// Gives a disk with a database of the old program.
+/// Returns a disk with a database of the old program.
 fn disk() -> SimulatedDisk {
     let disk = SimulatedDisk::new(5);
     let database = open(&disk).unwrap();
@@ -25,14 +25,14 @@ fn disk() -> SimulatedDisk {
     disk
 }
 
-/// Upgrades, and gives the database, which the process doesn't come to close.
+/// Upgrades, and returns the database, which the process doesn't come to close.
 fn upgrade(disk: &SimulatedDisk, functions: Functions) -> Result<Database> {
     let database = open(disk)?;
     database.upgrade(&new(), &mut |custom, tx| functions.run(custom, tx))?;
     Ok(database)
 }
 
-/// Looks at what a crash left, and goes on with either program; tells whether it is new.
+/// Looks at what a crash left, and continues with either program; returns whether it is new.
 fn look(make: &dyn Fn() -> SimulatedDisk, functions: Functions) -> bool {
     let reader = Reader::open(&make(), NAME).unwrap();
     let is_new = reader.read().schema().commands() == new().commands();

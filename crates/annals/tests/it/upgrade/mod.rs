@@ -89,7 +89,7 @@ fn fill(database: &Database) {
         .unwrap();
 }
 
-/// Gives all rows of a table, as they are.
+/// Returns all rows of a table, as they are.
 fn rows(view: &View, table: TableNumber) -> Vec<(u64, Vec<Value>)> {
     let fields = view.schema().table(table).unwrap().fields.clone();
     let values = |row: annals::Row<'_>| {

@@ -15,7 +15,7 @@ annals::schema!("tests/it/upgrade/people.joedbi", "tests/it/upgrade/people.joedb
 
 const FUNCTIONS: Functions = Functions { length: 0 };
 
-/// Gives a folder with a database of the old program.
+/// Returns a folder with a database of the old program.
 fn filled() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("people.annals");
@@ -96,7 +96,7 @@ fn a_function_that_panics_leaves_the_file_as_it_was() {
         AssertUnwindSafe(|| Options::new().open_schema_with(&path, &new(), &mut panic).map(drop));
     assert!(catch_unwind(opening).is_err());
     assert_untouched(&path);
-    // A database that stays open goes on, too.
+    // A database that stays open continues, too.
     let database = Options::new().open(&path).unwrap();
     let upgrading = AssertUnwindSafe(|| database.upgrade(&new(), &mut panic));
     assert!(catch_unwind(upgrading).is_err());
