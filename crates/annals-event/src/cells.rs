@@ -11,7 +11,7 @@ use super::input::{Decoder, Malformed};
 use super::vector::width;
 use super::{Vector, opcode};
 
-/// Appends the values of a vector, behind a byte that says how.
+/// Appends the values of a vector, after a byte that says how.
 pub(super) fn put(field: &Field, values: Vector<'_>, out: &mut Vec<u8>) {
     match values {
         Vector::Cells(cells) => {
@@ -107,7 +107,7 @@ fn take_values<'p>(
     Ok(())
 }
 
-/// Tells whether all cells are values of the type. Without a branch for each cell; types that have a
+/// True if all cells are values of the type. Without a branch for each cell; types that have a
 /// value for all bits cost nothing.
 fn are_valid(ty: Type, cells: &[u8]) -> bool {
     let numbers = || cells.as_chunks::<8>().0.iter().map(|cell| u64::from_le_bytes(*cell));

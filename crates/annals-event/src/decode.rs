@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 /// Takes the events of a frame, in their order.
 pub trait Sink {
-    /// How many rows that come one behind another are handed over together, at most; 1 if each insert is an
+    /// How many rows that come one after another are handed over together, at most; 1 if each insert is an
     /// event.
     const RUN: usize;
 

@@ -7,7 +7,7 @@ use super::decode::{Sink, decode_to};
 use super::{Encoder, Event, opcode};
 use crate::Result;
 
-/// Gives another event in the place of one.
+/// Returns another event in the place of one.
 pub trait Edit {
     /// Calls `put` at most once, with an event on the same rows. `schema` is the one before it.
     fn edit(
@@ -18,7 +18,7 @@ pub trait Edit {
     ) -> Result<()>;
 }
 
-/// Edits the events of one frame; gives its new payload, or `None` if all of them stay. `schema` is the one
+/// Edits the events of one frame; returns its new payload, or `None` if all of them stay. `schema` is the one
 /// before the frame, and is brought up.
 #[inline]
 pub fn edit(payload: &[u8], schema: &mut Schema, edit: &mut impl Edit) -> Result<Option<Vec<u8>>> {

@@ -26,7 +26,7 @@ impl Encoder {
         *self = Self::default();
     }
 
-    /// Begins in the midst of a frame: behind an event on a table, with the last id if one is known.
+    /// Begins in the midst of a frame: after an event on a table, with the last id if one is known.
     pub(super) fn within(table: TableNumber, last_id: Option<RowId>) -> Self {
         Self { table: Some(table), last_id, ..Self::default() }
     }
@@ -229,7 +229,7 @@ pub fn pad(len: usize, out: &mut Vec<u8>) {
     pad(len - 2, out);
 }
 
-/// Tells whether a field has a bit in the null bitmap of a row. References and blobs carry their null
+/// True if a field has a bit in the null bitmap of a row. References and blobs carry their null
 /// themselves.
 pub(super) const fn has_null_bit(field: &Field) -> bool {
     field.nullable && !field.ty.is_always_nullable()

@@ -1,7 +1,7 @@
 //! Erased values: null in a field that may not be null.
 //!
-//! Each code stands where another one stood, carries its length, and names its row itself. Behind it the
-//! context is what it would be behind the other.
+//! Each code stands where another one stood, carries its length, and names its row itself. After it the
+//! context is what it would be after the other.
 
 use annals_schema::{Field, FieldNumber, RowId, Schema, Table, ValueRef};
 
@@ -9,13 +9,13 @@ use super::encode::{Encoder, put_value};
 use super::input::{Decoder, Malformed};
 use super::{Event, Vector, compact, opcode};
 
-/// Tells whether a value says that the one that a field had was erased.
+/// True if a value says that the one that a field had was erased.
 #[must_use]
 pub fn is_erased(field: &Field, value: &ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Null) && !field.nullable
 }
 
-/// Tells whether a row has such a value.
+/// True if a row has such a value.
 #[must_use]
 pub fn has_erased(table: &Table, values: &[ValueRef<'_>]) -> bool {
     table.fields.iter().zip(values).any(|(field, value)| is_erased(field, value))

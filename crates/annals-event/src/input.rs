@@ -25,7 +25,7 @@ pub(super) struct Decoder<'p> {
 }
 
 impl<'p> Decoder<'p> {
-    /// Takes the number of rows from `id` on; gives the last id too.
+    /// Takes the number of rows from `id` on; returns the last id too.
     pub(super) fn count(&mut self, id: RowId) -> Result<(u64, RowId), Malformed> {
         let count = compact::take(&mut self.input)?;
         if !(1..=MAX_VECTOR).contains(&count) {

@@ -35,7 +35,7 @@ pub const BLOB: u8 = 0x24;
 
 /// The values of a vector are cells of one width, none of them null.
 pub(crate) const VECTOR_CELLS: u8 = 0;
-/// The values of a vector are written one by one, behind a null bitmap if the field has one.
+/// The values of a vector are written one by one, after a null bitmap if the field has one.
 pub(crate) const VECTOR_VALUES: u8 = 1;
 
 /// Codes from here on carry a compact length: a reader that doesn't know one skips it.
@@ -80,12 +80,12 @@ const TYPES: [(u8, Type); 15] = [
 /// Codes 17 and 18 are reserved for decimals.
 pub(crate) const REFERENCE: u8 = 15;
 
-/// Gives the code of a type.
+/// Returns the code of a type.
 pub(crate) fn of_type(ty: Type) -> u8 {
     TYPES.iter().find(|(_, known)| *known == ty).map_or(REFERENCE, |(code, _)| *code)
 }
 
-/// Gives the type of a code; `target` is the table of a reference.
+/// Returns the type of a code; `target` is the table of a reference.
 pub(crate) fn to_type(code: u8, target: Option<TableNumber>) -> Option<Type> {
     match target {
         Some(table) => Some(Type::Reference(table, OnDelete::Dangle)),
@@ -93,14 +93,14 @@ pub(crate) fn to_type(code: u8, target: Option<TableNumber>) -> Option<Type> {
     }
 }
 
-/// Gives the flags of what becomes of a reference.
+/// Returns the flags of what becomes of a reference.
 pub(crate) fn of_rule(ty: Type) -> u8 {
     let Type::Reference(_, rule) = ty else { return 0 };
     let code = RULES.iter().zip(0_u8..).find(|(known, _)| **known == rule);
     code.map_or(0, |(_, code)| code << ON_DELETE_SHIFT)
 }
 
-/// Gives a type with what flags say becomes of a reference; `None` if it is none, and they say so.
+/// Returns a type with what flags say becomes of a reference; `None` if it is none, and they say so.
 pub(crate) fn with_rule(ty: Type, flags: u8) -> Option<Type> {
     let code = (flags & FIELD_ON_DELETE) >> ON_DELETE_SHIFT;
     match ty {

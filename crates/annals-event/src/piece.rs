@@ -19,7 +19,7 @@ pub(super) fn put(out: &mut Vec<u8>, blob: Blob, offset: u64, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Gives the bytes of a piece from the journal's, which begin with the checksum; `None` if that isn't
+/// Returns the bytes of a piece from the journal's, which begin with the checksum; `None` if that isn't
 /// the checksum of this piece of this blob.
 #[inline]
 pub fn verify(blob: Blob, offset: u64, sum_and_bytes: &[u8]) -> Option<&[u8]> {

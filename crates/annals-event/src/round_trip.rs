@@ -163,7 +163,7 @@ fn random_event(rng: &mut Rng, schema: &Schema, last: &mut RowId) -> Owned {
 /// Where payloads are said to be in their file.
 pub(super) const POSITION: u64 = 1 << 40;
 
-/// Makes a frame of random events. Gives the events and the schema behind them too.
+/// Makes a frame of random events. Gives the events and the schema after them too.
 pub(super) fn random_frame(rng: &mut Rng, schema: &mut Schema) -> (Vec<u8>, Vec<Owned>) {
     let (mut encoder, mut payload, mut events) = (Encoder::default(), Vec::new(), Vec::new());
     encoder.start_frame();

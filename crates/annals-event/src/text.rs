@@ -101,7 +101,7 @@ impl Script {
         }
     }
 
-    /// Notes that an id is used; gives the one that was next before.
+    /// Notes that an id is used; returns the one that was next before.
     fn take_id(&mut self, table: TableNumber, id: RowId) -> u64 {
         let place = table.0 as usize;
         if self.next_ids.len() <= place {
@@ -154,7 +154,7 @@ fn push_value(value: ValueRef<'_>, text: &mut String) {
     let _infallible = annals_schema::write_value(text, value);
 }
 
-/// Tells whether a value is, to the bit, the one that `insert_into` gives the field.
+/// True if a value is, to the bit, the one that `insert_into` gives the field.
 fn is_zero(field: &Field, value: ValueRef<'_>) -> bool {
     match (field.zero_value(), value) {
         // -0 equals 0 in the order of values, but isn't what `insert_into` writes.

@@ -12,7 +12,7 @@ pub enum Vector<'a> {
     Values(&'a [ValueRef<'a>]),
 }
 
-/// Tells how many bytes a value of a type takes in [`Vector::Cells`]; `None`: it has no fixed size.
+/// Returns how many bytes a value of a type takes in [`Vector::Cells`]; `None`: it has no fixed size.
 #[must_use]
 pub const fn width(ty: Type) -> Option<usize> {
     match ty {
@@ -30,7 +30,7 @@ pub const fn width(ty: Type) -> Option<usize> {
 }
 
 impl<'a> Vector<'a> {
-    /// Gives the number of values of a field of this type; `None` if the cells are no whole number
+    /// Returns the number of values of a field of this type; `None` if the cells are no whole number
     /// of such values.
     #[must_use]
     pub fn len(&self, ty: Type) -> Option<usize> {
@@ -43,7 +43,7 @@ impl<'a> Vector<'a> {
         }
     }
 
-    /// Gives the values in order.
+    /// Returns the values in order.
     pub fn iter(&self, ty: Type) -> impl Iterator<Item = ValueRef<'a>> + use<'a> {
         let (cells, values): (&[u8], &[ValueRef<'a>]) = match *self {
             Self::Cells(cells) => (cells, &[]),

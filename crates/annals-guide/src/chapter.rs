@@ -39,7 +39,7 @@ pub struct Link {
 }
 
 impl Block {
-    /// Tells why it is only shown, if so.
+    /// Returns why it is only shown, if so.
     #[must_use]
     pub fn not_run(&self) -> Option<&str> {
         self.note.strip_prefix("not run: ")

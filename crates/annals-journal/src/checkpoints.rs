@@ -218,12 +218,12 @@ impl Checkpoints {
         self.flushes_done.load(Ordering::SeqCst)
     }
 
-    /// Gives the last acknowledged point.
+    /// Returns the last acknowledged point.
     pub fn acknowledged(&self) -> Point {
         lock(&self.progress).acknowledged
     }
 
-    /// Gives how far the journal is known to be flushed.
+    /// Returns how far the journal is known to be flushed.
     pub(crate) fn durable(&self) -> Point {
         lock(&self.progress).durable
     }
@@ -339,7 +339,7 @@ impl Checkpoints {
         }
     }
 
-    /// Gives what the filling of space ahead goes by.
+    /// Returns what the filling of space ahead goes by.
     pub(super) fn look(&self) -> Look {
         let mut progress = lock(&self.progress);
         let flushing = std::mem::take(&mut progress.flushing);
@@ -351,12 +351,12 @@ impl Checkpoints {
         self.streamed.store(end, Ordering::Release);
     }
 
-    /// Gives how far a long transaction has come, for whoever wants to know whether it moves.
+    /// Returns how far a long transaction has come, for whoever wants to know whether it moves.
     pub fn streamed(&self) -> u64 {
         self.streamed.load(Ordering::Acquire)
     }
 
-    /// Flushes data frames while their transaction goes on, so that its commit has less to wait
+    /// Flushes data frames while their transaction continues, so that its commit has less to wait
     /// for. This proves nothing of any commit, and notes no point as durable.
     pub fn flush_ahead(&self) -> Result<()> {
         let streamed = self.streamed();
@@ -366,7 +366,7 @@ impl Checkpoints {
         self.flush()
     }
 
-    /// Tells other processes how far the journal is, if that changed.
+    /// Reports to other processes how far the journal is, if that changed.
     pub fn tell(&self) -> Result<Point> {
         let mut progress = lock(&self.progress);
         let live = Live {
@@ -413,7 +413,7 @@ impl Checkpoints {
         Ok(point)
     }
 
-    /// Cuts the journal back to the last commit: all behind it, up to `dirty_to`, is zeroed and
+    /// Cuts the journal back to the last commit: all after it, up to `dirty_to`, is zeroed and
     /// flushed, then both slots tell it, before anything else may be written.
     pub(crate) fn cut(&self, point: Point, dirty_to: u64) -> Result<()> {
         self.check_usable()?;
@@ -441,7 +441,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Seals the segment behind its end, which was closed: nothing is written there any more. An error
+    /// Seals the segment after its end, which was closed: nothing is written there any more. An error
     /// leaves it as it was, or makes this handle unusable.
     pub fn seal(&self, sealing: &Sealing) -> Result<()> {
         self.check_usable()?;

@@ -39,7 +39,7 @@ impl Committed {
         })
     }
 
-    /// Gives the place behind it.
+    /// Returns the place after it.
     #[must_use]
     pub const fn point(&self) -> Point {
         Point { position: self.position, txid: self.txid, chain: self.chain }

@@ -48,7 +48,7 @@ impl Copies {
         Self { headers, slots, segment, live }
     }
 
-    /// Tells whether nothing of it verifies.
+    /// True if nothing of it verifies.
     #[doc(hidden)]
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -89,7 +89,7 @@ fn remove_leftovers(directory: &dyn Directory, name: &str) {
 }
 
 /// Makes the name of a journal durable that has no transaction yet. If that fails the name is removed:
-/// nothing is lost with it, and the next creation makes it anew.
+/// nothing is lost with it, and the next creation makes it again.
 #[inline]
 pub fn keep_name(directory: &dyn Directory, name: &str) -> io::Result<()> {
     let flushed = step!(NameNotFlushed, directory.flush(), else Ok(()));

@@ -1,7 +1,7 @@
 //! Journals on raw devices: where they end, and how one is created in place.
 //!
 //! A device holds whatever an earlier life left on it, also frames that verify by themselves. So a
-//! journal there ends where a slot says that zeros end (`zeroed_to`), and nothing behind that is ever
+//! journal there ends where a slot says that zeros end (`zeroed_to`), and nothing after that is ever
 //! read as a frame. Before a frame is written there, space is zeroed and flushed, and then a slot
 //! with the new end is written and flushed; see `Checkpoints::write_frames`.
 //!
@@ -27,7 +27,7 @@ use annals_storage::{Clock, Storage};
 /// By how much a journal's space on a device grows at least, so that slots are seldom written for it.
 pub(super) const SPACE_STEP: u64 = 1 << 20;
 
-/// Gives where a journal ends at the latest: its file's length, or on a device how far a slot says that
+/// Returns where a journal ends at the latest: its file's length, or on a device how far a slot says that
 /// it is zeroed.
 pub(super) fn end_of(storage: &dyn Storage, head: &Head) -> std::io::Result<u64> {
     let len = storage.len()?;
@@ -38,7 +38,7 @@ pub(super) fn end_of(storage: &dyn Storage, head: &Head) -> std::io::Result<u64>
     Ok(claims.max().unwrap_or(FRAMES_AT).min(len))
 }
 
-/// Tells whether a device is ready to be given a journal.
+/// Returns true if a device is ready to be given a journal.
 pub fn is_blank(storage: &dyn Storage) -> std::io::Result<bool> {
     let mut head = vec![0; usize::try_from(FRAMES_AT).unwrap_or_default()];
     let read = storage.read_at(0, &mut head)?;

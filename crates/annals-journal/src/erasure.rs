@@ -8,7 +8,7 @@ use annals_event::compact;
 /// What an erasure left in the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Erasure {
-    /// The transaction that marks it: the first one that is behind what was written anew.
+    /// The transaction that marks it: the first one that is after what was written again.
     pub txid: u64,
     /// The table.
     pub table: TableNumber,
@@ -16,7 +16,7 @@ pub struct Erasure {
     pub row: RowId,
     /// The field; all of them, if it is none.
     pub field: Option<FieldNumber>,
-    /// The first transaction of the segments that were written anew: from it on all chains are other ones.
+    /// The first transaction of the segments that were written again: from it on all chains are other ones.
     pub first_txid: u64,
     /// Chains that are known before and after, in the order of their transactions: at the end of each of those
     /// segments, and where earlier marks tell of one.
@@ -35,8 +35,8 @@ pub struct Carried {
 }
 
 impl Erasure {
-    /// Gives the chain that a transaction has after the erasure, given the one before; `None` if that isn't
-    /// known: who was there begins anew at [`first_txid`](Self::first_txid). Several erasures are carried over one
+    /// Returns the chain that a transaction has after the erasure, given the one before; `None` if that isn't
+    /// known: who was there begins again at [`first_txid`](Self::first_txid). Several erasures are carried over one
     /// by one.
     #[must_use]
     pub fn carry(&self, txid: u64, chain: u64) -> Option<u64> {
@@ -45,7 +45,7 @@ impl Erasure {
         found.map(|known| known.after).or_else(|| (txid < self.first_txid).then_some(chain))
     }
 
-    /// Gives the payload of its frame.
+    /// Returns the payload of its frame.
     #[doc(hidden)]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();

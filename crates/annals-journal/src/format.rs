@@ -37,7 +37,7 @@ pub const FRAMES_AT: u64 = 16384;
 pub const FRAME_HEADER_LEN: usize = 32;
 /// Length of what ends a frame: the check of its payload, its tag, and its chain.
 pub const FRAME_TRAILER_LEN: usize = 16;
-/// Where a journal that is written anew fills frames so that they end where a sector does, it takes one of
+/// Where a journal that is written again fills frames so that they end where a sector does, it takes one of
 /// this many bytes.
 pub const SECTOR: u64 = 4096;
 /// Frames begin at multiples of this.
@@ -47,7 +47,7 @@ pub const MAX_FRAME_LEN: u64 = 512 << 10;
 /// The most bytes of a frame's payload.
 pub const MAX_PAYLOAD: usize = (512 << 10) - FRAME_HEADER_LEN - FRAME_TRAILER_LEN;
 
-/// A data frame: events of a transaction that goes on.
+/// A data frame: events of a transaction that continues.
 pub const KIND_DATA: u8 = 1;
 /// A commit frame: the last events of a transaction, which it commits.
 pub const KIND_COMMIT: u8 = 2;
@@ -59,7 +59,7 @@ pub const MAX_SEGMENTS: u64 = 1 << 20;
 pub const MAX_SEGMENT_LEN: u64 = 1 << 44;
 /// The mark of an erasure: readers that don't know it skip it.
 pub const KIND_ERASURE: u8 = 0x81;
-/// An incompatible feature: values were erased, and the segment was written anew.
+/// An incompatible feature: values were erased, and the segment was written again.
 pub const FEATURE_ERASED: u64 = 1;
 /// A kind with this bit may be skipped by a reader that doesn't know it.
 pub const KIND_IGNORABLE: u8 = 0x80;
@@ -125,14 +125,14 @@ pub struct Header {
     pub salt: [u8; 32],
     /// 1 if the segment's first transaction is the state itself; else 0.
     pub state: u64,
-    /// The random number of the last erasure that wrote the segment anew, or the one before it; 0 if none did.
+    /// The random number of the last erasure that wrote the segment again, or the one before it; 0 if none did.
     pub erasure: u64,
     /// Zeros in this version. Kept as read: the chain begins with the hash of every byte.
     pub reserved: [u8; 88],
 }
 
 impl Header {
-    /// Gives the bytes of the header.
+    /// Returns the bytes of the header.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut to = Layout([0; HEADER_LEN]);
@@ -195,7 +195,7 @@ impl Header {
         Self::decode(&whole.0).filter(|header| header.encode_unsealed() == *bytes)
     }
 
-    /// Gives the number of the last erasure, if there was one.
+    /// Returns the number of the last erasure, if there was one.
     #[must_use]
     pub const fn last_erasure(&self) -> Option<u64> {
         match self.incompatible & FEATURE_ERASED {
@@ -204,25 +204,25 @@ impl Header {
         }
     }
 
-    /// Tells whether nothing that was before the segment is needed to know the state.
+    /// True if nothing that was before the segment is needed to know the state.
     #[must_use]
     pub const fn begins_with_state(&self) -> bool {
         self.state == 1
     }
 
-    /// Gives the txid of the first transaction that is committed in the segment.
+    /// Returns the txid of the first transaction that is committed in the segment.
     #[must_use]
     pub fn first_own_txid(&self) -> u64 {
         self.first_txid + u64::from(self.begins_with_state())
     }
 
-    /// Tells whether replay may begin with this segment.
+    /// True if replay may begin with this segment.
     #[must_use]
     pub const fn is_base(&self) -> bool {
         self.segment == 0 || self.begins_with_state()
     }
 
-    /// Gives the hash of the header: the previous chain of the segment's first frame.
+    /// Returns the hash of the header: the previous chain of the segment's first frame.
     #[must_use]
     pub fn hash(&self) -> u64 {
         hash(&self.encode())
@@ -297,7 +297,7 @@ pub struct Live {
 impl Live {
     const SUM_AT: usize = LIVE_LEN - 8;
 
-    /// Gives the bytes of one copy.
+    /// Returns the bytes of one copy.
     #[must_use]
     pub fn encode(&self) -> [u8; LIVE_LEN] {
         let mut to = Layout([0; LIVE_LEN]);

@@ -54,7 +54,7 @@ impl Head {
         Ok(Self { header, hash, damaged_headers, slots, live })
     }
 
-    /// Gives the point before the first frame.
+    /// Returns the point before the first frame.
     #[inline]
     pub const fn start(&self) -> Point {
         Point { position: FRAMES_AT, txid: self.header.first_txid - 1, chain: self.hash }
@@ -129,7 +129,7 @@ fn refuse_cut(storage: &dyn Storage, name: &str) -> Result<()> {
     )))
 }
 
-/// Gives the point before the first frame of a new journal.
+/// Returns the point before the first frame of a new journal.
 pub(super) fn start(header: &Header) -> Point {
     Point { position: FRAMES_AT, txid: header.first_txid - 1, chain: header.hash() }
 }
@@ -145,7 +145,7 @@ pub(crate) fn new_head(header: &Header, secret: Secret) -> Vec<u8> {
     head_with(header, &first_slot(start(header), secret))
 }
 
-/// Gives the whole head of a journal that nobody has opened yet, both of whose slots are this one.
+/// Returns the whole head of a journal that nobody has opened yet, both of whose slots are this one.
 pub fn head_with(header: &Header, slot: &Slot) -> Vec<u8> {
     let mut head = vec![0; usize::try_from(FRAMES_AT).unwrap_or_default()];
     let slot = slot.encode(header.hash());
@@ -221,13 +221,13 @@ fn read_live(storage: &dyn Storage, name: &str) -> Result<Option<Live>> {
     Ok(None)
 }
 
-/// Gives what the live block says, if one of its copies verifies.
+/// Returns what the live block says, if one of its copies verifies.
 #[inline]
 pub fn live(storage: &dyn Storage) -> Option<Live> {
     read_live(storage, "").ok().flatten()
 }
 
-/// Gives the pid that the live block names, if it names one.
+/// Returns the pid that the live block names, if it names one.
 #[inline]
 pub fn holder(storage: &dyn Storage) -> Option<u32> {
     live(storage).map(|live| live.pid).filter(|&pid| pid != 0)

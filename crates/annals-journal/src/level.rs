@@ -32,7 +32,7 @@ impl Level {
     /// All levels, from what promises least.
     pub const ALL: [Self; 4] = [Self::Soft, Self::Half, Self::TwoPhase, Self::Checksummed];
 
-    /// Gives the level's name, as the shell and the log write it.
+    /// Returns the level's name, as the shell and the log write it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,19 +49,19 @@ impl Level {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
-    /// Tells whether an acknowledged commit survives a power cut.
+    /// True if an acknowledged commit survives a power cut.
     #[must_use]
     pub const fn is_durable(self) -> bool {
         !matches!(self, Self::Soft)
     }
 
-    /// Tells whether its steps flush the journal, so that all commits before it are durable.
+    /// True if its steps flush the journal, so that all commits before it are durable.
     #[must_use]
     pub const fn flushes(self) -> bool {
         !matches!(self, Self::Soft)
     }
 
-    /// Gives the code in frames.
+    /// Returns the code in frames.
     #[doc(hidden)]
     #[inline]
     pub const fn code(self) -> u8 {

@@ -3,9 +3,9 @@
 //!
 //! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB, and `copies` each part
 //! of that by itself; `reader` follows the chain and tells what is `committed`; `survey` finds how far, and the `verdict`
-//! judges it; `recover` makes it fit to be written, to which `outcome` says what it may do and did, and saves the `tail`; `walk` goes on behind damage; `create`
+//! judges it; `recover` makes it fit to be written, to which `outcome` says what it may do and did, and saves the `tail`; `walk` continues after damage; `create`
 //! makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the recipe of
-//! each `level`; `rewrite` writes a segment anew, and an `erasure` marks why; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions; `segments` are the
+//! each `level`; `rewrite` writes a segment again, and an `erasure` marks why; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions; `segments` are the
 //! files of a journal that was split. The journal doesn't know the store. (`testing` is for tests only.)
 #![deny(clippy::indexing_slicing)]
 #![allow(

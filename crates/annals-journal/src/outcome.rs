@@ -32,7 +32,7 @@ pub enum Recovery {
 }
 
 impl Recovery {
-    /// Gives what holds once several processes have a journal open: what one of them shows must not be
+    /// Returns what holds once several processes have a journal open: what one of them shows must not be
     /// taken back.
     #[doc(hidden)]
     #[inline]

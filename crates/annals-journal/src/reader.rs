@@ -275,7 +275,7 @@ impl<'s> FrameReader<'s> {
         Frame { header, bytes, payload, previous, chain, end, is_repaired }
     }
 
-    /// Tells whether nothing begins at the position: the file ends there, or zeros follow. (A frame whose
+    /// Returns true if nothing begins at the position: the file ends there, or zeros follow. (A frame whose
     /// writing was interrupted has its beginning.)
     pub(crate) fn starts_with_zeros(&mut self) -> io::Result<bool> {
         self.fill(self.position, FRAME_HEADER_LEN as u64)?;
@@ -303,7 +303,7 @@ impl<'s> FrameReader<'s> {
     pub(crate) fn next_magic(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut at = from.next_multiple_of(format::FRAME_ALIGN);
         while at < self.len {
-            // What is in the window is looked at first: reading anew from each place would make a
+            // What is in the window is looked at first: reading again from each place would make a
             // long tail of small frames cost its square.
             self.fill(at, format::FRAME_ALIGN)?;
             let bytes = self.rest(at);
@@ -319,7 +319,7 @@ impl<'s> FrameReader<'s> {
         Ok(None)
     }
 
-    /// Gives bytes that are in the window; empty if they aren't (the file ends before).
+    /// Returns bytes that are in the window; empty if they aren't (the file ends before).
     fn bytes(&self, at: u64, len: u64) -> &[u8] {
         let start = at.checked_sub(self.window_at).and_then(|start| usize::try_from(start).ok());
         let len = usize::try_from(len).ok();
@@ -327,7 +327,7 @@ impl<'s> FrameReader<'s> {
         range.and_then(|range| self.window.get(range)).unwrap_or_default()
     }
 
-    /// Gives all bytes from `at` on that are in the window.
+    /// Returns all bytes from `at` on that are in the window.
     fn rest(&self, at: u64) -> &[u8] {
         let start = at.checked_sub(self.window_at).and_then(|start| usize::try_from(start).ok());
         start.and_then(|start| self.window.get(start..)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Writing a segment anew: the same frames, with other payloads where those change, and so in other places and
+//! Writing a segment again: the same frames, with other payloads where those change, and so in other places and
 //! with other chains.
 //!
 //! Nobody sees the file before it is whole and flushed, so frames say of themselves that they are.
@@ -44,7 +44,7 @@ impl<'s> Rewriting<'s> {
         Self { storage, clock, segment, secret, buffer, at: 0, chain, end }
     }
 
-    /// Gives the end of the last commit.
+    /// Returns the end of the last commit.
     #[inline]
     pub const fn end(&self) -> Point {
         self.end

@@ -1,4 +1,4 @@
-//! The seal: the last frame of a segment, which says that the journal goes on in the next.
+//! The seal: the last frame of a segment, which says that the journal continues in the next.
 
 use crate::format::{
     FEATURE_ERASED, FLAG_FIRST, FRAME_HEADER_LEN, HEADER_LEN, Header, KIND_SEAL, Point, Secret,
@@ -37,7 +37,7 @@ impl Seal {
         Point { position: self.end, txid, chain: self.chain() }
     }
 
-    /// True if a header is that of the segment that follows, which an erasure may have written anew since.
+    /// True if a header is that of the segment that follows, which an erasure may have written again since.
     #[inline]
     pub fn is_followed_by(&self, header: &Header) -> bool {
         let unerased = |header: &Header| Header {

@@ -2,8 +2,8 @@
 //! grow: a flush must then store metadata too.
 //!
 //! Invariants
-//! 1. Nothing but zeros was ever written at or behind `zeroed_to`. Where the length is fixed a slot that
-//!    says so was flushed, and what is behind may be anything (see `ahead`).
+//! 1. Nothing but zeros was ever written at or after `zeroed_to`. Where the length is fixed a slot that
+//!    says so was flushed, and what is after may be anything (see `ahead`).
 //! 2. Zeros are written, and `zeroed_to` is moved, only by whoever holds `moving`; so zeros never
 //!    land on frames.
 
@@ -78,7 +78,7 @@ impl Space {
         self.zeroed_to.store(end, Ordering::Release);
     }
 
-    /// Fills space ahead unless there is enough; tells whether it did.
+    /// Fills space ahead unless there is enough; returns whether it did.
     ///
     /// Enough is twice what flushed commits took since the last look, within limits. Commits that
     /// are longer than a step, or aren't flushed, are written as fast as zeros are: for them it is the least.
@@ -100,7 +100,7 @@ impl Space {
         Ok(true)
     }
 
-    /// Fills up to the next multiple of a step; gives how far it is then.
+    /// Fills up to the next multiple of a step; returns how far it is then.
     fn fill_step(&self, storage: &dyn Storage) -> io::Result<u64> {
         let _moving = lock(&self.moving);
         let from = self.zeroed_to();
@@ -130,7 +130,7 @@ mod tests {
 
     const ROUND: u64 = 100;
 
-    /// Gives how much is zeroed ahead after each of some rounds with commits of this length.
+    /// Returns how much is zeroed ahead after each of some rounds with commits of this length.
     fn ahead(length: u64, flushing: bool) -> Vec<u64> {
         let storage = MemoryDirectory::new().create("journal").unwrap();
         let space = Space::new(0);

@@ -85,7 +85,7 @@ pub struct Survey {
     live_is_met: bool,
     /// What follows B, if it isn't all zeros.
     pub tail: Option<Tail>,
-    /// The seal, if the journal goes on in another segment.
+    /// The seal, if the journal continues in another segment.
     pub sealed: Option<Seal>,
 }
 
@@ -356,7 +356,7 @@ impl Survey {
     }
 
     /// On a device of whose slots one can't be read, that may be the one that told the end. Then the
-    /// chain goes on after what the other tells, and that must not be lost silently.
+    /// chain continues after what the other tells, and that must not be lost silently.
     fn look_beyond(
         &mut self,
         storage: &dyn Storage,

@@ -12,7 +12,7 @@ use annals_storage::{Directory, Storage, step};
 pub(super) const SAVE_AT_MOST: u64 = 64 << 20;
 const COPY_STEP: u64 = 1 << 20;
 
-/// Finds the end of the last byte that is not zero, at or behind the journal's end.
+/// Finds the end of the last byte that is not zero, at or after the journal's end.
 ///
 /// Cost: reads from the back, so no more than the zeros there, and a step.
 pub(super) fn last_nonzero(storage: &dyn Storage, survey: &Survey) -> io::Result<u64> {
@@ -49,7 +49,7 @@ fn read_step(storage: &dyn Storage, from: u64, to: u64, bytes: &mut Vec<u8>) -> 
     Err(io::Error::new(io::ErrorKind::InvalidData, message))
 }
 
-/// Tells whether an error is no more than want of space: on the disk, of what this user may have of it,
+/// True if an error is no more than want of space: on the disk, of what this user may have of it,
 /// or of what a file may have.
 fn is_want_of_space(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
@@ -112,7 +112,7 @@ pub(super) fn save(
     Ok(cut)
 }
 
-/// Copies a range into a new file, and makes it durable; gives its name.
+/// Copies a range into a new file, and makes it durable; returns its name.
 fn copy(
     storage: &dyn Storage,
     directory: &dyn Directory,
@@ -150,7 +150,7 @@ fn create_unused(directory: &dyn Directory, base: &str) -> io::Result<(String, A
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Copies a whole journal to a new name beside it, before it is changed; gives that. Of a device it
+/// Copies a whole journal to a new name beside it, before it is changed; returns that. Of a device it
 /// copies what is the journal's.
 pub fn copy_whole(
     storage: &dyn Storage,

@@ -33,8 +33,8 @@ impl Survey {
         }
     }
 
-    /// Tells whether the last one that wrote came to tell the others of all that it committed, and of
-    /// nothing that failed. Or else it was interrupted, perhaps behind a flush that failed: then the
+    /// True if the last one that wrote came to tell the others of all that it committed, and of
+    /// nothing that failed. Or else it was interrupted, perhaps after a flush that failed: then the
     /// frames are whole, but no later flush covers them.
     #[inline]
     pub fn is_told(&self) -> bool {

@@ -1,4 +1,4 @@
-//! A walk over all frames of a file that verify by themselves, also behind damage.
+//! A walk over all frames of a file that verify by themselves, also after damage.
 //!
 //! It tells of each frame how it stands to the one before it, so that whoever puts transactions
 //! together never takes the end of one for the whole.
@@ -14,7 +14,7 @@ use annals_storage::Storage;
 /// How a frame stands to what is before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// It goes on where the frame before it ended, in one history.
+    /// It continues where the frame before it ended, in one history.
     Follows,
     /// Something before it doesn't verify, but no frame of its transaction is missing in front of it.
     Begins,
@@ -172,7 +172,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Gives what follows the last frame that verifies, if it isn't all zeros.
+    /// Returns what follows the last frame that verifies, if it isn't all zeros.
     #[inline]
     pub fn rest(&mut self, len: u64) -> io::Result<Option<Skipped>> {
         let first = self.reader.first_nonzero(self.end)?;

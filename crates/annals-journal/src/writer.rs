@@ -3,9 +3,9 @@
 //! Invariants
 //! 1. `committed` is the end of the last commit frame that was written; it may not be acknowledged yet.
 //!    `written >= committed.position`; between transactions they are equal, and nothing but zeros is
-//!    behind, unless `dirty_to` says so.
+//!    after, unless `dirty_to` says so.
 //! 2. A transaction whose frames could not be written, or not be taken back, leaves `dirty_to`
-//!    behind `committed`; the next transaction begins with the cut.
+//!    after `committed`; the next transaction begins with the cut.
 //! 3. A frame's nonce is drawn when its payload is final.
 //! 4. `frame` has at most [`FRAME_TARGET`] bytes before an event is added. An event that is longer than a
 //!    frame is written as parts, each in a frame of its own.
@@ -41,7 +41,7 @@ pub struct Writer {
     /// Where the next frame goes, and the chain it follows.
     written: u64,
     chain: u64,
-    /// The end of what may not be zero behind the last commit.
+    /// The end of what may not be zero after the last commit.
     dirty_to: u64,
     last_clock_time: i64,
     /// Whether the transaction's commit will be flushed.
@@ -105,7 +105,7 @@ impl Writer {
         self.flushes = level.flushes();
     }
 
-    /// Tells whether the transaction has no events.
+    /// True if the transaction has no events.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.frame.len() == FRAME_HEADER_LEN && self.written == self.committed.position
@@ -135,7 +135,7 @@ impl Writer {
         self.stream()
     }
 
-    /// Adds a piece of a blob; gives where its bytes are in the journal.
+    /// Adds a piece of a blob; returns where its bytes are in the journal.
     #[inline]
     pub fn piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<u64> {
         self.encoder.piece(blob, offset, bytes, &mut self.frame);
@@ -192,7 +192,7 @@ impl Writer {
         self.write_data()
     }
 
-    /// Goes on behind what other processes wrote.
+    /// Goes on after what other processes wrote.
     #[inline]
     pub fn adopt(&mut self, end: Point, last_clock_time: i64) {
         (self.committed, self.dirty_to) = (end, end.position);
@@ -201,13 +201,13 @@ impl Writer {
         self.checkpoints.last_clock_time.fetch_max(last_clock_time, Ordering::Relaxed);
     }
 
-    /// Gives the end of the last commit frame that was written.
+    /// Returns the end of the last commit frame that was written.
     #[inline]
     pub const fn committed(&self) -> Point {
         self.committed
     }
 
-    /// Writes the commit frame. Gives the point behind it, which counts once the level's other steps
+    /// Writes the commit frame. Gives the point after it, which counts once the level's other steps
     /// are done: [`Checkpoints::reach`].
     pub fn commit(&mut self, level: Level, time: Option<i64>) -> Result<Point> {
         self.checkpoints.check_usable()?;
@@ -250,7 +250,7 @@ impl Writer {
         }
     }
 
-    /// Cuts off what is behind the last commit.
+    /// Cuts off what is after the last commit.
     fn take_back(&mut self) -> Result<()> {
         let point = self.committed;
         if self.dirty_to > point.position {

@@ -16,7 +16,7 @@ pub const LONGEST_RUN: usize = 1 << 20;
 /// The most parts of a run: the system's `IOV_MAX`.
 pub const MOST_PARTS: usize = 1024;
 
-/// Bytes that lie one behind the other in a file, though not in memory. [`join`] makes them.
+/// Bytes that lie one after the other in a file, though not in memory. [`join`] makes them.
 pub struct Run<'a> {
     offset: u64,
     len: usize,
@@ -28,26 +28,26 @@ impl<'a> Run<'a> {
         Self { offset, len: part.len(), parts: vec![IoSlice::new(part)] }
     }
 
-    /// Gives where the run begins in its file.
+    /// Returns where the run begins in its file.
     #[must_use]
     pub const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Gives how many bytes the run has: 1 to [`LONGEST_RUN`].
+    /// Returns how many bytes the run has: 1 to [`LONGEST_RUN`].
     #[expect(clippy::len_without_is_empty, reason = "no run is empty")]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Gives the parts in order: 1 to [`MOST_PARTS`], none of them empty.
+    /// Returns the parts in order: 1 to [`MOST_PARTS`], none of them empty.
     #[must_use]
     pub fn parts(&self) -> &[IoSlice<'a>] {
         &self.parts
     }
 
-    /// Tells whether a part of this length at this offset makes the run longer.
+    /// True if a part of this length at this offset makes the run longer.
     fn takes(&self, offset: u64, len: usize) -> bool {
         self.offset.checked_add(self.len as u64) == Some(offset)
             && self.len + len <= LONGEST_RUN
@@ -91,7 +91,7 @@ impl Batched {
     }
 }
 
-/// Sorts pieces by their offsets and joins those that lie one behind the other; a piece that is longer
+/// Sorts pieces by their offsets and joins those that lie one after the other; a piece that is longer
 /// than [`LONGEST_RUN`] becomes several runs. Pieces may come in any order and be empty, but no two of
 /// them may overlap: what a file then holds would be left to chance. Costs a sort, and no copy of
 /// the bytes.
@@ -140,7 +140,7 @@ pub(super) fn write_one_by_one(
     Ok(Batched::of(runs, runs.len() as u64, Engine::OneByOne))
 }
 
-/// Gives the bytes of parts.
+/// Returns the bytes of parts.
 #[cfg(test)]
 pub(super) fn together(parts: &[IoSlice<'_>]) -> Vec<u8> {
     parts.iter().flat_map(|part| part.iter().copied()).collect()
@@ -154,7 +154,7 @@ mod tests {
     use crate::simulated::Rng;
     use crate::{Directory as _, MemoryDirectory};
 
-    /// Gives pieces that don't overlap, in any order, some of them empty. With so many percent of them a
+    /// Returns pieces that don't overlap, in any order, some of them empty. With so many percent of them a
     /// gap begins.
     fn pieces<'a>(bytes: &'a [u8], gaps: u64, rng: &mut Rng) -> Vec<(u64, &'a [u8])> {
         let (mut pieces, mut at) = (Vec::new(), rng.below(3) * rng.below(1 << 40));
@@ -167,7 +167,7 @@ mod tests {
             pieces.push((at, &bytes[from..from + len]));
             at += len as u64;
         }
-        // A few long ones behind them.
+        // A few long ones after them.
         for _ in 0..rng.below(4) {
             let len = rng.index(bytes.len());
             pieces.push((at, &bytes[..len]));
@@ -180,7 +180,7 @@ mod tests {
         pieces
     }
 
-    /// Gives every byte by its place, as a naive program would write them.
+    /// Returns every byte by its place, as a naive program would write them.
     fn model(pieces: &[(u64, &[u8])]) -> BTreeMap<u64, u8> {
         let places = |(offset, piece): &(u64, &[u8])| {
             let (offset, piece) = (*offset, piece.to_vec());

@@ -1,6 +1,6 @@
 //! How much memory the machine lets this process have.
 
-/// Gives the memory of the machine in bytes, or what a control group leaves this process of it; 1 GiB where
+/// Returns the memory of the machine in bytes, or what a control group leaves this process of it; 1 GiB where
 /// nobody tells.
 pub fn memory() -> u64 {
     const UNKNOWN: u64 = 1 << 30;
@@ -19,7 +19,7 @@ fn of_machine() -> Option<u64> {
     None
 }
 
-/// Gives the least limit of the control groups that the process is in.
+/// Returns the least limit of the control groups that the process is in.
 #[cfg(target_os = "linux")]
 fn of_group() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;

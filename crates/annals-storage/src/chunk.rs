@@ -32,12 +32,12 @@ impl Chunk {
         }
     }
 
-    /// Tells whether what was never written to is zeros.
+    /// True if what was never written to is zeros.
     pub const fn is_zeros() -> bool {
         system::ZEROS
     }
 
-    /// Leaves it to whoever knows its place, and gives that: all of it may be used.
+    /// Leaves it to whoever knows its place, and returns that: all of it may be used.
     pub fn leave(self) -> NonNull<u8> {
         std::mem::ManuallyDrop::new(self).0
     }
@@ -50,7 +50,7 @@ impl Chunk {
         Self(at)
     }
 
-    /// Asks for one huge page, and touches it; tells whether that took less time than small pages would. Nobody
+    /// Asks for one huge page, and touches it; returns whether that took less time than small pages would. Nobody
     /// has written to the chunk yet.
     pub fn make_huge(&self) -> bool {
         system::make_huge(self.0)
@@ -139,7 +139,7 @@ mod system {
         processor_time() - begun < PATIENCE
     }
 
-    /// Gives how much of the processor's time this thread has had, in nanoseconds: what others take of it doesn't
+    /// Returns how much of the processor's time this thread has had, in nanoseconds: what others take of it doesn't
     /// count.
     #[allow(clippy::useless_conversion, reason = "the numbers are narrower on 32-bit machines")]
     fn processor_time() -> i64 {

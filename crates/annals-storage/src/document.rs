@@ -57,7 +57,7 @@ fn value(text: &str) -> Option<Vec<u64>> {
     text.split(", ").map(number).collect()
 }
 
-/// Gives the named constants that tables define, with their values.
+/// Returns the named constants that tables define, with their values.
 pub fn documented_constants() -> BTreeMap<String, Vec<u64>> {
     let mut constants = BTreeMap::new();
     for row in rows() {
@@ -107,7 +107,7 @@ macro_rules! constants {
 }
 pub use crate::constants;
 
-/// Gives the code and the name in each row of the table of a section.
+/// Returns the code and the name in each row of the table of a section.
 pub fn codes(section: &str) -> BTreeMap<u64, String> {
     let of_section = rows().into_iter().filter(|row| row.section == section);
     of_section.filter_map(|row| Some((number(&row.cells[0])?, row.cells[1].clone()))).collect()
@@ -122,7 +122,7 @@ pub fn compare_layout(section: &str, base: &[u8], variants: &[(&str, Vec<u8>)]) 
     assert_eq!(&base[sum_at..], sum, "{section}: its checksum");
 }
 
-/// As [`compare_layout`], where a checksum is at `sum_at`; one that is behind the end isn't there.
+/// As [`compare_layout`], where a checksum is at `sum_at`; one that is after the end isn't there.
 pub fn compare_fields(section: &str, base: &[u8], variants: &[(&str, Vec<u8>)], sum_at: usize) {
     let mut at = 0;
     let mut documented = BTreeSet::new();
@@ -172,7 +172,7 @@ macro_rules! variants {
 }
 pub use crate::variants;
 
-/// Gives the fenced block that follows a marker in the document.
+/// Returns the fenced block that follows a marker in the document.
 pub fn block(marker: &str) -> &'static str {
     let fence = format!("```{marker}\n");
     let (_, rest) = DOCUMENT.split_once(&fence).unwrap_or_else(|| panic!("no block {marker}"));

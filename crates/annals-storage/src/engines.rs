@@ -43,7 +43,7 @@ impl Engines {
         write_one_by_one(runs, |offset, data| positioned::write(file, offset, data))
     }
 
-    /// Gives nothing if there is no ring, or none is wanted: then what was begun, if anything, has
+    /// Returns nothing if there is no ring, or none is wanted: then what was begun, if anything, has
     /// ended, and may be written again.
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
     fn by_ring(&self, file: &File, runs: &[Run<'_>]) -> Option<io::Result<Batched>> {

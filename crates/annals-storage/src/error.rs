@@ -212,7 +212,7 @@ impl Error {
         self.0.source.as_ref()
     }
 
-    /// Puts what to do behind the message.
+    /// Puts what to do after the message.
     #[doc(hidden)]
     #[must_use]
     pub fn advising(mut self, advice: impl fmt::Display) -> Self {
@@ -263,7 +263,7 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // The message has the text of the I/O error, so the chain goes on with that one's own cause.
+        // The message has the text of the I/O error, so the chain continues with that one's own cause.
         std::error::Error::source(self.0.source.as_ref()?)
     }
 }

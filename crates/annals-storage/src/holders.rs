@@ -12,7 +12,7 @@ pub(super) struct Holders {
 }
 
 impl Holders {
-    /// Takes a lock for a handle if no other is in the way; gives whether the handle has it now.
+    /// Takes a lock for a handle if no other is in the way; returns whether the handle has it now.
     pub(super) fn try_lock(
         &mut self,
         lock: Lock,
@@ -33,14 +33,14 @@ impl Holders {
         Ok(is_free)
     }
 
-    /// Gives the least of these numbers whose pin a handle has.
+    /// Returns the least of these numbers whose pin a handle has.
     pub(super) fn oldest_pin(&self, roots: Range<u64>) -> Option<u64> {
         let pin = |lock: Lock| if let Lock::Pin(root) = lock { Some(root) } else { None };
         let pins = self.held.iter().filter_map(|(lock, ..)| pin(*lock));
         pins.filter(|root| roots.contains(root)).min()
     }
 
-    /// Gives this process, if a handle has the lock: nobody else can.
+    /// Returns this process, if a handle has the lock: nobody else can.
     pub(super) fn holder(&self, lock: Lock) -> Option<u32> {
         self.held.iter().any(|(held, ..)| *held == lock).then(std::process::id)
     }

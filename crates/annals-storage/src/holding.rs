@@ -9,7 +9,7 @@ use std::fs::File;
 
 use super::Lock;
 
-/// Gives a process that holds a lock of this file, through whatever handle. One that belongs to somebody
+/// Returns a process that holds a lock of this file, through whatever handle. One that belongs to somebody
 /// else, or lives in another container, isn't found.
 pub(super) fn holder(file: &File, lock: Lock) -> Option<u32> {
     system::holder(file, lock)
@@ -49,7 +49,7 @@ mod system {
         numbered.find(|(_, path)| holds(path)).map(|(number, _)| number)
     }
 
-    /// Tells whether what the system says of an open file names a lock that covers a byte:
+    /// True if what the system says of an open file names a lock that covers a byte:
     /// `lock: 1: OFDLCK  ADVISORY  READ -1 fe:00:9980170 4611686018427387909 4611686018427387910`.
     pub(super) fn tells(told: &str, byte: i64) -> bool {
         let locks = told.lines().filter_map(|line| line.strip_prefix("lock:"));

@@ -1,4 +1,4 @@
-//! Tells whether an open file is still the one that a path leads to: another may have been renamed
+//! Whether an open file is still the one that a path leads to: another may have been renamed
 //! over it, or it was removed.
 
 #![allow(clippy::disallowed_methods, reason = "this room touches the machine")]
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Tells whether `path` leads to this open file; not if it leads nowhere.
+/// Returns true if `path` leads to this open file; not if it leads nowhere.
 pub(super) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let here = system::of_file(file)?;
     match system::of_path(path) {

@@ -81,21 +81,21 @@ pub use process::{Interrupts, ignore_file_size_signal};
 /// survives a power cut; anything later may survive wholly, partly, or not at all, in any order.
 /// All methods take `&self` and may be called from several threads.
 pub trait Storage: Send + Sync + Debug {
-    /// Gives the length in bytes.
+    /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Tells whether the length is 0.
+    /// Returns true if the length is 0.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
 
-    /// Reads from `offset` into `buffer`; gives how many bytes were read: fewer than asked for only
+    /// Reads from `offset` into `buffer`; returns how many bytes were read: fewer than asked for only
     /// at the end of the file (a short read in the middle is gone on with by the implementation).
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// Writes all of `data` at `offset`, and makes the file longer if needed. On error any part of
     /// it may have been written. (A short write of the operating system is gone on with by the
-    /// implementation; one that can't go on is an error.)
+    /// implementation; one that can't continue is an error.)
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
 
     /// Writes many runs, which [`join`] makes, in any order and several at a time; and makes the file
@@ -104,7 +104,7 @@ pub trait Storage: Send + Sync + Debug {
     ///
     /// All writes that were begun have ended when it returns, also with an error. That is the first one
     /// that happened; after it any part of any run may have been written. Other writes and reads may
-    /// go on meanwhile, elsewhere in the file.
+    /// continue meanwhile, elsewhere in the file.
     ///
     /// Costs a copy of what has more than one part where the system has nothing better.
     fn write_batch(&self, runs: &[Run<'_>]) -> io::Result<Batched> {
@@ -121,13 +121,13 @@ pub trait Storage: Send + Sync + Debug {
     /// [can't change](Storage::has_fixed_len), unless it is that already.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Tells whether the length can't change: a raw block device. It may hold anything where it was
-    /// never written to, and a write behind its end is `StorageFull`.
+    /// True if the length can't change: a raw block device. It may hold anything where it was
+    /// never written to, and a write after its end is `StorageFull`.
     fn has_fixed_len(&self) -> bool {
         false
     }
 
-    /// Tries to take a lock of this file; gives whether this handle has it now. It ends with
+    /// Tries to take a lock of this file; returns whether this handle has it now. It ends with
     /// [`unlock`](Storage::unlock), with the last handle of this `Storage`, or with the process.
     /// Two handles exclude each other also within one process, and a handle that has a lock gets it
     /// again. Only a file opened for writing can be locked exclusively.
@@ -138,11 +138,11 @@ pub trait Storage: Send + Sync + Debug {
     /// file.
     fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool>;
 
-    /// Lets go of a lock at once, though handles of this `Storage` go on reading. Nothing if it
+    /// Lets go of a lock at once, though handles of this `Storage` continue reading. Nothing if it
     /// isn't held.
     fn unlock(&self, lock: Lock) -> io::Result<()>;
 
-    /// Gives the least of these numbers whose [`Lock::Pin`] anybody holds, through this handle or any
+    /// Returns the least of these numbers whose [`Lock::Pin`] anybody holds, through this handle or any
     /// other. Takes nothing for longer than the call: who tries to take one of them meanwhile may be
     /// refused, and tries again.
     ///
@@ -150,11 +150,11 @@ pub trait Storage: Send + Sync + Debug {
     /// `Unsupported` where the system knows no locks on parts of a file.
     fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>>;
 
-    /// Gives the process that holds a lock, where the system tells, for messages. It may look at all
+    /// Returns the process that holds a lock, where the system tells, for messages. It may look at all
     /// processes: milliseconds.
     fn holder(&self, lock: Lock) -> Option<u32>;
 
-    /// Tells whether the file is still the one that its name leads to.
+    /// Returns true if the file is still the one that its name leads to.
     fn is_linked(&self) -> io::Result<bool>;
 
     /// True if the file may have other names than the one that leads to it. What a power cut leaves of a name that
@@ -174,7 +174,7 @@ pub enum Lock {
     /// Says that a database is open: held as long as it is, exclusively by one that is alone, shared
     /// by those that take turns.
     Head,
-    /// Gives the right to write frames; whoever takes turns holds it exclusively for each
+    /// Returns the right to write frames; whoever takes turns holds it exclusively for each
     /// transaction.
     Tail,
     /// Held while waiting for [`Tail`](Self::Tail), so that who has just let go of that can't take it
@@ -217,7 +217,7 @@ pub trait Directory: Send + Sync + Debug {
     /// Creates a new, empty file for reading and writing; `AlreadyExists` if there is one.
     fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>>;
 
-    /// Gives the file `from` the further name `to`; `AlreadyExists` if that name is taken.
+    /// Returns the file `from` the further name `to`; `AlreadyExists` if that name is taken.
     fn link(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Renames, replacing what `to` named.
@@ -247,7 +247,7 @@ pub trait Directory: Send + Sync + Debug {
     /// Makes all changes of names so far survive a power cut (`fsync` of the directory).
     fn flush(&self) -> io::Result<()>;
 
-    /// Gives the directory for what is saved of a file; none if that is this one. (A device's directory
+    /// Returns the directory for what is saved of a file; none if that is this one. (A device's directory
     /// holds no files: it is the working directory then.)
     fn for_copies(&self, _storage: &dyn Storage) -> Option<Arc<dyn Directory>> {
         None
@@ -265,7 +265,7 @@ pub trait Directory: Send + Sync + Debug {
         None
     }
 
-    /// Gives another handle of the same directory, for whoever opens files in it later.
+    /// Returns another handle of the same directory, for whoever opens files in it later.
     fn again(&self) -> Arc<dyn Directory>;
 
     /// Describes a name in this directory as a person would write it (a path).
@@ -274,10 +274,10 @@ pub trait Directory: Send + Sync + Debug {
 
 /// Time and randomness.
 pub trait Clock: Send + Sync + Debug {
-    /// Gives the time in microseconds since 1970-01-01T00:00:00Z.
+    /// Returns the time in microseconds since 1970-01-01T00:00:00Z.
     fn now(&self) -> i64;
 
-    /// Gives the time since some fixed moment. Unlike [`now`](Clock::now) it never goes back, whatever
+    /// Returns the time since some fixed moment. Unlike [`now`](Clock::now) it never goes back, whatever
     /// is done to the machine's clock: for whoever waits.
     fn elapsed(&self) -> Duration;
 

@@ -49,7 +49,7 @@ use super::{Hold, Lock};
 ))]
 const PINS: i64 = 1 << 62;
 
-/// Gives the byte that a lock covers. No file grows to 4 EiB, so it never holds data.
+/// Returns the byte that a lock covers. No file grows to 4 EiB, so it never holds data.
 #[cfg(any(
     windows,
     all(
@@ -87,7 +87,7 @@ impl Locks {
     /// Stands for no hold by any process.
     const FREE: u64 = 0;
 
-    /// Tries to take a lock for this open file; gives whether it is held now.
+    /// Tries to take a lock for this open file; returns whether it is held now.
     pub(super) fn try_lock(&self, file: &File, lock: Lock, hold: Hold) -> io::Result<bool> {
         let Some(held) = self.held(lock) else { return self.try_pin(file, lock, hold) };
         let own = held.load(Ordering::Acquire);
@@ -121,7 +121,7 @@ impl Locks {
         }
     }
 
-    /// Gives the least of these numbers whose pin this open file holds, or any other.
+    /// Returns the least of these numbers whose pin this open file holds, or any other.
     pub(super) fn oldest_pin(&self, file: &File, roots: Range<u64>) -> io::Result<Option<u64>> {
         if roots.is_empty() {
             return Ok(None);
@@ -157,7 +157,7 @@ impl Locks {
         self.pins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives who holds a lock through this open file; none for a pin.
+    /// Returns who holds a lock through this open file; none for a pin.
     const fn held(&self, lock: Lock) -> Option<&AtomicU64> {
         Some(match lock {
             Lock::Head => &self.head,
@@ -381,7 +381,7 @@ mod system {
         if result != 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Gives a number as this system wants it: in two halves, the lower one first.
+    /// Returns a number as this system wants it: in two halves, the lower one first.
     const fn halves(number: u64) -> [u32; 2] {
         let [a, b, c, d, e, f, g, h] = number.to_le_bytes();
         [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]

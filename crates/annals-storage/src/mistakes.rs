@@ -29,7 +29,7 @@ mistakes! {
     UnflushedClaimed,
     /// Recovery writes both slots without a flush between them, so that a crash can tear both.
     SlotsAtOnce,
-    /// The handle goes on after a flush failed, and tries it again.
+    /// The handle continues after a flush failed, and tries it again.
     FailedFlushForgotten,
     /// A frame is accepted without its chain.
     TornFrameAccepted,
@@ -59,7 +59,7 @@ mistakes! {
     SoftOvertakes,
     /// Commits that wait for a flush are acknowledged also if it fails.
     FailedGroupAcknowledged,
-    /// Opening doesn't look behind the first position that doesn't verify.
+    /// Opening doesn't look after the first position that doesn't verify.
     TailNotLookedAt,
     /// What is cut is read once before.
     CutReadOnce,
@@ -69,7 +69,7 @@ mistakes! {
     CutNotMarked,
     /// In shared mode the suspect mark is ignored.
     SuspectTrusted,
-    /// In shared mode a process goes on from the end that it knows.
+    /// In shared mode a process continues from the end that it knows.
     OthersNotLookedAt,
     /// In shared mode a process closes the journal though others have it open.
     ClosedAmongOthers,
@@ -93,7 +93,7 @@ mistakes! {
     StateNotFlushed,
     /// A segment is removed that somebody reads.
     PinsIgnored,
-    /// In shared mode a process goes on writing a segment that was sealed.
+    /// In shared mode a process continues writing a segment that was sealed.
     SealIgnored,
     /// A backfill writes a view that lies over an older root than the newest.
     OutdatedBoundTaken,
@@ -117,9 +117,9 @@ mistakes! {
     PublishedBeforeWritten,
     /// A backfill that fails lets commits fail too.
     FailedBackfillPoisons,
-    /// A backfill goes on with an image whose flush failed.
+    /// A backfill continues with an image whose flush failed.
     FailedImageFlushForgotten,
-    /// The store goes on from a root before it is published.
+    /// The store continues from a root before it is published.
     InstalledBeforePublished,
     /// A backfill writes over what only the root before the last one reaches.
     OlderRootWrittenOver,

@@ -10,7 +10,7 @@ use std::io;
 
 use super::interrupted::retry;
 
-/// Reads at `offset` until `buffer` is full or the file ends; gives how many bytes were read.
+/// Reads at `offset` until `buffer` is full or the file ends; returns how many bytes were read.
 pub(super) fn read(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     read_with(|buffer, offset| once::read(file, buffer, offset), offset, buffer)
 }
@@ -50,7 +50,7 @@ fn write_with(
     let mut done = 0;
     while let Some(rest) = data.get(done..).filter(|rest| !rest.is_empty()) {
         match retry(|| write_once(rest, offset + done as u64))? {
-            // Trying again could go on for ever.
+            // Trying again could continue for ever.
             0 => return Err(io::ErrorKind::WriteZero.into()),
             count => done += count,
         }

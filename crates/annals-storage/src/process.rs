@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Tells whether there is a process of this number, for messages: it may be another by now, or one
+/// True if there is a process of this number, for messages: it may be another by now, or one
 /// that lives where this system can't see it. Where the system isn't asked (not on Unix), it tells
 /// that there is one.
 pub fn is_alive(pid: u32) -> bool {

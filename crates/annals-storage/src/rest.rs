@@ -1,7 +1,7 @@
 //! What is still to be written of a run.
 //!
 //! The system may write less than it was asked for, also in the middle of a part. What is left is then
-//! asked for again; a write that doesn't go on at all is an error.
+//! asked for again; a write that doesn't continue at all is an error.
 
 use std::borrow::Cow;
 use std::io::{self, IoSlice};
@@ -33,15 +33,15 @@ impl<'r, 'a> Rest<'r, 'a> {
         self.offset
     }
 
-    /// Gives the parts. They stay where they are in memory until the next step, also when this moves.
+    /// Returns the parts. They stay where they are in memory until the next step, also when this moves.
     pub(super) fn parts(&self) -> &[IoSlice<'a>] {
         &self.parts
     }
 
-    /// Takes away what was written; gives what is left, or nothing.
+    /// Takes away what was written; returns what is left, or nothing.
     ///
     /// # Errors
-    /// `WriteZero` if nothing was written: trying again could go on for ever.
+    /// `WriteZero` if nothing was written: trying again could continue for ever.
     pub(super) fn without(self, written: usize) -> io::Result<Option<Self>> {
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());

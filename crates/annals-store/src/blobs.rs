@@ -28,7 +28,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Tells whether the byte at `offset` of the blob is in this piece.
+    /// True if the byte at `offset` of the blob is in this piece.
     #[inline]
     pub fn holds(&self, offset: u64) -> bool {
         offset.checked_sub(self.offset).is_some_and(|skipped| skipped < u64::from(self.len))
@@ -54,7 +54,7 @@ impl Blobs {
         Self { pieces: Tree::new(VALUE_LEN), last: 0 }
     }
 
-    /// Tells whether a value may be stored: whether it is a blob that was written, or none.
+    /// True if a value may be stored: whether it is a blob that was written, or none.
     #[inline]
     pub(super) const fn allows(&self, value: &ValueRef<'_>) -> bool {
         match value {
@@ -63,7 +63,7 @@ impl Blobs {
         }
     }
 
-    /// Tells whether a blob was written. One comparison (invariant 1).
+    /// True if a blob was written. One comparison (invariant 1).
     #[inline]
     pub(super) const fn has(&self, blob: Blob) -> bool {
         blob.0.wrapping_sub(1) < self.last
@@ -108,7 +108,7 @@ impl Blobs {
         self.pieces.rebase(saved);
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(super) fn memory(&self, what: Counted) -> usize {
         self.pieces.memory(what)
     }
@@ -153,14 +153,14 @@ fn read(key: &[u8], value: &[u8]) -> Option<(u64, Piece)> {
 }
 
 impl View {
-    /// Gives the blob that was written last; number 0 if none was.
+    /// Returns the blob that was written last; number 0 if none was.
     #[doc(hidden)]
     #[inline]
     pub fn last_blob(&self) -> Blob {
         Blob(self.blobs.last)
     }
 
-    /// Gives the length of a blob, if there is one with that number.
+    /// Returns the length of a blob, if there is one with that number.
     #[doc(hidden)]
     #[inline]
     pub fn blob_len(&self, blob: Blob) -> Result<Option<u64>> {
@@ -177,7 +177,7 @@ impl View {
 }
 
 impl Store {
-    /// Gives the number of the next blob.
+    /// Returns the number of the next blob.
     #[doc(hidden)]
     pub fn next_blob(&self) -> Result<Blob> {
         match self.working.blobs.last {
@@ -186,7 +186,7 @@ impl Store {
         }
     }
 
-    /// Gives the blob that the current transaction wrote last, to which it may append, and its length.
+    /// Returns the blob that the current transaction wrote last, to which it may append, and its length.
     #[doc(hidden)]
     #[inline]
     pub const fn open_blob(&self) -> Option<(Blob, u64)> {

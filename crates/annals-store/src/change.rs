@@ -291,7 +291,7 @@ fn value_at<'v>(values: &[ValueRef<'v>], field: usize) -> ValueRef<'v> {
     values.get(field).copied().unwrap_or(ValueRef::Null)
 }
 
-/// Gives a value of a new row, as one of a row that is there is given.
+/// Returns a value of a new row, as one of a row that is there is given.
 #[inline]
 #[expect(clippy::unnecessary_wraps, reason = "a row that is there may have to be loaded")]
 fn given<'v>(values: &[ValueRef<'v>], field: usize) -> Result<Fetched<'v>> {

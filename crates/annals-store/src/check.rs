@@ -88,7 +88,7 @@ impl View {
         Ok(found)
     }
 
-    /// Gives the rows whose reference in a column leads to no row, and where it leads.
+    /// Returns the rows whose reference in a column leads to no row, and where it leads.
     fn dangling<'v>(
         &'v self,
         table: &'v Table,

@@ -30,7 +30,7 @@ impl Store {
         }
         self.check_default_reference(command)?;
         self.check_single_row(command)?;
-        // A copy is made only for what may fail behind it: one for each of many commands would cost
+        // A copy is made only for what may fail after it: one for each of many commands would cost
         // their square.
         let may_fail = matches!(command, Command::CreateIndex { unique: true, .. });
         let before = may_fail.then(|| Arc::clone(&self.working.schema));

@@ -45,12 +45,12 @@ impl View {
 }
 
 impl IndexTree {
-    /// Gives the first row whose first field, a reference, leads to a row.
+    /// Returns the first row whose first field, a reference, leads to a row.
     pub(super) fn first_referring(&self, to: u64) -> Result<Option<RowId>> {
         self.referring(to)?.next_with(|entry, _| key::id_of(entry))
     }
 
-    /// Gives the entries of the rows whose first field, a reference, leads to a row.
+    /// Returns the entries of the rows whose first field, a reference, leads to a row.
     fn referring(&self, to: u64) -> Result<btree::Range<'_>> {
         let mut low = Vec::new();
         key::encode(&mut low, true, ValueRef::Reference(RowId(to)));
@@ -69,7 +69,7 @@ struct Finder {
 }
 
 impl Finder {
-    /// Gives the rows that refer to some rows; `to` is sorted.
+    /// Returns the rows that refer to some rows; `to` is sorted.
     fn referring(&mut self, view: &View, referrer: Referrer, to: &[u64]) -> Result<Vec<u64>> {
         let of = (referrer.table, referrer.field);
         let mut rows = Vec::new();
@@ -108,7 +108,7 @@ impl Finder {
     }
 }
 
-/// Gives all references of a column, as where they lead and their rows, sorted.
+/// Returns all references of a column, as where they lead and their rows, sorted.
 fn all_references(table: &Table, column: &Column) -> Result<Vec<(u64, u64)>> {
     let mut all = Vec::new();
     for row in table.rows.iter() {
@@ -120,7 +120,7 @@ fn all_references(table: &Table, column: &Column) -> Result<Vec<(u64, u64)>> {
 }
 
 impl Store {
-    /// Tells whether an enforced reference may lead to rows of a table.
+    /// True if an enforced reference may lead to rows of a table.
     #[doc(hidden)]
     #[inline]
     pub fn is_referred(&self, table: TableNumber) -> bool {
@@ -208,7 +208,7 @@ impl Store {
         Ok(())
     }
 
-    /// Gives those of some rows that a commit must look at, because rows may refer to them: all of
+    /// Returns those of some rows that a commit must look at, because rows may refer to them: all of
     /// them if only a walk could tell.
     fn kept(&self, referrer: Referrer, ids: &[u64]) -> Result<Vec<u64>> {
         let Some(index) = self.working.index_by(referrer.table, referrer.field) else {

@@ -1,7 +1,7 @@
 //! Erased values: null where a field may not be null.
 //!
 //! A column gets room for null with its first erased value, and the indexes on it are built again, for the keys
-//! of a field that may be null are other ones. From then on nothing is special about it, but that it goes on
+//! of a field that may be null are other ones. From then on nothing is special about it, but that it continues
 //! refusing null from programs.
 
 use annals_schema::{Field, FieldNumber, RowId, TableNumber, Value, ValueRef};
@@ -57,7 +57,7 @@ impl Store {
         }
     }
 
-    /// Tells whether an event has a null that only says that a value was erased.
+    /// True if an event has a null that only says that a value was erased.
     #[doc(hidden)]
     pub fn erases(&self, event: &Event<'_>) -> bool {
         let field = |table, field| self.working.schema.table(table).and_then(|t| t.field(field));
@@ -97,7 +97,7 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a column room for null, if it has none, and builds the indexes on it again.
+    /// Returns a column room for null, if it has none, and builds the indexes on it again.
     fn make_room_for_null(&mut self, number: TableNumber, field: FieldNumber) -> Result<()> {
         let at = number.0 as usize;
         let table = self.working.tables.get_mut(at).ok_or_else(|| no_table(number))?;
@@ -136,7 +136,7 @@ impl Store {
     }
 }
 
-/// Gives the values of a row, or of a field, with zeros for those that were erased.
+/// Returns the values of a row, or of a field, with zeros for those that were erased.
 fn filled<'v>(
     values: &[ValueRef<'v>],
     field: impl Fn(usize) -> Option<(&'v Field, &'v Value)>,

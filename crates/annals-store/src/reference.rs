@@ -69,7 +69,7 @@ impl Doubts {
     }
 }
 
-/// Tells where an enforced reference leads, and what becomes of it.
+/// Returns where an enforced reference leads, and what becomes of it.
 pub(super) const fn target_of(ty: Type) -> Option<(TableNumber, OnDelete)> {
     match ty {
         Type::Reference(target, rule) if rule.is_enforced() => Some((target, rule)),
@@ -95,7 +95,7 @@ impl View {
     }
 }
 
-/// Gives the number of the row to which a reference leads.
+/// Returns the number of the row to which a reference leads.
 #[inline]
 pub(super) fn number_in(column: &Column, slot: usize) -> Result<Option<u64>> {
     match column.get(slot)? {

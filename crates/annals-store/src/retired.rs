@@ -26,18 +26,18 @@ const MOST: usize = 32 * PAGE;
 #[derive(Debug, Default)]
 pub(super) struct Retired {
     view: Option<Arc<View>>,
-    /// How many bytes had been made when the last transaction was published, by the count that goes on; what was
+    /// How many bytes had been made when the last transaction was published, by the count that continues; what was
     /// forgotten of that since makes it less than 0, and wrap around.
     made: usize,
 }
 
 impl Retired {
-    /// Gives an old table of that number, if nobody has it.
+    /// Returns an old table of that number, if nobody has it.
     pub(super) fn table(&mut self, number: usize) -> Option<NoWeak<Table>> {
         self.alone()?.tables.take(number)
     }
 
-    /// Gives an old index of that number, if nobody has it.
+    /// Returns an old index of that number, if nobody has it.
     pub(super) fn index(&mut self, number: usize) -> Option<NoWeak<IndexTree>> {
         self.alone()?.indexes.take(number)
     }
@@ -46,7 +46,7 @@ impl Retired {
         Arc::get_mut(self.view.as_mut()?)
     }
 
-    /// Gives another handle of a view: the old one, brought up to date, if nobody has it.
+    /// Returns another handle of a view: the old one, brought up to date, if nobody has it.
     pub(super) fn renewed(&mut self, working: &View) -> Arc<View> {
         if let Some(mut old) = self.view.take()
             && let Some(view) = Arc::get_mut(&mut old)

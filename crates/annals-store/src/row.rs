@@ -81,7 +81,7 @@ struct Loaded<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Gives the row that is in a slot. What of it isn't in memory is loaded now, so that reading its
+    /// Returns the row that is in a slot. What of it isn't in memory is loaded now, so that reading its
     /// fields can't fail.
     #[inline(always)] // a row that isn't moved through memory can be read while others are waited for
     pub(super) fn load(table: TableView<'a>, id: RowId, slot: usize) -> Result<Self> {
@@ -92,7 +92,7 @@ impl<'a> Row<'a> {
         Ok(Self { table, id, slot, held })
     }
 
-    /// Gives the row of an id, and loads it as [`load`](Self::load) does.
+    /// Returns the row of an id, and loads it as [`load`](Self::load) does.
     ///
     /// # Errors
     /// `NotFound`: there is none; it can't be loaded.
@@ -105,19 +105,19 @@ impl<'a> Row<'a> {
         Ok(Self { table, id, slot, held })
     }
 
-    /// Gives what reading a field takes.
+    /// Returns what reading a field takes.
     #[inline(always)]
     fn parts(&self) -> Parts<'_> {
         Parts { table: self.table, slot: self.slot, held: self.held.as_deref() }
     }
 
-    /// Gives the row's id.
+    /// Returns the row's id.
     #[must_use]
     pub const fn id(&self) -> RowId {
         self.id
     }
 
-    /// Gives the value of a field.
+    /// Returns the value of a field.
     ///
     /// # Panics
     /// If the table has no such field: a bug of the caller, who knows the schema.
@@ -164,7 +164,7 @@ struct Parts<'r> {
 }
 
 impl<'r> Parts<'r> {
-    /// Gives the value of a field.
+    /// Returns the value of a field.
     fn value(self, field: FieldNumber) -> ValueRef<'r> {
         let data = self.table.data;
         let column = data.column(field).expect("the caller knows the table's fields");
@@ -203,7 +203,7 @@ fn load_row<'a>(table: &TableView<'a>, id: RowId, slot: usize) -> Result<Loaded<
     }
 }
 
-/// Loads the values of a row, and gives them if they don't stay where they were loaded to.
+/// Loads the values of a row, and returns them if they don't stay where they were loaded to.
 #[inline(never)] // as before
 fn load_values(table: &TableView<'_>, slot: usize) -> Result<Option<Box<[Value]>>> {
     if table.data.values_stay(slot)? {

@@ -30,7 +30,7 @@ impl View {
     /// metadata, which is all that [`View::load`] needs.
     ///
     /// Cost: a walk over what changed since the last time, and what `keep` takes for it. The writer and
-    /// readers go on meanwhile.
+    /// readers continue meanwhile.
     ///
     /// # Errors
     /// Those of `keep`; a part of the image's directory can't be loaded. What was stored until then is
@@ -129,7 +129,7 @@ impl View {
         Ok(())
     }
 
-    /// Lets all arrays go on from the bases that they got.
+    /// Lets all arrays continue from the bases that they got.
     pub(super) fn rebase(&mut self, saved: &Saved) {
         for number in 0..self.tables.next() {
             if let Some(table) = self.tables.get_mut(number) {
@@ -193,7 +193,7 @@ fn load_schema(input: &mut Loader<'_>) -> Result<Schema> {
     Ok(schema)
 }
 
-/// Gives how many numbers of tables and of indexes were given out.
+/// Returns how many numbers of tables and of indexes were given out.
 fn numbers(schema: &Schema) -> (u32, u32) {
     let (mut tables, mut indexes) = (0, 0);
     for command in schema.commands() {
@@ -203,7 +203,7 @@ fn numbers(schema: &Schema) -> (u32, u32) {
     (tables, indexes)
 }
 
-/// Gives the enforced references and where they lead, in the order in which they came.
+/// Returns the enforced references and where they lead, in the order in which they came.
 fn referrers(schema: &Schema) -> Vec<(TableNumber, Referrer)> {
     let mut given: HashMap<TableNumber, u32> = HashMap::new();
     let mut referrers = Vec::new();

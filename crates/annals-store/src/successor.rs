@@ -7,7 +7,7 @@
 //!
 //! Invariants
 //! 1. Both views show the same state; only the memory and the layout differ.
-//! 2. A view is replaced at most once, so that whoever borrows from either goes on.
+//! 2. A view is replaced at most once, so that whoever borrows from either continues.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -35,7 +35,7 @@ pub trait Rescue: Send + Sync + fmt::Debug {
     fn rebuilt(&self, lost: &View, shown: Shown) -> Result<Arc<View>>;
 }
 
-/// Where a view goes on if a page of it is lost.
+/// Where a view continues if a page of it is lost.
 #[derive(Default)]
 pub(super) struct Successor {
     rescue: OnceLock<(Weak<dyn Rescue>, Shown)>,
@@ -104,7 +104,7 @@ impl View {
         view
     }
 
-    /// Returns the view to go on in after an error, if that is of a lost page.
+    /// Returns the view to continue in after an error, if that is of a lost page.
     ///
     /// # Errors
     /// The error itself, or that the view couldn't be rebuilt.

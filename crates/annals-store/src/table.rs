@@ -102,7 +102,7 @@ impl Table {
         self.note_refers();
     }
 
-    /// Gives a column room for null, which its field may not be: a value of it was erased.
+    /// Makes room for null in a column, which its field may not be: a value of it was erased.
     pub(super) fn make_room_for_null(&mut self, place: usize) {
         if let Some(column) = self.columns.get_mut(place) {
             column.make_room_for_null();
@@ -111,13 +111,13 @@ impl Table {
         }
     }
 
-    /// Tells whether a field may be null, or values of it were erased.
+    /// True if a field may be null, or values of it were erased.
     #[inline]
     pub(super) fn is_nullable(&self, field: usize) -> bool {
         self.columns.get(field).is_some_and(Column::is_nullable)
     }
 
-    /// Gives the value of a field in a slot.
+    /// Returns the value of a field in a slot.
     #[inline]
     pub(super) fn value(&self, field: usize, slot: usize) -> Result<Fetched<'_>> {
         match self.columns.get(field) {
@@ -136,14 +136,14 @@ impl Table {
         self.refers = self.columns.iter().any(|column| target_of(column.ty()).is_some());
     }
 
-    /// Tells whether a new row of that id needs nothing but its cells: it comes behind all others, no index
+    /// True if a new row of that id needs nothing but its cells: it comes after all others, no index
     /// and no reference has to know of it, and there may be more than one.
     #[inline]
     pub(super) fn is_appended(&self, id: u64) -> bool {
         self.rows.is_next(id) && self.indexes.is_empty() && !self.refers && !self.single
     }
 
-    /// Adds a row behind all others, as [`Self::is_appended`] says; its values were checked.
+    /// Adds a row after all others, as [`Self::is_appended`] says; its values were checked.
     #[inline]
     pub(super) fn append(&mut self, values: &[ValueRef<'_>], epoch: &Epoch) -> Result<()> {
         let (slot, fresh) = self.rows.append(epoch)?;
@@ -191,7 +191,7 @@ impl Table {
     }
 
     /// Adds rows that aren't there, given the values of each column, which were checked. All lies where it
-    /// would if they had been added one by one: who makes a page anew relies on that.
+    /// would if they had been added one by one: who makes a page again relies on that.
     pub(super) fn insert_columns(
         &mut self,
         (first, count): (RowId, u64),
@@ -230,7 +230,7 @@ impl Table {
         Ok((present < count).then_some(id.saturating_add(present)))
     }
 
-    /// Gives the slots of rows with ids from `id` on, all of which are there: the first slot and
+    /// Returns the slots of rows with ids from `id` on, all of which are there: the first slot and
     /// the number of each run. It ends at an error.
     pub(super) fn runs(&self, id: u64, count: u64) -> impl Iterator<Item = Result<(usize, u64)>> {
         let (mut id, end) = (id, id.saturating_add(count));
@@ -320,7 +320,7 @@ impl Table {
     }
 
     /// Asks the memory for the first fields of a row that is about to be read, if finding it is a matter of an
-    /// addition; gives its slot.
+    /// addition; returns its slot.
     #[inline]
     pub(super) fn ask_for_cells(&self, id: RowId) -> Option<usize> {
         let slot = self.rows.slot_in_tail(id.0)?;
@@ -336,7 +336,7 @@ impl Table {
         }
     }
 
-    /// Tells whether the values of a slot can be read without loading anything, and without an error. It may
+    /// True if the values of a slot can be read without loading anything, and without an error. It may
     /// be so though this says that it isn't.
     #[inline(always)]
     pub(super) fn is_at_hand(&self, slot: usize) -> bool {
@@ -348,7 +348,7 @@ impl Table {
         self.resident.has(slot) && self.columns.iter().all(|column| column.text_is_at_hand(slot))
     }
 
-    /// Tells whether the values of a slot can be read again without loading anything, and without an error.
+    /// Returns true if the values of a slot can be read again without loading anything, and without an error.
     /// Loads them, if that wasn't done yet.
     ///
     /// # Errors
@@ -363,7 +363,7 @@ impl Table {
         let is_known = self.resident.has(slot);
         if !is_known && self.columns.iter().all(|column| column.cells_stay_below(slot)) {
             self.resident.note(slot);
-            // Once, when the first row of a block is read: rows behind it are then known by a bit.
+            // Once, when the first row of a block is read: rows after it are then known by a bit.
             let around = || Resident::around(slot);
             if self.columns.iter().all(|column| column.texts_are_short_below(around())) {
                 self.short.note(slot);
@@ -408,7 +408,7 @@ impl Table {
         (self.resident, self.short) = Default::default();
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(super) fn memory(&self, what: Counted) -> usize {
         let columns: usize = self.columns.iter().map(|column| column.memory(what)).sum();
         size_of::<Self>() + self.rows.memory(what) + columns
@@ -424,7 +424,7 @@ mod tests {
     const TABLE: TableNumber = TableNumber(0);
     const ROWS: u64 = 5000;
 
-    /// A row that could be read without loading anything can't, when the table goes on from a base of which
+    /// A row that could be read without loading anything can't, when the table continues from a base of which
     /// nothing is in memory. Rows of short texts are known by other bits than those of long ones.
     #[test]
     fn rows_known_to_be_in_memory_are_forgotten_with_the_base() {

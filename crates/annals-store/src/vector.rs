@@ -256,7 +256,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a field of rows; gives the place of the field, and the run.
+    /// Writes a field of rows; returns the place of the field, and the run.
     fn write_rows(
         &mut self,
         (number, field): (TableNumber, FieldNumber),
@@ -294,7 +294,7 @@ fn first_bad<'v>(column: &Column, values: Vector<'v>, blobs: &Blobs) -> Option<V
     }
 }
 
-/// Tells whether all values are what a row has before anything is set, bit for bit.
+/// True if all values are what a row has before anything is set, bit for bit.
 fn holds_zeros(column: &Column, values: Vector<'_>) -> bool {
     let nullable = column.takes_null();
     match values {
@@ -411,7 +411,7 @@ mod tests {
     fn a_table_of_one_row_gets_no_second_one_behind_it() {
         let mut store = with_row();
         let values = [ValueRef::Int64(2), ValueRef::Null];
-        // There is room behind the last row.
+        // There is room after the last row.
         for id in 6..10 {
             store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).unwrap();
         }

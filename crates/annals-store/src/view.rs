@@ -28,7 +28,7 @@ pub struct View {
     pub(super) blobs: NoWeak<Blobs>,
     /// Keeps the space of the root of an image over which the view lies.
     pub(super) pin: Option<Arc<RootPin>>,
-    /// Where it goes on if a page is lost.
+    /// Where it continues if a page is lost.
     pub(super) successor: Successor,
 }
 
@@ -75,27 +75,27 @@ impl View {
         Self { pin: Some(pin), ..self }
     }
 
-    /// Gives what keeps the space of the root over which the view lies.
+    /// Returns what keeps the space of the root over which the view lies.
     #[doc(hidden)]
     #[inline]
     pub const fn pin(&self) -> Option<&Arc<RootPin>> {
         self.pin.as_ref()
     }
 
-    /// Gives the number of the root over which the view lies; 0 if there is none.
+    /// Returns the number of the root over which the view lies; 0 if there is none.
     #[doc(hidden)]
     #[inline]
     pub fn root(&self) -> u64 {
         self.pin.as_ref().map_or(0, |pin| pin.number)
     }
 
-    /// Gives the schema.
+    /// Returns the schema.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// Gives a table; `NotFound` if there is none with that number.
+    /// Returns a table; `NotFound` if there is none with that number.
     #[inline]
     pub fn table(&self, number: TableNumber) -> Result<TableView<'_>> {
         match self.tables.get(number.0 as usize) {
@@ -104,7 +104,7 @@ impl View {
         }
     }
 
-    /// Gives an index; `NotFound` if there is none with that number.
+    /// Returns an index; `NotFound` if there is none with that number.
     pub fn index(&self, number: IndexNumber) -> Result<IndexView<'_>> {
         let data = self.indexes.get(number.0 as usize).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no index number {}", number.0))
@@ -114,14 +114,14 @@ impl View {
         Ok(IndexView { table: TableView { view: self, data: table, number }, data })
     }
 
-    /// Tells how much memory the view reaches, in bytes: what it shares with other views counts
+    /// Returns how much memory the view reaches, in bytes: what it shares with other views counts
     /// too. Walks over all pages.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.count(Counted::All)
     }
 
-    /// Tells how much memory what no image has of the view takes, in bytes. Walks over those pages.
+    /// Returns how much memory what no image has of the view takes, in bytes. Walks over those pages.
     #[doc(hidden)]
     #[inline]
     pub fn unsaved(&self) -> usize {
@@ -155,31 +155,31 @@ pub struct TableView<'a> {
 brief!(TableView<'_>, "TableView", "name": |it| it.schema().name, "rows": |it| it.len());
 
 impl<'a> TableView<'a> {
-    /// Gives the table's part of the schema.
+    /// Returns the table's part of the schema.
     #[must_use]
     pub fn schema(&self) -> &'a annals_schema::Table {
         self.view.schema.table(self.number).expect("a view's tables are those of its schema")
     }
 
-    /// Gives the number of rows. Constant time.
+    /// Returns the number of rows. Constant time.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.data.rows.len()
     }
 
-    /// Tells whether there is no row.
+    /// True if there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Gives the id that the next `insert` without an id gets: larger than any id ever used.
+    /// Returns the id that the next `insert` without an id gets: larger than any id ever used.
     #[must_use]
     pub fn next_id(&self) -> u64 {
         self.data.rows.next_id()
     }
 
-    /// Tells whether there is a row with that id.
+    /// Returns true if there is a row with that id.
     ///
     /// # Errors
     /// What tells it can't be loaded.
@@ -187,7 +187,7 @@ impl<'a> TableView<'a> {
         self.view.again(|view| Ok(view.table(self.number)?.data.rows.find(id.0)?.is_some()))
     }
 
-    /// Gives the row, if there is one with that id.
+    /// Returns the row, if there is one with that id.
     #[inline]
     pub fn find(&self, id: RowId) -> Result<Option<Row<'a>>> {
         match self.data.rows.find(id.0) {
@@ -197,19 +197,19 @@ impl<'a> TableView<'a> {
         }
     }
 
-    /// Returns the same table in the view to go on in after an error, if that is of a lost page.
+    /// Returns the same table in the view to continue in after an error, if that is of a lost page.
     #[cold]
     pub(super) fn instead(&self, error: Error) -> Result<Self> {
         self.view.instead(error)?.table(self.number)
     }
 
-    /// Gives the row; `NotFound` (naming table and id) if there is none with that id.
+    /// Returns the row; `NotFound` (naming table and id) if there is none with that id.
     #[inline(always)] // see `Row::get`
     pub fn get(&self, id: RowId) -> Result<Row<'a>> {
         Row::get(*self, id)
     }
 
-    /// Gives the row of a table that always has exactly one.
+    /// Returns the row of a table that always has exactly one.
     ///
     /// # Errors
     /// `Invalid` if it isn't such a table.
@@ -223,14 +223,14 @@ impl<'a> TableView<'a> {
         })
     }
 
-    /// Gives all rows in order of their ids.
+    /// Returns all rows in order of their ids.
     #[must_use]
     pub fn rows(&self) -> Rows<'a> {
         Rows { table: *self, rows: self.data.rows.iter() }
     }
 
-    /// Gives the rows whose ids are in the bounds, in order of their ids, from both ends. Beginning
-    /// anywhere takes logarithmic time: the row behind an id is the first of `range(id..)`, the row
+    /// Returns the rows whose ids are in the bounds, in order of their ids, from both ends. Beginning
+    /// anywhere takes logarithmic time: the row after an id is the first of `range(id..)`, the row
     /// before it the last of `range(..id)`.
     #[must_use]
     pub fn range(&self, ids: impl RangeBounds<RowId>) -> Rows<'a> {
@@ -251,13 +251,13 @@ impl<'a> TableView<'a> {
         Rows { table: *self, rows: self.data.rows.range(ids) }
     }
 
-    /// Tells whether a field that may not be null has, or once had, values that were erased: those are null.
+    /// True if a field that may not be null has, or once had, values that were erased: those are null.
     #[must_use]
     pub fn has_erased(&self, field: FieldNumber) -> bool {
         self.data.column(field).is_some_and(Column::has_erased)
     }
 
-    /// Tells how much memory the table takes, in bytes, without its indexes. Walks over all pages.
+    /// Returns how much memory the table takes, in bytes, without its indexes. Walks over all pages.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.data.memory(Counted::All)

@@ -100,7 +100,7 @@ impl Store {
         Self { working: view.share(), published: Arc::new(view), ..Self::new() }
     }
 
-    /// Lets the working view go on from what a backfill stored, of whatever view. It stays the same to
+    /// Lets the working view continue from what a backfill stored, of whatever view. It stays the same to
     /// all who look at it, but for the memory that it takes. May be called within a transaction, too.
     ///
     /// The published view stays as it is, and a rollback goes back to it. Tables, indexes and fields
@@ -113,14 +113,14 @@ impl Store {
         self.count_unsaved();
     }
 
-    /// Tells how many bytes of the working view could be stored and aren't: at most so many.
+    /// Returns how many bytes of the working view could be stored and aren't: at most so many.
     #[doc(hidden)]
     #[inline]
     pub const fn unsaved(&self) -> usize {
         self.held.saturating_sub(self.rest).saturating_add(self.epoch.made())
     }
 
-    /// Tells whether more than `limit` bytes of the working view could be stored and aren't. Pages that
+    /// True if more than `limit` bytes of the working view could be stored and aren't. Pages that
     /// were made may be gone again, so that it counts those that are there, if many were made since it
     /// last did.
     #[doc(hidden)]
@@ -135,7 +135,7 @@ impl Store {
         self.held.saturating_sub(self.rest) > limit
     }
 
-    /// Lets the working view go on from what was stored of it within a transaction, ahead of its commit: all
+    /// Lets the working view continue from what was stored of it within a transaction, ahead of its commit: all
     /// that can be, for pages to which something is still appended are left. From then on the working view
     /// is another one than what is published, whatever the transaction changes: a rollback must not stay with
     /// what was stored, and a commit must.
@@ -183,13 +183,13 @@ impl Store {
         }
     }
 
-    /// Gives the working view: what the current transaction sees.
+    /// Returns the working view: what the current transaction sees.
     #[must_use]
     pub fn view(&self) -> &View {
         &self.working
     }
 
-    /// Gives the view that was published last.
+    /// Returns the view that was published last.
     #[must_use]
     pub fn published(&self) -> &Arc<View> {
         &self.published

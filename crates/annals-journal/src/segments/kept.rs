@@ -81,7 +81,7 @@ impl Kept {
         ))
     }
 
-    /// Gives the segment's header.
+    /// Returns the segment's header.
     #[inline]
     pub const fn header(&self) -> Header {
         self.head.header

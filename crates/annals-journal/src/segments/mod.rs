@@ -1,4 +1,4 @@
-//! Segments: a journal goes on in a new file, and the old one is sealed and kept beside it.
+//! Segments: a journal continues in a new file, and the old one is sealed and kept beside it.
 //!
 //! The path of the database always leads to the newest segment; the one with number N before it is
 //! PATH-segment-N. One *restart* makes the other:
@@ -7,7 +7,7 @@
 //! 1. make the old segment hard to its end, and let a slot tell that
 //! 2. write the new one as PATH.next-ID, flush it, hold its locks       (its header has the seal's chain)
 //! 3. link the old one as PATH-segment-N, flush the directory           (or it would have no name at 5)
-//! 4. write the seal behind the end of the old one, flush it            (nobody writes behind a seal)
+//! 4. write the seal after the end of the old one, flush it            (nobody writes after a seal)
 //! 5. rename PATH.next-ID to PATH, flush the directory                  (now, and not before, it is the next)
 //! 6. let go of the old one's locks
 //! ```

@@ -97,7 +97,7 @@ pub fn refuse_kept(directory: &dyn Directory, name: &str, storage: &dyn Storage)
     }
 }
 
-/// Refuses to go on after a sealed segment that has the name of a kept one: what follows it belongs to the
+/// Refuses to continue after a sealed segment that has the name of a kept one: what follows it belongs to the
 /// journal of that name, which isn't there, or is another one.
 ///
 /// # Errors

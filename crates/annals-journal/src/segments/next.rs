@@ -138,7 +138,7 @@ impl Next {
         }
     }
 
-    /// Gives the segment a path that leads to nothing yet; tells whether it has it.
+    /// Returns the segment a path that leads to nothing yet; returns whether it has it.
     pub fn appear(&self, directory: &dyn Directory, name: &str) -> io::Result<bool> {
         let linked = directory.link(&self.temporary, name);
         // Should it stay, it is in nobody's way.
@@ -201,8 +201,8 @@ fn has_history(directory: &dyn Directory, name: &str, segment: u64) -> bool {
     false
 }
 
-/// Tells whether somebody has a kept segment open for writing, who doesn't know yet where the journal
-/// goes on.
+/// Returns true if somebody has a kept segment open for writing, who doesn't know yet where the journal
+/// continues.
 #[inline]
 pub fn are_held(directory: &dyn Directory, name: &str, before: u64) -> io::Result<bool> {
     let names = directory.list()?;
@@ -264,7 +264,7 @@ fn remove_leftovers(directory: &dyn Directory, name: &str) {
     }
 }
 
-/// Gives a segment the name that it will be kept by, durably: step 3. The caller holds its locks.
+/// Returns a segment the name that it will be kept by, durably: step 3. The caller holds its locks.
 pub fn keep(
     directory: &dyn Directory,
     name: &str,
@@ -304,7 +304,7 @@ pub fn keep(
     }
 }
 
-/// Tells whether a name leads to a file that this handle holds the head lock of.
+/// Returns true if a name leads to a file that this handle holds the head lock of.
 fn is_same(directory: &dyn Directory, name: &str, storage: &dyn Storage) -> io::Result<bool> {
     let other = directory.open(name, Access::Write)?;
     if other.len()? != storage.len()? {
@@ -348,7 +348,7 @@ pub fn finish(
     next.publish(directory, name).map_err(io)
 }
 
-/// Tells whether somebody reads a kept segment.
+/// Returns true if somebody reads a kept segment.
 #[inline]
 pub fn is_read(directory: &dyn Directory, name: &str, segment: u64) -> io::Result<bool> {
     let storage = directory.open(&kept_name(name, segment), Access::Write)?;

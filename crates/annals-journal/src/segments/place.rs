@@ -20,13 +20,13 @@ impl Place {
         Self(segment << POSITION_BITS | position)
     }
 
-    /// Gives the segment's number.
+    /// Returns the segment's number.
     #[inline]
     pub const fn segment(self) -> u64 {
         self.0 >> POSITION_BITS
     }
 
-    /// Gives the position in the segment.
+    /// Returns the position in the segment.
     #[inline]
     pub const fn position(self) -> u64 {
         self.0 & (MAX_SEGMENT_LEN - 1)

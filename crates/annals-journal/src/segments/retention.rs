@@ -26,7 +26,7 @@ pub struct SegmentFacts {
     pub number: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// The number of its first transaction, behind the state if it begins with that.
+    /// The number of its first transaction, after the state if it begins with that.
     pub first_txid: u64,
     /// The number of its last transaction; one less than the first if it has none.
     pub last_txid: u64,
@@ -48,7 +48,7 @@ pub struct Plan {
 }
 
 impl Retention {
-    /// Tells what may be forgotten of a journal with these segments, oldest first, the newest one included,
+    /// Returns what may be forgotten of a journal with these segments, oldest first, the newest one included,
     /// and whether the next segment should begin with the state.
     ///
     /// Both only where it pays: what is forgotten, or what lies before the state that is written, has at
@@ -91,14 +91,14 @@ impl Retention {
         Plan { forget_before, begin_with_state: begin_with_state.unwrap_or(false) }
     }
 
-    /// Tells whether what came since is all that any of the rules asks for.
+    /// True if what came since is all that any of the rules asks for.
     fn has_enough(&self, since: &Since) -> bool {
         self.bytes.is_none_or(|bytes| since.bytes >= bytes)
             && self.time.is_none_or(|time| since.micros >= micros(time))
             && self.transactions.is_none_or(|count| since.transactions >= count)
     }
 
-    /// Gives the rules that ask for such a part of it.
+    /// Returns the rules that ask for such a part of it.
     fn divided(&self, by: u32) -> Self {
         Self {
             bytes: self.bytes.map(|bytes| bytes / u64::from(by)),

@@ -3,7 +3,7 @@
 use super::MAGIC;
 use crate::bytes::{Fields, Layout, hash};
 
-/// How its table begins: another skippable frame, with its length behind this.
+/// How its table begins: another skippable frame, with its length after this.
 pub(super) const TABLE_MAGIC: [u8; 4] = *b"\x51\x2A\x4D\x18";
 /// The version of the format.
 pub(super) const VERSION: u32 = 1;
@@ -76,7 +76,7 @@ impl Entry {
         (from.array(20) == entry.check(number)).then_some(entry)
     }
 
-    /// Gives the lower half of the hash of the entry and its number.
+    /// Returns the lower half of the hash of the entry and its number.
     fn check(&self, number: u64) -> [u8; 4] {
         let mut to = Layout([0; 28]);
         to.put(0, self.position.to_le_bytes());

@@ -24,12 +24,12 @@ pub use writer::compress;
 
 /// How a compressed file begins: a skippable frame of zstd of 64 bytes in all, and what it is.
 pub(crate) const MAGIC: [u8; 16] = *b"\x50\x2A\x4D\x18\x38\x00\x00\x00\x89ANZSTD\n";
-/// Tells whether bytes are the beginning of a compressed file.
+/// True if bytes are the beginning of a compressed file.
 pub fn is_compressed(start: &[u8]) -> bool {
     start.starts_with(&MAGIC)
 }
 
-/// Gives what reads a file as it is unpacked, if it is compressed; else the file itself.
+/// Returns what reads a file as it is unpacked, if it is compressed; else the file itself.
 pub(super) fn unpacked(file: Arc<dyn Storage>) -> io::Result<Arc<dyn Storage>> {
     let mut start = [0; MAGIC.len()];
     if file.read_at(0, &mut start)? < MAGIC.len() || !is_compressed(&start) {

@@ -47,7 +47,7 @@ impl Unpacked {
         Ok(Self { file, head, blocks: Mutex::default() })
     }
 
-    /// Gives a block, unpacked.
+    /// Returns a block, unpacked.
     fn block(&self, number: u64) -> io::Result<Arc<Vec<u8>>> {
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = blocks.iter().position(|(held, _)| *held == number) {

@@ -12,7 +12,7 @@ const BEGINNING: i64 = 1_600_000_000_000_000;
 /// How much time seems to have passed each time that somebody asks how long he has waited.
 const WAIT_STEP: Duration = Duration::from_micros(500);
 
-/// A clock that goes on by up to a millisecond each time that it is read, as the seed has it.
+/// A clock that continues by up to a millisecond each time that it is read, as the seed has it.
 #[derive(Debug)]
 pub struct SimulatedClock {
     state: Mutex<State>,

@@ -74,7 +74,7 @@ impl CrashStates {
         states
     }
 
-    /// Gives how many states there are; none if a number of 128 bits can't say it. Few of them may
+    /// Returns how many states there are; none if a number of 128 bits can't say it. Few of them may
     /// be the same: a file that no name leads to is counted with all its contents.
     #[must_use]
     pub fn count(&self) -> Option<u128> {
@@ -83,7 +83,7 @@ impl CrashStates {
         names.chain(files).try_fold(1_u128, |product, factor| product.checked_mul(factor?))
     }
 
-    /// Gives how many facts (sectors, lengths, names) have more than one possible value.
+    /// Returns how many facts (sectors, lengths, names) have more than one possible value.
     #[must_use]
     pub fn open_facts(&self) -> usize {
         let mut count = 0;
@@ -91,7 +91,7 @@ impl CrashStates {
         count
     }
 
-    /// Gives state number `number` of [`count`](Self::count): a fresh disk on which everything is
+    /// Returns state number `number` of [`count`](Self::count): a fresh disk on which everything is
     /// flushed and no lock is held, with its own count of operations.
     #[must_use]
     pub fn state(&self, number: u128) -> SimulatedDisk {
@@ -120,7 +120,7 @@ impl CrashStates {
         EveryState { states: self, next: 0, end: self.count().unwrap_or(u128::MAX) }
     }
 
-    /// Gives a random state: half of the time every fact is drawn on its own, else one of the
+    /// Returns a random state: half of the time every fact is drawn on its own, else one of the
     /// patterns in which programs tend to be wrong is taken (all in order up to some moment, all
     /// but the last, the last alone, one fact unlike all others, ..).
     #[must_use]
@@ -136,19 +136,19 @@ impl CrashStates {
         })
     }
 
-    /// Gives the disk to which nothing got since the last flushes.
+    /// Returns the disk to which nothing got since the last flushes.
     #[must_use]
     pub fn oldest(&self) -> SimulatedDisk {
         self.build(|history, _| oldest(history))
     }
 
-    /// Gives the disk to which everything got.
+    /// Returns the disk to which everything got.
     #[must_use]
     pub fn newest(&self) -> SimulatedDisk {
         self.build(|history, _| newest(history))
     }
 
-    /// Gives the disk to which everything got but what the last operation did.
+    /// Returns the disk to which everything got but what the last operation did.
     #[must_use]
     pub fn all_but_last(&self) -> SimulatedDisk {
         let before = self.moments.iter().rev().nth(1).copied().unwrap_or(0);
@@ -203,13 +203,13 @@ impl File {
         Self { number, is_device: inode.is_device, length: inode.length.open(), base, open }
     }
 
-    /// Gives the sectors that are inside a length and open.
+    /// Returns the sectors that are inside a length and open.
     fn open_within(&self, len: u64) -> &[(usize, Open<Sector>)] {
         let end = sectors_of(len);
         &self.open[..self.open.partition_point(|(index, _)| *index < end)]
     }
 
-    /// Gives how many contents are possible with a length.
+    /// Returns how many contents are possible with a length.
     fn count_within(&self, len: u64) -> Option<u128> {
         let mut counts = self.open_within(len).iter().map(|(_, sector)| sector.choices.len());
         counts.try_fold(1_u128, |product, count| product.checked_mul(count as u128))
@@ -248,7 +248,7 @@ impl File {
                 *place = Fact::flushed(sector);
             }
         }
-        // What lies behind the end in the last sector reads as zeros should the file grow again.
+        // What lies after the end in the last sector reads as zeros should the file grow again.
         let used = usize::try_from(len % SECTOR_SIZE as u64).unwrap_or(0);
         let is_cut = |last: &Fact<Sector>| last.newest()[used..].iter().any(|byte| *byte != 0);
         if let Some(last) = content.last_mut().filter(|last| used > 0 && is_cut(last)) {

@@ -60,32 +60,32 @@ impl SimulatedDisk {
         }
     }
 
-    /// Gives a handle of the same disk in another process, which may be [killed](Self::kill_at) alone.
+    /// Returns a handle of the same disk in another process, which may be [killed](Self::kill_at) alone.
     #[must_use]
     pub fn process(&self) -> Self {
         let process = self.machine().new_process();
         Self { process, ..self.clone() }
     }
 
-    /// Gives the seed.
+    /// Returns the seed.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.machine().seed
     }
 
-    /// Gives how many operations there have been: the number that the next one has.
+    /// Returns how many operations there have been: the number that the next one has.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.machine().operations
     }
 
-    /// Gives how many reads there have been: the number that the next one has.
+    /// Returns how many reads there have been: the number that the next one has.
     #[must_use]
     pub fn reads(&self) -> u64 {
         self.machine().reads
     }
 
-    /// Gives what has happened, one line for each operation, such as `write journal 512..1024`.
+    /// Returns what has happened, one line for each operation, such as `write journal 512..1024`.
     #[must_use]
     pub fn transcript(&self) -> String {
         let mut text = self.machine().transcript.join("\n");
@@ -112,15 +112,15 @@ impl SimulatedDisk {
         self.machine().is_off = true;
     }
 
-    /// Tells whether the power is off.
+    /// True if the power is off.
     #[must_use]
     pub fn is_off(&self) -> bool {
         self.machine().is_off
     }
 
-    /// Gives a copy of the machine as it is when all processes have died: what they wrote shows, and
+    /// Returns a copy of the machine as it is when all processes have died: what they wrote shows, and
     /// is on the disk or not, as before; no file is open, and nothing is planned. The counts and the
-    /// transcript go on from these.
+    /// transcript continue from these.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self::from_machine(self.machine().fork())
@@ -137,7 +137,7 @@ impl SimulatedDisk {
     }
 
     /// Lets the process die whose operation this one is: it fails in this way, and so does all that the
-    /// process does from then on. Its locks go with its handles. Other processes go on.
+    /// process does from then on. Its locks go with its handles. Other processes continue.
     pub fn kill_at(&self, operation: u64, fault: Fault) {
         self.machine().plan.kill_at = Some((operation, fault));
     }
@@ -153,7 +153,7 @@ impl SimulatedDisk {
         self.machine().plan.add_read(read, fault);
     }
 
-    /// Gives up all plans: faults, a crash and a limit of space that are still to come.
+    /// Drops all plans: faults, a crash and a limit of space that are still to come.
     pub fn clear_plan(&self) {
         self.machine().plan.clear();
     }
@@ -174,7 +174,7 @@ impl SimulatedDisk {
         self.machine().plan.space = None;
     }
 
-    /// Gives all that may be on the disk if the power goes off now, or went off before.
+    /// Returns all that may be on the disk if the power goes off now, or went off before.
     #[must_use]
     pub fn crash_states(&self) -> CrashStates {
         CrashStates::new(&self.machine(), false)
@@ -187,7 +187,7 @@ impl SimulatedDisk {
         CrashStates::new(&self.machine(), true)
     }
 
-    /// Gives the whole content of a file as reads see it, also when the power is off; none if there
+    /// Returns the whole content of a file as reads see it, also when the power is off; none if there
     /// is no file of that name.
     #[must_use]
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {

@@ -21,7 +21,7 @@ impl<T: Clone + PartialEq> Fact<T> {
         Self { newest: value, newest_at: 0, older: Vec::new(), dropped: false }
     }
 
-    /// Gives the value that reads see.
+    /// Returns the value that reads see.
     pub(super) fn newest(&self) -> &T {
         &self.newest
     }
@@ -50,12 +50,12 @@ impl<T: Clone + PartialEq> Fact<T> {
         self.dropped = !self.is_certain();
     }
 
-    /// Tells whether only one value is possible.
+    /// True if only one value is possible.
     pub(super) fn is_certain(&self) -> bool {
         self.older.is_empty()
     }
 
-    /// Gives what a crash may leave.
+    /// Returns what a crash may leave.
     pub(super) fn open(&self) -> Open<T> {
         let newest = (self.newest_at, self.newest.clone());
         let mut open = Open { choices: Vec::new(), history: Vec::new() };

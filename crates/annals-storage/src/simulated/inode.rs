@@ -16,13 +16,13 @@ pub const LARGEST_FILE: u64 = 1 << 30;
 /// The content of a sector.
 pub(super) type Sector = Arc<[u8; SECTOR_SIZE]>;
 
-/// Gives the sector of zeros; there is only one in memory.
+/// Returns the sector of zeros; there is only one in memory.
 pub(super) fn zeros() -> Sector {
     static ZEROS: LazyLock<Sector> = LazyLock::new(|| Arc::new([0; SECTOR_SIZE]));
     Arc::clone(&ZEROS)
 }
 
-/// Gives how many sectors a file of this length has.
+/// Returns how many sectors a file of this length has.
 pub(super) fn sectors_of(len: u64) -> usize {
     usize::try_from(len.div_ceil(SECTOR_SIZE as u64)).unwrap_or(usize::MAX)
 }
@@ -56,7 +56,7 @@ impl Inode {
         }
     }
 
-    /// Gives the same file, with all that may be found of it, but open nowhere.
+    /// Returns the same file, with all that may be found of it, but open nowhere.
     pub(super) fn closed(&self) -> Self {
         let (length, sectors) = (self.length.clone(), self.sectors.clone());
         let is_device = self.is_device;
@@ -67,7 +67,7 @@ impl Inode {
         *self.length.newest()
     }
 
-    /// Gives the bytes that the file takes on the disk.
+    /// Returns the bytes that the file takes on the disk.
     pub(super) fn space(&self) -> u64 {
         (sectors_of(self.len()) * SECTOR_SIZE) as u64
     }
@@ -149,7 +149,7 @@ impl Inode {
     }
 }
 
-/// Gives the sector that a byte is in, and where in it.
+/// Returns the sector that a byte is in, and where in it.
 fn place(offset: u64) -> (usize, usize) {
     let size = SECTOR_SIZE as u64;
     let index = usize::try_from(offset / size).unwrap_or(usize::MAX);

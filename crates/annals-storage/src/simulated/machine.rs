@@ -54,7 +54,7 @@ impl Machine {
         }
     }
 
-    /// Gives a copy on which nothing is open, and nothing goes wrong any more.
+    /// Returns a copy on which nothing is open, and nothing goes wrong any more.
     pub(super) fn fork(&self) -> Self {
         let inodes = self.inodes.iter().map(|(number, inode)| (*number, inode.closed()));
         let mut fork = Self::new(self.seed, inodes.collect(), self.names.clone());
@@ -79,7 +79,7 @@ impl Machine {
         self.next_process - 1
     }
 
-    /// Gives the file that a name leads to.
+    /// Returns the file that a name leads to.
     pub(super) fn lookup(&self, name: &str) -> io::Result<u64> {
         self.check_power()?;
         let inode = self.names.get(name).and_then(|binding| *binding.newest());
@@ -95,7 +95,7 @@ impl Machine {
         }
     }
 
-    /// Gives how a file is called in the transcript: by the name it was opened by while that leads
+    /// Returns how a file is called in the transcript: by the name it was opened by while that leads
     /// to it, else by any other it has.
     fn name_of(&self, inode: u64, opened_as: &str) -> String {
         if self.leads_to(opened_as, inode) {
@@ -126,7 +126,7 @@ impl Machine {
         handle
     }
 
-    /// Counts an operation and notes it down; gives when it happens, and how it fails if it does.
+    /// Counts an operation and notes it down; returns when it happens, and how it fails if it does.
     fn begin(&mut self, line: String) -> io::Result<(u64, Option<Trouble>)> {
         self.check_power()?;
         let number = self.operations;
@@ -312,7 +312,7 @@ impl Machine {
         }
     }
 
-    /// Gives the length up to which a file may be written.
+    /// Returns the length up to which a file may be written.
     fn room_for(&self, inode: u64) -> u64 {
         if let Some(device) = self.inodes.get(&inode).filter(|inode| inode.is_device) {
             return device.len();

@@ -11,7 +11,7 @@
 //!   flush. Flushing a file doesn't flush its name. A rename is two facts: it may leave both
 //!   names, or neither.
 //!
-//! A flush that [fails](Fault::FlushLoses) leaves its facts open for good: reads go on to give the
+//! A flush that [fails](Fault::FlushLoses) leaves its facts open for good: reads continue to give the
 //! newest values, but a later flush that succeeds covers only what was written again.
 //!
 //! Invariants:

@@ -20,7 +20,7 @@ pub enum Fault {
         /// How many bytes are written.
         bytes: usize,
     },
-    /// A write in two parts, the second of which goes on from `bytes`: it succeeds, but a crash may
+    /// A write in two parts, the second of which continues from `bytes`: it succeeds, but a crash may
     /// leave the first part alone, even inside one sector. Other operations just succeed.
     SplitWrite {
         /// How many bytes the first part has.
@@ -72,7 +72,7 @@ impl Plan {
         self.full = Some(operations);
     }
 
-    /// Gives how many bytes the disk holds in the operation after which there were `operations`.
+    /// Returns how many bytes the disk holds in the operation after which there were `operations`.
     pub(super) fn space_at(&self, operations: u64) -> Option<u64> {
         let number = operations.saturating_sub(1);
         match &self.full {
@@ -107,7 +107,7 @@ impl fmt::Display for PowerOff {
 
 impl std::error::Error for PowerOff {}
 
-/// Tells whether an error, or one of its causes, is that the simulated power is off.
+/// True if an error, or one of its causes, is that the simulated power is off.
 #[must_use]
 pub fn is_power_off(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);

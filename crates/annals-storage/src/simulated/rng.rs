@@ -11,7 +11,7 @@ impl Rng {
         Self(seed)
     }
 
-    /// Gives 64 random bits.
+    /// Returns 64 random bits.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.0;
@@ -20,18 +20,18 @@ impl Rng {
         bits ^ (bits >> 31)
     }
 
-    /// Gives a number below `limit`, or 0 if that is 0. (The bias of the remainder is too small to
+    /// Returns a number below `limit`, or 0 if that is 0. (The bias of the remainder is too small to
     /// matter for limits far below 2^64.)
     pub fn below(&mut self, limit: u64) -> u64 {
         self.number().checked_rem(limit).unwrap_or(0)
     }
 
-    /// Gives an index into something of this length, or 0 if it is empty.
+    /// Returns an index into something of this length, or 0 if it is empty.
     pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).unwrap_or(0)
     }
 
-    /// Gives true in this many of 100 cases.
+    /// Returns true in this many of 100 cases.
     pub fn percent(&mut self, share: u64) -> bool {
         self.below(100) < share
     }

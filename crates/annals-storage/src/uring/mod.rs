@@ -54,7 +54,7 @@ pub(super) struct Uring {
 }
 
 impl Uring {
-    /// Writes a batch, unless it is small and that isn't `forced`; gives nothing if it didn't.
+    /// Writes a batch, unless it is small and that isn't `forced`; returns nothing if it didn't.
     pub(super) fn write(
         &self,
         file: &File,

@@ -21,7 +21,7 @@ pub(super) const MOST_WRITEBACKS: usize = 4;
 /// How many bytes are written before the disk is asked to have them.
 pub(super) const STEP: usize = 8 << 20;
 
-/// A queue whose writes go on by themselves.
+/// A queue whose writes continue by themselves.
 ///
 /// # Safety
 /// It gives [`Done::Write`] with a number only when nothing reads the parts any more that were pushed with
@@ -40,10 +40,10 @@ pub(super) unsafe trait Queue {
     /// Begins what was pushed, and waits until something is done.
     fn enter(&mut self) -> io::Result<()>;
 
-    /// Gives something that is done, once.
+    /// Returns something that is done, once.
     fn done(&mut self) -> Option<Done>;
 
-    /// Gives how much was pushed and hasn't begun.
+    /// Returns how much was pushed and hasn't begun.
     fn waiting(&mut self) -> usize;
 }
 
@@ -92,7 +92,7 @@ impl<'q, 'r, 'a, Q: Queue> Pump<'q, 'r, 'a, Q> {
         }
     }
 
-    /// Writes all runs; gives how many writes that took. After the first error it begins no more.
+    /// Writes all runs; returns how many writes that took. After the first error it begins no more.
     pub(super) fn write(mut self, runs: &'r [Run<'a>]) -> Result<u64, Trouble> {
         let mut runs = runs.iter();
         loop {
@@ -172,7 +172,7 @@ impl<'q, 'r, 'a, Q: Queue> Pump<'q, 'r, 'a, Q> {
     }
 }
 
-/// Tells errors by which a ring says that it won't do this, or not now (it cancels writes when a signal
+/// True for errors by which a ring says that it won't do this, or not now (it cancels writes when a signal
 /// comes just as it needs another thread): `pwritev` is tried then, which
 /// tells whether the write itself is impossible.
 fn is_ring_s_own(error: &io::Error) -> bool {

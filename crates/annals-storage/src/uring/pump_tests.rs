@@ -140,7 +140,7 @@ unsafe impl Queue for Fake {
     }
 }
 
-/// Gives pieces of which some are adjacent.
+/// Returns pieces of which some are adjacent.
 fn pieces(bytes: &[u8]) -> Vec<(u64, &[u8])> {
     let pieces = bytes.chunks(7).enumerate();
     pieces.map(|(at, piece)| (at as u64 * 7 + at as u64 / 5 * 3, piece)).collect()

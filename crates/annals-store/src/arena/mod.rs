@@ -87,7 +87,7 @@ unsafe impl Send for PageRef {}
 unsafe impl Sync for PageRef {}
 
 impl PageRef {
-    /// Takes a page, and gives it a tag.
+    /// Takes a page, and returns it a tag.
     pub(crate) fn take(tag: u64) -> Taken {
         let process = Origin::here().process();
         let mut pool = lock(process);
@@ -114,13 +114,13 @@ impl PageRef {
         Taken { page: chunk.page(index), is_zeros: is_fresh && Chunk::is_zeros() }
     }
 
-    /// Gives where its bytes are, as memory that may be written where `pages::page` allows it.
+    /// Returns where its bytes are, as memory that may be written where `pages::page` allows it.
     #[inline]
     pub(crate) const fn bytes(&self) -> NonNull<u8> {
         self.0
     }
 
-    /// Gives its tag.
+    /// Returns its tag.
     #[inline]
     pub(crate) fn tag(&self) -> u64 {
         self.chunk().head().tags[self.index()].load(Ordering::Relaxed)
@@ -132,7 +132,7 @@ impl PageRef {
         self.chunk().head().tags[self.index()].store(tag, Ordering::Relaxed);
     }
 
-    /// Tells whether it is a reference to the same page.
+    /// True if it is a reference to the same page.
     #[inline]
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.0 == other.0
@@ -157,7 +157,7 @@ impl PageRef {
         unsafe { &(*self.chunk().0.as_ptr()).counts[self.index()] }
     }
 
-    /// Gives the page back, to which there is no reference any more.
+    /// Frees the page, to which there is no reference any more.
     #[cold]
     fn give_back(&self) {
         // All that others did with the page comes before what is done with it next.
@@ -226,7 +226,7 @@ fn own(last: *mut Own, process: u32) -> &'static Own {
 }
 
 impl Place {
-    /// Makes a chunk; tells whether it was worth while to ask for a huge page, if that was done.
+    /// Makes a chunk; returns whether it was worth while to ask for a huge page, if that was done.
     fn new(process: u32, is_huge: bool, prepares: bool) -> (Self, Option<bool>) {
         let chunk = Chunk::allocate();
         let pays = is_huge.then(|| chunk.make_huge());

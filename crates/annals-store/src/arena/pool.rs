@@ -51,17 +51,17 @@ impl Pool {
         Self { open: Vec::new(), empty: 0, chunks: 0, until_huge: 1, pause: PAUSE }
     }
 
-    /// Gives the chunk from which a page is taken next.
+    /// Returns the chunk from which a page is taken next.
     pub(super) fn next(&self) -> Option<Place> {
         self.open.last().copied()
     }
 
-    /// Tells whether there are more than a few chunks.
+    /// True if there are more than a few chunks.
     pub(super) const fn has_many(&self) -> bool {
         self.chunks >= SMALL
     }
 
-    /// Tells whether the next chunk asks for a huge page.
+    /// True if the next chunk asks for a huge page.
     pub(super) fn wants_huge(&mut self) -> bool {
         if !self.has_many() {
             return false;
@@ -110,7 +110,7 @@ impl Pool {
         }
     }
 
-    /// Takes a page of a chunk that has room; tells whether it was never used, and is to be prepared then.
+    /// Takes a page of a chunk that has room; returns whether it was never used, and is to be prepared then.
     pub(super) fn take_of(&mut self, chunk: Place) -> (usize, bool, bool) {
         let room = self.room(chunk);
         let is_fresh = room.free == 0;
@@ -129,7 +129,7 @@ impl Pool {
         (index, is_fresh, prepares)
     }
 
-    /// Takes a page back; gives the chunk if it is one too many.
+    /// Takes a page back; returns the chunk if it is one too many.
     pub(super) fn give_back(&mut self, chunk: Place, index: usize) -> Option<Chunk> {
         let room = self.room(chunk);
         room.free |= 1 << index;

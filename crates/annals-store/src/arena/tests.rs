@@ -18,7 +18,7 @@ fn fill(page: &PageRef, number: u8) {
     unsafe { page.bytes().as_ptr().write_bytes(number, PAGE) };
 }
 
-/// Tells whether all of a page is this number.
+/// True if all of a page is this number.
 fn is_full_of(page: &PageRef, number: u8) -> bool {
     // SAFETY: nobody writes to the page.
     let bytes = unsafe { std::slice::from_raw_parts(page.bytes().as_ptr(), PAGE) };
@@ -142,7 +142,7 @@ fn after_a_huge_page_that_took_long_the_next_attempt_is_far() {
     assert!(pool.wants_huge());
 }
 
-/// Forks, and so on so many times deeper: each child takes pages, and gives some of its parent's back. Tells whether
+/// Forks, and so on so many times deeper: each child takes pages, and returns some of its parent's back. Tells whether
 /// that went well in all of them.
 #[cfg(all(unix, not(miri)))]
 fn fork_down(depth: u32, inherited: PageRef) -> bool {

@@ -122,7 +122,7 @@ impl Tree {
         self.split_and_insert(path, parent, (child + 1, entry), epoch)
     }
 
-    /// Gives the shortest key that parts two neighbours at a level (for inner nodes, the right one's
+    /// Returns the shortest key that parts two neighbours at a level (for inner nodes, the right one's
     /// first).
     fn separator(&self, left: u32, right: u32, level: usize) -> Result<Vec<u8>> {
         let (left, right) = (self.node(left, level)?, self.node(right, level)?);
@@ -150,7 +150,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes an entry; tells whether it was there.
+    /// Removes an entry; returns whether it was there.
     pub(in super::super) fn remove(&mut self, key: &[u8], epoch: &Epoch) -> Result<bool> {
         if self.root == NONE {
             return Ok(false);

@@ -37,7 +37,7 @@ impl Tree {
         }
     }
 
-    /// Checks a node and what is below it; gives the number of entries there.
+    /// Checks a node and what is below it; returns the number of entries there.
     fn check_below(
         &self,
         (number, level): (u32, usize),

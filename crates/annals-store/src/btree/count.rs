@@ -17,13 +17,13 @@ use crate::pages::cells;
 use crate::pages::page::Epoch;
 
 impl Tree {
-    /// Gives what stands in `counts` for a node.
+    /// Returns what stands in `counts` for a node.
     #[inline]
     pub(super) fn counted(&self, number: u32) -> Result<u64> {
         Ok(u64::from_le_bytes(self.counts.get(number as usize)?))
     }
 
-    /// Gives the number of entries of a leaf, or below an inner node; `level` is the node's.
+    /// Returns the number of entries of a leaf, or below an inner node; `level` is the node's.
     #[inline]
     pub(super) fn below(&self, number: u32, level: usize) -> Result<u64> {
         if level == self.height {
@@ -100,7 +100,7 @@ impl Tree {
         Ok(distance)
     }
 
-    /// Finds the place behind the first `rank` entries; the end if there are fewer.
+    /// Finds the place after the first `rank` entries; the end if there are fewer.
     pub(super) fn select(&self, rank: u64) -> Result<Place> {
         if rank >= self.len {
             return self.end();
@@ -151,7 +151,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Finds the child, from `first` on, that has the entry behind `left` others; `left` becomes the
+    /// Finds the child, from `first` on, that has the entry after `left` others; `left` becomes the
     /// number of those before it in that child. `level` is the children's.
     fn child_with(
         &self,
@@ -191,7 +191,7 @@ impl Tree {
         })
     }
 
-    /// Counts anew after an inner node at `level` gave entries to a new one.
+    /// Counts again after an inner node at `level` gave entries to a new one.
     pub(super) fn count_split(
         &mut self,
         left: u32,

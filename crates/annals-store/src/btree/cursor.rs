@@ -24,7 +24,7 @@ enum Gap {
 }
 
 impl Tree {
-    /// Gives a cursor before the first entry.
+    /// Returns a cursor before the first entry.
     pub(in super::super) const fn cursor(&self) -> Cursor<'_> {
         Cursor { tree: self, gap: Gap::First }
     }
@@ -36,12 +36,12 @@ impl Cursor<'_> {
         self.gap = Gap::First;
     }
 
-    /// Goes behind the last entry.
+    /// Goes after the last entry.
     pub(in super::super) const fn seek_last(&mut self) {
         self.gap = Gap::Last;
     }
 
-    /// Goes before the first entry whose key is at least `key`; without one, behind the last entry.
+    /// Goes before the first entry whose key is at least `key`; without one, after the last entry.
     pub(in super::super) fn seek(&mut self, key: Option<&[u8]>) -> Result<()> {
         self.gap = match key {
             Some(key) if self.tree.root != NONE => Gap::At(self.tree.seek(key)?),
@@ -50,7 +50,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Goes behind the first `rank` entries; behind the last one if there are fewer.
+    /// Goes after the first `rank` entries; after the last one if there are fewer.
     pub(in super::super) fn seek_rank(&mut self, rank: u64) -> Result<()> {
         self.gap = match rank {
             0 => Gap::First,
@@ -90,7 +90,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Gives the entry behind the gap to `read`.
+    /// Returns the entry after the gap to `read`.
     pub(in super::super) fn peek_next<R>(
         &self,
         read: impl FnOnce(&[u8], &[u8]) -> R,
@@ -102,7 +102,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Gives the entry before the gap to `read`.
+    /// Returns the entry before the gap to `read`.
     pub(in super::super) fn peek_prev<R>(
         &self,
         read: impl FnOnce(&[u8], &[u8]) -> R,
@@ -113,7 +113,7 @@ impl Cursor<'_> {
         self.tree.step_back(&mut self.place()?, read)
     }
 
-    /// Goes behind the next entry, and gives it to `read`. After an error the gap is where it was.
+    /// Goes after the next entry, and returns it to `read`. After an error the gap is where it was.
     #[inline]
     pub(in super::super) fn next<R>(
         &mut self,
@@ -126,7 +126,7 @@ impl Cursor<'_> {
         tree.step(self.place_mut()?, read)
     }
 
-    /// Goes before the previous entry, and gives it to `read`. After an error the gap is where it was.
+    /// Goes before the previous entry, and returns it to `read`. After an error the gap is where it was.
     #[inline]
     pub(in super::super) fn prev<R>(
         &mut self,

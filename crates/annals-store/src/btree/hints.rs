@@ -1,4 +1,4 @@
-//! Hints: copies of some heads of a node, side by side behind its first numbers.
+//! Hints: copies of some heads of a node, side by side after its first numbers.
 //!
 //! A binary search over the slots of a node reads half a dozen of them that lie far from each other, one after
 //! another, and each may have to come from memory. Hints tell which few slots the key is among: two cache lines of
@@ -19,7 +19,7 @@ pub(super) const BEGIN: usize = 16;
 const _: () = assert!(BEGIN + 4 * HINTS == HEADER, "slots follow the hints");
 const _: () = assert!(HEADER == 128, "as many slots as have a hint lie in whole cache lines");
 
-/// Tells how far from each other the slots are that have a hint, as a power of two: those with numbers that are a
+/// Returns how far from each other the slots are that have a hint, as a power of two: those with numbers that are a
 /// multiple of it, but for the first.
 #[inline]
 pub(super) fn step(count: usize) -> u32 {
@@ -29,8 +29,8 @@ pub(super) fn step(count: usize) -> u32 {
     if last >> least > HINTS { least + 1 } else { least }
 }
 
-/// Finds the slots among which the first one is whose head is at least `head`, or which it is behind: the first, and
-/// the one behind the last.
+/// Finds the slots among which the first one is whose head is at least `head`, or which it is after: the first, and
+/// the one after the last.
 #[inline]
 pub(super) fn among(bytes: &[u8; PAGE], count: usize, head: u32) -> (usize, usize) {
     let step = step(count);
@@ -41,14 +41,14 @@ pub(super) fn among(bytes: &[u8; PAGE], count: usize, head: u32) -> (usize, usiz
     ((block << step).min(count), ((block + 1) << step).min(count))
 }
 
-/// Tells which hint a node of `count` entries has.
+/// Returns which hint a node of `count` entries has.
 #[inline]
 fn hint(bytes: &[u8; PAGE], count: usize, number: usize) -> u32 {
     let slot = (number + 1) << step(count);
     if slot < count { get32(bytes, HEADER + slot * SLOT) } else { u32::MAX }
 }
 
-/// Writes the hints anew that stand for slots from `first` on, of a node that had `before` entries until one came or
+/// Writes the hints again that stand for slots from `first` on, of a node that had `before` entries until one came or
 /// went.
 #[inline]
 pub(super) fn renew(bytes: &mut [u8; PAGE], before: usize, first: usize) {
@@ -57,7 +57,7 @@ pub(super) fn renew(bytes: &mut [u8; PAGE], before: usize, first: usize) {
     if step != self::step(before) {
         return write(bytes);
     }
-    // Behind the last slot that there is, or was, they are all ones.
+    // After the last slot that there is, or was, they are all ones.
     let end = count.max(before).saturating_sub(1) >> step;
     for number in first.saturating_sub(1) >> step..end {
         put(bytes, count, number);
@@ -81,7 +81,7 @@ pub(super) fn clear(bytes: &mut [u8; PAGE]) {
     bytes[BEGIN..HEADER].fill(u8::MAX);
 }
 
-/// Tells whether the invariant holds.
+/// True if the invariant holds.
 pub(super) fn are_right(bytes: &[u8; PAGE]) -> bool {
     let count = get16(bytes, 2);
     (0..HINTS).all(|number| get32(bytes, BEGIN + number * 4) == hint(bytes, count, number))

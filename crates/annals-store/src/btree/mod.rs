@@ -86,12 +86,12 @@ impl Tree {
         }
     }
 
-    /// Gives the number of entries.
+    /// Returns the number of entries.
     pub(super) const fn len(&self) -> u64 {
         self.len
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(super) fn memory(&self, what: Counted) -> usize {
         let lists = self.free_nodes.memory(what) + self.free_long.memory(what);
         self.nodes.memory(what) + self.long.memory(what) + self.counts.memory(what) + lists

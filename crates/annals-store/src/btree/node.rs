@@ -98,12 +98,12 @@ pub(super) fn get32(bytes: &[u8; PAGE], at: usize) -> u32 {
     u32::from_le_bytes(four)
 }
 
-/// Tells whether a page that was loaded is a node: whether everything in it lies within it.
+/// True if a page that was loaded is a node: whether everything in it lies within it.
 pub(super) fn is_node(page: &PageRef) -> bool {
     Node::new(&NodePage::loaded(page)).is_well_formed()
 }
 
-/// Gives the four bytes of a key behind the prefix, as a number that compares as they do.
+/// Returns the four bytes of a key after the prefix, as a number that compares as they do.
 #[inline]
 #[expect(clippy::big_endian_bytes, reason = "it is the order of the bytes that counts")]
 pub(super) fn head_of(key: &[u8], prefix: usize) -> u32 {
@@ -118,7 +118,7 @@ pub(super) fn head_of(key: &[u8], prefix: usize) -> u32 {
     }
 }
 
-/// Tells how many bytes two keys share at their beginning.
+/// Returns how many bytes two keys share at their beginning.
 pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
@@ -134,7 +134,7 @@ impl<'a> Node<'a> {
         Self { bytes }
     }
 
-    /// Gives the number of entries.
+    /// Returns the number of entries.
     #[inline]
     pub(super) fn count(self) -> usize {
         get16(self.bytes, 2)
@@ -149,34 +149,34 @@ impl<'a> Node<'a> {
         get16(self.bytes, 8)
     }
 
-    /// Gives the head of entry `i`, the offset of its cell, and its length with the long bit.
+    /// Returns the head of entry `i`, the offset of its cell, and its length with the long bit.
     #[inline]
     pub(super) fn slot(self, i: usize) -> (u32, usize, usize) {
         let at = HEADER + i * SLOT;
         (get32(self.bytes, at), get16(self.bytes, at + 4), get16(self.bytes, at + 6))
     }
 
-    /// Gives the head of entry `i`.
+    /// Returns the head of entry `i`.
     #[inline]
     pub(super) fn head(self, i: usize) -> u32 {
         get32(self.bytes, HEADER + i * SLOT)
     }
 
-    /// Gives the bytes of the key that are in the cell.
+    /// Returns the bytes of the key that are in the cell.
     #[inline]
     pub(super) fn part(self, i: usize) -> &'a [u8] {
         let (_, offset, len) = self.slot(i);
         &self.bytes[offset..offset + len % LONG]
     }
 
-    /// Tells which of the long keys it is, if it is one.
+    /// Returns which of the long keys it is, if it is one.
     #[inline]
     pub(super) fn long(self, i: usize) -> Option<u32> {
         let (_, offset, len) = self.slot(i);
         (len >= LONG).then(|| get32(self.bytes, offset + len % LONG))
     }
 
-    /// Gives the value of entry `i`.
+    /// Returns the value of entry `i`.
     #[inline]
     pub(super) fn value(self, i: usize) -> &'a [u8] {
         let (_, offset, len) = self.slot(i);
@@ -184,19 +184,19 @@ impl<'a> Node<'a> {
         &self.bytes[at..at + self.size()]
     }
 
-    /// Gives the value of entry `i` of an inner node: the child's number.
+    /// Returns the value of entry `i` of an inner node: the child's number.
     #[inline]
     pub(super) fn child(self, i: usize) -> u32 {
         self.value(i).first_chunk().map_or(NONE, |number| u32::from_le_bytes(*number))
     }
 
-    /// Tells whether its values have that size. The page that stands for none is no node of any size.
+    /// True if its values have that size. The page that stands for none is no node of any size.
     #[inline]
     pub(super) fn is_of(self, size: usize) -> bool {
         self.size() == size && get16(self.bytes, 4) > 0
     }
 
-    /// Gives the whole key of entry `i`.
+    /// Returns the whole key of entry `i`.
     ///
     /// # Errors
     /// It is a long one that can't be loaded.
@@ -208,17 +208,17 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Gives entry `i` as it is.
+    /// Returns entry `i` as it is.
     pub(super) fn entry(self, i: usize) -> Entry<'a> {
         Entry { part: self.part(i), long: self.long(i), value: self.value(i) }
     }
 
-    /// Tells how many bytes entries `range` take, slots included.
+    /// Returns how many bytes entries `range` take, slots included.
     pub(super) fn bytes_of(self, range: std::ops::Range<usize>) -> usize {
         range.map(|i| SLOT + self.cell_len(i)).sum()
     }
 
-    /// Tells how many bytes the keys of some entries share at their beginning.
+    /// Returns how many bytes the keys of some entries share at their beginning.
     fn shared(self, entries: std::ops::Range<usize>) -> usize {
         let Some(last) = entries.clone().last() else { return 0 };
         let Some(next) = entries.clone().nth(1) else { return self.part(last).len() };
@@ -232,13 +232,13 @@ impl<'a> Node<'a> {
         len % LONG + if len >= LONG { 4 } else { 0 } + self.size()
     }
 
-    /// Tells how many bytes all entries take, slots included.
+    /// Returns how many bytes all entries take, slots included.
     pub(super) fn used(self) -> usize {
         let (floor, dead) = (get16(self.bytes, 4), get16(self.bytes, 6));
         self.count() * SLOT + PAGE - floor - dead
     }
 
-    /// Tells whether everything lies within the page: what the invariants say of places and lengths.
+    /// True if everything lies within the page: what the invariants say of places and lengths.
     fn is_well_formed(self) -> bool {
         let count = self.count();
         let (floor, dead) = (get16(self.bytes, 4), get16(self.bytes, 6));
@@ -371,7 +371,7 @@ pub(super) fn split(left: &mut [u8; PAGE], right: &mut [u8; PAGE], at: usize) {
     gather(left, node, 0..at);
 }
 
-/// Writes the cells anew, without dead bytes, and with the longest prefix.
+/// Writes the cells again, without dead bytes, and with the longest prefix.
 fn compact(bytes: &mut [u8; PAGE]) {
     let old = *bytes;
     let node = Node::new(&old);

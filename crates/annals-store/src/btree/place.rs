@@ -1,6 +1,6 @@
 //! A place in a tree: between two entries, or at an end.
 //!
-//! Invariant: a place is in front of an entry, or else behind the last one of the tree. So the gap
+//! Invariant: a place is in front of an entry, or else after the last one of the tree. So the gap
 //! between two leaves is one place, in front of the second leaf's first entry.
 
 use super::node::Node;
@@ -45,7 +45,7 @@ impl Tree {
         Ok(place)
     }
 
-    /// Finds the place in front of the first key that is at least `key`, which is behind `place`:
+    /// Finds the place in front of the first key that is at least `key`, which is after `place`:
     /// most ranges end in the leaf where they begin.
     pub(super) fn seek_from(&self, place: &Place, key: &[u8]) -> Result<Place> {
         let (leaf, _) = place.path[self.height];
@@ -60,7 +60,7 @@ impl Tree {
         Ok(found)
     }
 
-    /// Finds the place behind the last key.
+    /// Finds the place after the last key.
     pub(super) fn end(&self) -> Result<Place> {
         let mut place = Place::NOWHERE;
         if self.root == NONE {
@@ -115,7 +115,7 @@ impl Tree {
         Ok(false)
     }
 
-    /// Gives the entry behind a place to `read`; `None` at the end.
+    /// Returns the entry after a place to `read`; `None` at the end.
     #[inline]
     pub(super) fn peek<R>(
         &self,
@@ -132,7 +132,7 @@ impl Tree {
         Ok(Some(read(&key, node.value(at))))
     }
 
-    /// Gives the entry behind a place to `read`, and goes behind it; `None` at the end. After an error
+    /// Returns the entry after a place to `read`, and goes after it; `None` at the end. After an error
     /// the place is where it was.
     #[inline]
     pub(super) fn step<R>(
@@ -160,7 +160,7 @@ impl Tree {
         Ok(Some(found))
     }
 
-    /// Goes to the entry before a place, and gives it to `read`; `None` if there is none. After an
+    /// Goes to the entry before a place, and returns it to `read`; `None` if there is none. After an
     /// error the place is where it was.
     #[inline]
     pub(super) fn step_back<R>(
@@ -189,7 +189,7 @@ impl Tree {
     }
 }
 
-/// Tells which child of an inner node has, or would have, the key.
+/// Returns which child of an inner node has, or would have, the key.
 #[inline]
 pub(super) fn child_for(node: Node<'_>, key: &[u8], long: &Longs) -> Result<usize> {
     Ok(match node.search(key, 1, long)? {

@@ -15,12 +15,12 @@ pub(in super::super) struct Range<'a> {
 }
 
 impl Tree {
-    /// Gives no entries, and looks at nothing.
+    /// Returns no entries, and looks at nothing.
     pub(in super::super) const fn nothing(&self) -> Range<'_> {
         Range { tree: self, front: Place::NOWHERE, back: Place::NOWHERE, done: true }
     }
 
-    /// Gives the entries with `low <= key < high`; without `high`, to the end.
+    /// Returns the entries with `low <= key < high`; without `high`, to the end.
     pub(in super::super) fn range(&self, low: &[u8], high: Option<&[u8]>) -> Result<Range<'_>> {
         if self.root == NONE || high.is_some_and(|high| high <= low) {
             return Ok(self.nothing());
@@ -35,7 +35,7 @@ impl Tree {
         Ok(range)
     }
 
-    /// Gives the last entry whose key is at most `key` to `read`.
+    /// Returns the last entry whose key is at most `key` to `read`.
     pub(in super::super) fn floor<R>(
         &self,
         key: &[u8],
@@ -98,7 +98,7 @@ impl Range<'_> {
         found
     }
 
-    /// Gives the first entry to `read`, and goes on.
+    /// Returns the first entry to `read`, and continues.
     #[inline]
     pub(in super::super) fn next_with<R>(
         &mut self,
@@ -111,7 +111,7 @@ impl Range<'_> {
         self.given(found)
     }
 
-    /// Gives the entry that is `ahead` after the first one to `read`, if that is in the same leaf; at once, or
+    /// Returns the entry that is `ahead` after the first one to `read`, if that is in the same leaf; at once, or
     /// not at all.
     #[inline]
     pub(in super::super) fn glance<R>(
@@ -143,7 +143,7 @@ impl Range<'_> {
         (at < node.count() && node.long(at).is_none()).then(|| read(node.part(at), node.value(at)))
     }
 
-    /// Gives the last entry to `read`, and goes before it.
+    /// Returns the last entry to `read`, and goes before it.
     #[inline]
     pub(in super::super) fn next_back_with<R>(
         &mut self,
@@ -156,7 +156,7 @@ impl Range<'_> {
         self.given(found)
     }
 
-    /// Leaves out some entries, and gives the next one to `read`, as [`Self::next_with`] does.
+    /// Leaves out some entries, and returns the next one to `read`, as [`Self::next_with`] does.
     pub(in super::super) fn nth_with<R>(
         &mut self,
         n: usize,
@@ -168,7 +168,7 @@ impl Range<'_> {
         self.next_with(read)
     }
 
-    /// Leaves out some entries at the back, and gives the next one to `read`.
+    /// Leaves out some entries at the back, and returns the next one to `read`.
     pub(in super::super) fn nth_back_with<R>(
         &mut self,
         n: usize,

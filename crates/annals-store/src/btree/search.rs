@@ -24,7 +24,7 @@ impl Node<'_> {
             return Ok(Err(count));
         }
         let prefix = self.prefix();
-        // Heads know nothing of what lies behind the limit.
+        // Heads know nothing of what lies after the limit.
         let head = head_of(key.get(..LIMIT).unwrap_or(key), prefix);
         let at = self.first_from(from, head);
         if prefix > 0 {
@@ -61,14 +61,14 @@ impl Node<'_> {
         first + slots.map(less).sum::<usize>()
     }
 
-    /// Tells among which slots a key is or would be, if it has the prefix: the first, and the one behind the last.
+    /// Returns among which slots a key is or would be, if it has the prefix: the first, and the one after the last.
     #[inline]
     pub(super) fn may_be_among(self, key: &[u8]) -> (usize, usize) {
         let head = head_of(key.get(..LIMIT).unwrap_or(key), self.prefix());
         hints::among(self.bytes, self.count(), head)
     }
 
-    /// Tells which entry a key is compared with first.
+    /// Returns which entry a key is compared with first.
     #[inline]
     pub(super) fn may_be_at(self, key: &[u8]) -> Option<usize> {
         let head = head_of(key.get(..LIMIT).unwrap_or(key), self.prefix());
@@ -76,7 +76,7 @@ impl Node<'_> {
         Some(self.first_from(0, head).min(last))
     }
 
-    /// Looks for a key behind entry `at`, among those with the same head.
+    /// Looks for a key after entry `at`, among those with the same head.
     #[inline(never)] // so that keys that their heads tell apart are found by little code
     fn search_behind(
         self,

@@ -12,7 +12,7 @@ fn agree(tree: &Tree, model: &BTreeSet<Vec<u8>>) {
     assert_eq!(keys_of(tree.range(&[], None).unwrap()), expected);
 }
 
-/// Some of the keys differ only behind their head, in groups longer than what a hint stands for.
+/// Some of the keys differ only after their head, in groups longer than what a hint stands for.
 #[test]
 fn keys_with_equal_heads_are_told_apart() {
     let mut random = Random(4711);
@@ -40,7 +40,7 @@ fn keys_with_equal_heads_are_told_apart() {
     }
 }
 
-/// Entries of equal keys make separators that reach behind the key, and are left when the entries are gone.
+/// Entries of equal keys make separators that reach past the key, and are left when the entries are gone.
 #[test]
 fn a_spot_is_right_for_whatever_follows_the_key() {
     let mut random = Random(815);

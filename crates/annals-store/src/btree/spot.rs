@@ -15,7 +15,7 @@ pub(in super::super) struct Way {
     /// The inner nodes on the way, from the root on.
     pub(super) inner: [u32; LEVELS],
     pub(super) leaf: u32,
-    /// Whether there is no leaf behind this one.
+    /// Whether there is no leaf after this one.
     is_last: bool,
 }
 
@@ -51,7 +51,7 @@ impl Tree {
         Ok(Spot { way, at })
     }
 
-    /// Gives the first entry whose key begins with these bytes to `read`.
+    /// Returns the first entry whose key begins with these bytes to `read`.
     #[inline]
     pub(in super::super) fn first_with<R>(
         &self,
@@ -61,8 +61,8 @@ impl Tree {
         self.first_or_spot(prefix, read).map(|(found, _)| found)
     }
 
-    /// Gives the first entry whose key begins with these bytes to `read`. If there is none, tells where one can be
-    /// put, whatever it has behind them; where that isn't plain, it doesn't.
+    /// Returns the first entry whose key begins with these bytes to `read`. If there is none, tells where one can be
+    /// put, whatever it has after them; where that isn't plain, it doesn't.
     #[inline]
     pub(in super::super) fn first_or_spot<R>(
         &self,
@@ -90,7 +90,7 @@ impl Tree {
         let found = node.search(prefix, 0, &self.long)?;
         let (at, spot) = (found.unwrap_or_else(|at| at), Some(Spot { way: *way, at: found }));
         if at < node.count() {
-            // This leaf goes on behind all that begin with these bytes, if this entry doesn't.
+            // This leaf continues after all that begin with these bytes, if this entry doesn't.
             let found = node.key(at, &self.long)?;
             return Ok((read(&found, node.value(at)), spot));
         }
@@ -101,7 +101,7 @@ impl Tree {
         Ok((self.peek(&self.seek(prefix)?, read)?.flatten(), None))
     }
 
-    /// Gives the first entry whose key begins with these bytes to `read`, given the way there.
+    /// Returns the first entry whose key begins with these bytes to `read`, given the way there.
     #[inline]
     pub(in super::super) fn first_on<R>(
         &self,

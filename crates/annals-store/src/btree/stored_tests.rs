@@ -31,7 +31,7 @@ fn change(
             tree.insert(&key, &value, epoch).unwrap();
             model.insert(key, value);
         } else {
-            // One that is there, if there is one behind.
+            // One that is there, if there is one after.
             let near = model.range(key.clone()..).next().map_or(key, |(near, _)| near.clone());
             let was_there = model.remove(&near).is_some();
             assert_eq!(tree.remove(&near, epoch).unwrap(), was_there);
@@ -45,7 +45,7 @@ fn compare(tree: &Tree, model: &Model, random: &mut Random) {
     (0..sized(5, 1)).for_each(|_| look(tree, &keys, random));
 }
 
-/// Saves a published tree while its successor is changed, goes on from what was saved, and loads it
+/// Saves a published tree while its successor is changed, continues from what was saved, and loads it
 /// too, again and again.
 fn history(seed: u64, keeps: bool, longest: usize) {
     let (image, pager) = TestImage::new(if keeps { u64::MAX } else { SMALL }, keeps);

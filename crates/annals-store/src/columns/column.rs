@@ -86,30 +86,30 @@ impl Column {
         }
     }
 
-    /// Tells whose values they are.
+    /// Returns whose values they are.
     #[inline]
     pub(crate) const fn field(&self) -> FieldNumber {
         self.field
     }
 
-    /// Tells the type.
+    /// Returns the type.
     pub(crate) const fn ty(&self) -> Type {
         self.ty
     }
 
-    /// Tells whether a value may be null: so the field says, or values of it were erased.
+    /// True if a value may be null: so the field says, or values of it were erased.
     #[inline]
     pub(crate) const fn is_nullable(&self) -> bool {
         self.nulls.is_some()
     }
 
-    /// Tells whether null may be written.
+    /// True if null may be written.
     #[inline]
     pub(crate) const fn takes_null(&self) -> bool {
         self.takes_null
     }
 
-    /// Tells whether there is room for null only since a value was erased.
+    /// True if there is room for null only since a value was erased.
     pub(crate) const fn has_erased(&self) -> bool {
         self.nulls.is_some() && !self.takes_null
     }
@@ -128,7 +128,7 @@ impl Column {
         }
     }
 
-    /// Tells whether the value may stand in this column: as `Field::accepts`, but inlined and
+    /// True if the value may stand in this column: as `Field::accepts`, but inlined and
     /// without a branch for each type.
     #[inline]
     pub(crate) fn accepts(&self, value: &ValueRef<'_>) -> bool {
@@ -139,7 +139,7 @@ impl Column {
             && !matches!(value, ValueRef::Blob(blob) if *blob > Blob::MAX)
     }
 
-    /// Tells whether the value of a slot is null.
+    /// Returns true if the value of a slot is null.
     #[inline]
     pub(crate) fn is_null(&self, slot: usize) -> Result<bool> {
         match &self.nulls {
@@ -148,7 +148,7 @@ impl Column {
         }
     }
 
-    /// Gives the value of a slot.
+    /// Returns the value of a slot.
     ///
     /// # Errors
     /// It can't be loaded, or what the image has there is no value.
@@ -246,7 +246,7 @@ impl Column {
         self.insert(slot, value, fresh, epoch)
     }
 
-    /// Gives back what the value of a slot takes outside its cell.
+    /// Frees what the value of a slot takes outside its cell.
     #[inline]
     pub(crate) fn clear(&mut self, slot: usize, epoch: &Epoch) -> Result<()> {
         match &mut self.data {
@@ -255,7 +255,7 @@ impl Column {
         }
     }
 
-    /// Gives what a row has before anything is set: null where it may be, else zero or nothing.
+    /// Returns what a row has before anything is set: null where it may be, else zero or nothing.
     pub(crate) const fn zero_value(&self) -> ValueRef<'static> {
         if self.takes_null { ValueRef::Null } else { zero_of(self.ty) }
     }
@@ -365,7 +365,7 @@ impl Column {
         }
     }
 
-    /// Tells whether a run has a null.
+    /// Returns true if a run has a null.
     pub(crate) fn has_null(&self, slot: usize, len: usize) -> Result<bool> {
         match &self.nulls {
             Some(nulls) => Ok(nulls.first(slot, slot + len)?.is_some()),
@@ -456,7 +456,7 @@ impl Column {
         }
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self, what: Counted) -> usize {
         let data = match &self.data {
             Data::Bits(bits) => bits.memory(what),

@@ -30,7 +30,7 @@ impl<'a> Fetched<'a> {
         }
     }
 
-    /// Gives the text, if it is one.
+    /// Returns the text, if it is one.
     #[doc(hidden)]
     #[inline]
     pub fn into_text(self) -> Option<Cow<'a, str>> {
@@ -41,7 +41,7 @@ impl<'a> Fetched<'a> {
         }
     }
 
-    /// Gives the bytes, if it is a value of bytes.
+    /// Returns the bytes, if it is a value of bytes.
     #[doc(hidden)]
     #[inline]
     pub fn into_bytes(self) -> Option<Cow<'a, [u8]>> {
@@ -62,7 +62,7 @@ impl<'a> Fetched<'a> {
         }
     }
 
-    /// Gives a copy of the value.
+    /// Returns a copy of the value.
     #[must_use]
     pub fn into_value(self) -> Value {
         match self {

@@ -12,7 +12,7 @@ use annals_schema::{Blob, RowId, Timestamp, Type};
 /// The type is as wide as the fields that it [`fits`](Self::fits), has no padding, any bytes are a
 /// value of it, and it is one number.
 pub unsafe trait Primitive: sealed::Sealed + Copy + 'static {
-    /// Tells whether a field of that type holds such values.
+    /// True if a field of that type holds such values.
     #[doc(hidden)]
     fn fits(ty: Type) -> bool;
 }
@@ -51,7 +51,7 @@ primitive! {
     RowId: Type::Reference(..),
 }
 
-/// Gives values as the cells of a column, without a copy on a little-endian machine.
+/// Returns values as the cells of a column, without a copy on a little-endian machine.
 pub fn to_cells<T: Primitive>(values: &[T]) -> Cow<'_, [u8]> {
     // SAFETY: a primitive has no padding, so all its bytes are initialised.
     let bytes =
@@ -64,7 +64,7 @@ pub fn to_cells<T: Primitive>(values: &[T]) -> Cow<'_, [u8]> {
     Cow::Owned(swapped)
 }
 
-/// Gives the cells of a column as values, without a copy where they are aligned, on a little-endian
+/// Returns the cells of a column as values, without a copy where they are aligned, on a little-endian
 /// machine.
 pub fn from_cells<T: Primitive>(cells: &[u8]) -> Cow<'_, [T]> {
     if cfg!(target_endian = "little") {

@@ -35,7 +35,7 @@ pub(crate) enum ValueKind {
     Reference,
 }
 
-/// Tells of which kind a value is.
+/// Returns the kind of a value.
 #[inline]
 pub(super) const fn kind_of(value: &ValueRef<'_>) -> ValueKind {
     match value {
@@ -59,7 +59,7 @@ pub(super) const fn kind_of(value: &ValueRef<'_>) -> ValueKind {
     }
 }
 
-/// Gives zero, false or nothing, as a value of a type.
+/// Returns zero, false or nothing, as a value of a type.
 pub(super) const fn zero_of(ty: Type) -> ValueRef<'static> {
     match ty {
         Type::Bool => ValueRef::Bool(false),
@@ -81,7 +81,7 @@ pub(super) const fn zero_of(ty: Type) -> ValueRef<'static> {
     }
 }
 
-/// Tells of which kind a type's values are.
+/// Returns the kind of a type's values.
 pub(super) const fn kind_of_type(ty: Type) -> ValueKind {
     kind_of(&zero_of(ty))
 }

@@ -10,7 +10,7 @@
 //! Invariants
 //! 1. An entry of a heap page is alive if the cell of its slot leads to it. The cell of a row that
 //!    is gone leads nowhere: `clear` is called before a slot is given back.
-//! 2. Entries are appended to the tail page only. Behind the last entry of a page is a length of 0,
+//! 2. Entries are appended to the tail page only. After the last entry of a page is a length of 0,
 //!    or less room than an entry's head: what a rolled back transaction left there is never read.
 //! 3. `dead` counts for each heap page the bytes of dead entries and, but in the tail, the unused
 //!    ones. A page other than the tail is rewritten as soon as more than half of it is dead.
@@ -111,7 +111,7 @@ fn cell_of(bytes: &[u8]) -> Cell {
     (text << 32 | u128::from(word(bytes.len()))).to_le_bytes()
 }
 
-/// Gives up to 7 bytes as a number.
+/// Returns up to 7 bytes as a number.
 #[inline]
 fn short_word(bytes: &[u8]) -> u64 {
     match (bytes.first_chunk(), bytes.last_chunk()) {
@@ -160,7 +160,7 @@ impl Strings {
         self.get_outside(&cell)
     }
 
-    /// Gives the value to which a cell leads.
+    /// Returns the value to which a cell leads.
     #[inline]
     fn get_outside(&self, cell: &Cell) -> Result<Cow<'_, [u8]>> {
         let len = word_at(cell, 0) as usize;
@@ -173,7 +173,7 @@ impl Strings {
             };
         }
         let begin = (offset as usize).saturating_add(HEAD);
-        // Behind what is used of the tail the writer may be writing.
+        // After what is used of the tail the writer may be writing.
         if number == self.tail && begin.saturating_add(len) > self.tail_used {
             return Err(leads_nowhere());
         }
@@ -198,7 +198,7 @@ impl Strings {
         }
     }
 
-    /// Tells whether the cell of a slot can be read again without loading anything. Loads it, if that wasn't
+    /// Returns true if the cell of a slot can be read again without loading anything. Loads it, if that wasn't
     /// done yet.
     ///
     /// # Errors
@@ -207,12 +207,12 @@ impl Strings {
         self.cells.stays(slot)
     }
 
-    /// Tells whether a cell that stays does so for all views over the same base.
+    /// True if a cell that stays does so for all views over the same base.
     pub(crate) fn cells_stay_below(&self, slot: usize) -> bool {
         self.cells.stays_below(slot)
     }
 
-    /// Tells whether the value of a slot, whose cell stays, can be read again without loading anything, and
+    /// Returns true if the value of a slot, whose cell stays, can be read again without loading anything, and
     /// without an error; `is_text`: by [`get_str`](Self::get_str), too. Loads it, if that wasn't done yet.
     ///
     /// # Errors
@@ -281,7 +281,7 @@ impl Strings {
         self.cells.zero(slot, len, fresh, epoch)
     }
 
-    /// Gives back what the value of a slot takes outside its cell.
+    /// Frees what the value of a slot takes outside its cell.
     #[inline]
     pub(crate) fn clear(&mut self, slot: usize, epoch: &Epoch) -> Result<()> {
         let cell = self.cells.get(slot)?;
@@ -321,7 +321,7 @@ impl Strings {
         }
     }
 
-    /// Puts a value outside its cell, and gives the cell.
+    /// Puts a value outside its cell, and returns the cell.
     fn store(&mut self, slot: usize, value: &[u8], epoch: &Epoch) -> Result<Cell> {
         let few = self.large_numbers.end() <= FEW && self.tail == NO_PAGE;
         if value.len() > LONGEST || few {
@@ -439,7 +439,7 @@ impl Strings {
         self.large_numbers.rebase(saved);
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self, what: Counted) -> usize {
         let numbers = self.pages.memory(what) + self.large_numbers.memory(what);
         let outside = self.heap.memory(what) + self.large.memory(what) + self.dead.memory(what);

@@ -62,7 +62,7 @@ impl<'a> Values<'a> {
         Self::made(values, |value| ValueRef::Bytes(value.as_ref()))
     }
 
-    /// Gives the number of values of a field of this type; `None` if they aren't of that type.
+    /// Returns the number of values of a field of this type; `None` if they aren't of that type.
     #[must_use]
     pub fn len(&self, ty: Type) -> Option<usize> {
         match &self.source {
@@ -73,7 +73,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Tells whether code of the program makes the values each time they are asked for, and so might
+    /// True if code of the program makes the values each time they are asked for, and so might
     /// make others than those that were checked.
     #[doc(hidden)]
     #[inline]

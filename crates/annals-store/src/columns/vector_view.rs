@@ -26,7 +26,7 @@ brief!(VectorView<'_>, "VectorView", "table": |it| it.table, "first": |it| it.fi
 /// What another view gives.
 type Rest<'a, T> = Box<dyn Iterator<Item = Result<T>> + 'a>;
 
-/// Ends behind the first error.
+/// Ends after the first error.
 fn until_error<T>(items: impl Iterator<Item = Result<T>>) -> impl Iterator<Item = Result<T>> {
     items.scan(false, |failed, item| {
         let goes_on = !std::mem::replace(failed, item.is_err());
@@ -35,7 +35,7 @@ fn until_error<T>(items: impl Iterator<Item = Result<T>>) -> impl Iterator<Item 
 }
 
 impl<'a> TableView<'a> {
-    /// Gives the values of a field in `count` rows from `first` on. Cost: a look at a bit for each
+    /// Returns the values of a field in `count` rows from `first` on. Cost: a look at a bit for each
     /// row, 64 at a time.
     ///
     /// # Errors
@@ -61,19 +61,19 @@ impl<'a> TableView<'a> {
 }
 
 impl<'a> VectorView<'a> {
-    /// Gives the number of values.
+    /// Returns the number of values.
     #[must_use]
     pub const fn len(&self) -> u64 {
         self.count
     }
 
-    /// Tells whether there are no values.
+    /// True if there are no values.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Gives all values, of whatever type, one by one; an error is the last item.
+    /// Returns all values, of whatever type, one by one; an error is the last item.
     ///
     /// # Errors
     /// A value can't be loaded.
@@ -115,7 +115,7 @@ impl<'a> VectorView<'a> {
         self.table.instead(error)?.vector(field, first, self.count - given)
     }
 
-    /// Gives the values as slices: one for each page, borrowed where the machine has the order of
+    /// Returns the values as slices: one for each page, borrowed where the machine has the order of
     /// bytes that pages have, and the view has the page in memory. An error is the last item.
     ///
     /// # Errors
@@ -199,7 +199,7 @@ impl<'a> VectorView<'a> {
         Ok(values)
     }
 
-    /// Gives strings: borrowed, if the view has them in memory. An error is the last item.
+    /// Returns strings: borrowed, if the view has them in memory. An error is the last item.
     ///
     /// # Errors
     /// `Invalid`: the field is of another type, or one of the values is null. An item is an error if

@@ -41,8 +41,8 @@ impl Draft<'_> {
         PutAside { image: Arc::clone(image), held: self.held.clone(), number: self.number }
     }
 
-    /// Puts a draft aside that was taken up again; gives how the space was before. The only view that leads
-    /// to what it has written since its last part was seen goes on from what was written now.
+    /// Puts a draft aside that was taken up again; returns how the space was before. The only view that leads
+    /// to what it has written since its last part was seen continues from what was written now.
     #[inline]
     pub fn keep(mut self) -> Option<Mark> {
         self.working.iter_mut().for_each(Space::go_on);
@@ -77,7 +77,7 @@ impl PutAside {
         working.iter_mut().for_each(|space| space.show(self.number, below));
     }
 
-    /// Gives where the last of the draft's objects ends, or of the newest root's, in bytes.
+    /// Returns where the last of the draft's objects ends, or of the newest root's, in bytes.
     #[inline]
     pub fn end(&self) -> u64 {
         lock(&self.image.working).as_ref().map_or(0, Space::end)

@@ -5,7 +5,7 @@ use std::io;
 use super::format::UNIT;
 use annals_storage::{Storage, join};
 
-/// Zeros for what is behind an object up to a whole unit.
+/// Zeros for what is after an object up to a whole unit.
 static ZEROS: [u8; 4096] = [0; 4096];
 
 const _: () = assert!(ZEROS.len() as u64 == UNIT);
@@ -19,7 +19,7 @@ pub struct Written {
     pub(crate) bytes: u64,
 }
 
-/// Writes objects, each with zeros behind it up to a whole unit.
+/// Writes objects, each with zeros after it up to a whole unit.
 pub(super) fn write(storage: &dyn Storage, objects: &[(u64, &[&[u8]])]) -> io::Result<Written> {
     let mut pieces = Vec::with_capacity(objects.len());
     for (place, parts) in objects {

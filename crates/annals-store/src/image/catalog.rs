@@ -1,4 +1,4 @@
-//! The catalog: the roots of all arrays, and behind them what the store says of itself.
+//! The catalog: the roots of all arrays, and after them what the store says of itself.
 
 use super::format::{
     ARRAY_BYTES, ARRAY_LEN, ARRAY_PAGES, CATALOG_HEAD_LEN, CATALOG_MAGIC, LONGEST_PAGE, MAX_HEIGHT,
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// Tells whether an object of this kind may be so long.
+    /// True if an object of this kind may be so long.
     pub(crate) const fn may_have(self, len: u32) -> bool {
         matches!(self, Self::Bytes) || len <= LONGEST_PAGE
     }

@@ -69,7 +69,7 @@ pub fn check(directory: &Arc<dyn Directory>, name: &str, clock: &dyn Clock) -> R
     }
 }
 
-/// Tells what the two root slots of an image tell now, if it can be read.
+/// Returns what the two root slots of an image tell now, if it can be read.
 #[inline]
 pub fn slots(directory: &dyn Directory, name: &str) -> Option<[Slot; 2]> {
     let storage = directory.open(name, Access::Read).ok()?;
@@ -77,7 +77,7 @@ pub fn slots(directory: &dyn Directory, name: &str) -> Option<[Slot; 2]> {
     Roots::read(&*storage, header.hash()).ok().map(|roots| roots.slots)
 }
 
-/// How often the roots are pinned anew that somebody replaces meanwhile.
+/// How often the roots are pinned again that somebody replaces meanwhile.
 const TRIES: usize = 100;
 
 /// Reads the slots, and pins the roots that they tell: what those reach stays until the pins are dropped, if
@@ -162,7 +162,7 @@ fn look_at_frames(
     Ok(())
 }
 
-/// Verifies what a root reaches, but for what was verified before; gives the units of that.
+/// Verifies what a root reaches, but for what was verified before; returns the units of that.
 fn look_at(image: &Image, root: &Root, before: &Units, report: &mut Report) -> Result<Units> {
     let (mut end, mut written) = (OBJECTS_AT, 0);
     let (mut objects, mut bytes) = (0, 0);
@@ -188,7 +188,7 @@ fn look_at(image: &Image, root: &Root, before: &Units, report: &mut Report) -> R
     report.objects += objects;
     report.bytes += bytes;
     let units = units?;
-    // What is behind a part that both roots share isn't visited again.
+    // What is after a part that both roots share isn't visited again.
     if before.used() == 0 && end != root.end {
         let end = format!("its objects end at {end}, and it says {}", root.end);
         return Err(wrong(image, root, end));

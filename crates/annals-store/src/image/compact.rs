@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A crash leaves the old image, and a file that the next creation removes; or either of both, which say the
-//! same. Whoever has the old one open goes on reading that: nothing is written to it any more.
+//! same. Whoever has the old one open continues reading that: nothing is written to it any more.
 
 use super::catalog::{Array, Catalog};
 use super::file::Image;
@@ -37,7 +37,7 @@ struct Copying<'c> {
 
 impl Image {
     /// Copies what the newest root reaches to a new image without gaps, which takes this one's name. This
-    /// handle goes on with the old file: whoever has it opens the image anew, and writes nothing more to
+    /// handle continues with the old file: whoever has it opens the image again, and writes nothing more to
     /// this one. Gives the length of the new file in bytes. The caller has the right to bring the image forward.
     ///
     /// Cost: reads and writes all that the root reaches, one object at a time in memory and what is about to be
@@ -65,7 +65,7 @@ impl Image {
         to.len()
     }
 
-    /// Tells whether its name still leads to it.
+    /// Returns true if its name still leads to it.
     ///
     /// # Errors
     /// `Io`.
@@ -83,7 +83,7 @@ impl Copying<'_> {
         Ok(Array { root, ..*array })
     }
 
-    /// Copies an object, or a node and all that it leads to; gives the new entry.
+    /// Copies an object, or a node and all that it leads to; returns the new entry.
     fn below(&mut self, height: u8, stored: &Stored) -> Result<Stored> {
         if height == 0 {
             let mut bytes = vec![0; self.len_of(stored)?];
@@ -108,7 +108,7 @@ impl Copying<'_> {
         node::decode(&bytes, height, self.end).map(Box::new).map_err(wrong)
     }
 
-    /// Gives the length of what the file has at least.
+    /// Returns the length of what the file has at least.
     fn len_of(&self, stored: &Stored) -> Result<usize> {
         self.from.holds(stored)?;
         usize::try_from(stored.len).map_err(|_| Error::corrupt("it doesn't fit in memory"))

@@ -26,7 +26,7 @@ use annals_storage::{Access, Clock, Directory, Storage};
 /// How images and history indexes begin.
 const CACHE_MAGIC: &[u8] = b"\x89AN";
 
-/// Gives the name of the image beside a journal.
+/// Returns the name of the image beside a journal.
 pub fn image_name(journal: &str) -> String {
     format!("{journal}-image")
 }
@@ -73,7 +73,7 @@ pub fn set_aside_as(
     }
 }
 
-/// Gives a cache another name, which it returns.
+/// Returns a cache another name, which it returns.
 fn move_aside(
     directory: &dyn Directory,
     name: &str,
@@ -169,7 +169,7 @@ impl Image {
         Ok(image)
     }
 
-    /// Gives an image its name, whose first root is on permanent storage.
+    /// Returns an image its name, whose first root is on permanent storage.
     pub(super) fn link(&self, temporary: &Temporary) -> Result<()> {
         let Temporary { name, replaces } = temporary;
         let named = match replaces {

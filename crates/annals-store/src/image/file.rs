@@ -89,7 +89,7 @@ impl Image {
         }
     }
 
-    /// Gives a time, in microseconds since 1970, by which a root had been replaced, if one is known.
+    /// Returns a time, in microseconds since 1970, by which a root had been replaced, if one is known.
     #[inline]
     pub fn replaced_before(&self, number: u64) -> Option<i64> {
         let held = lock(&self.held);
@@ -98,13 +98,13 @@ impl Image {
         later.map(|root| root.time).min()
     }
 
-    /// Gives the image's path, for messages.
+    /// Returns the image's path, for messages.
     #[inline]
     pub fn path(&self) -> String {
         self.directory.display(&self.name)
     }
 
-    /// Gives the file's length in bytes.
+    /// Returns the file's length in bytes.
     ///
     /// # Errors
     /// `Io`.
@@ -114,7 +114,7 @@ impl Image {
         self.storage.len().map_err(|error| self.io("can't tell its length", error))
     }
 
-    /// Gives how many bytes the newest root reaches, in whole units; `root` is that one. Walks its directory
+    /// Returns how many bytes the newest root reaches, in whole units; `root` is that one. Walks its directory
     /// if no backfill has needed to yet.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl Image {
         Ok(OBJECTS_AT + walk(self, root, |_, _| Ok(Step::Enter))?.used() * UNIT)
     }
 
-    /// Writes objects to the space that a draft gave them, each as parts one behind the other, in the order
+    /// Writes objects to the space that a draft gave them, each as parts one after the other, in the order
     /// of their places and joined where they touch. They are on permanent storage once a root that
     /// reaches them is published.
     ///

@@ -108,7 +108,7 @@ impl ImageHeader {
     /// The length that the header states, which every version must keep.
     const LEN: u32 = 256;
 
-    /// Gives the bytes of the header.
+    /// Returns the bytes of the header.
     pub(crate) fn encode(&self) -> [u8; IMAGE_HEADER_LEN] {
         let mut to = Layout([0; IMAGE_HEADER_LEN]);
         to.put(0, IMAGE_MAGIC);
@@ -144,7 +144,7 @@ impl ImageHeader {
         })
     }
 
-    /// Gives the checksum of the header, which its roots repeat.
+    /// Returns the checksum of the header, which its roots repeat.
     pub(crate) fn hash(&self) -> u64 {
         Fields(&self.encode()).u64(Self::SUM_AT)
     }
@@ -176,7 +176,7 @@ pub struct Root {
 impl Root {
     const SUM_AT: usize = ROOT_LEN - 8;
 
-    /// Gives the bytes of one copy. `header` is the hash of the image's header.
+    /// Returns the bytes of one copy. `header` is the hash of the image's header.
     pub(crate) fn encode(&self, header: u64) -> [u8; ROOT_LEN] {
         let mut to = Layout([0; ROOT_LEN]);
         to.put(0, ROOT_MAGIC);
@@ -225,7 +225,7 @@ impl Root {
         (valid && fits).then_some(root)
     }
 
-    /// Tells whether it was this root's backfill that wrote an object.
+    /// True if it was this root's backfill that wrote an object.
     pub(crate) fn wrote(&self, stored: &Stored) -> bool {
         u64::from(stored.backfill) == self.number & u64::from(u32::MAX)
     }

@@ -41,7 +41,7 @@ pub struct KeyFrames {
 }
 
 impl Default for KeyFrames {
-    /// Gives a spacing that takes some milliseconds to replay.
+    /// Returns a spacing that takes some milliseconds to replay.
     fn default() -> Self {
         Self::new()
     }
@@ -93,7 +93,7 @@ fn decode(bytes: &[u8], header: u64) -> Option<Vec<Root>> {
     frames.filter(|frames| frames.is_sorted_by(|a, b| a.number < b.number))
 }
 
-/// Gives how much of the journal lies between two roots, as far as they tell: where one is in a later segment,
+/// Returns how much of the journal lies between two roots, as far as they tell: where one is in a later segment,
 /// from the beginning of that.
 const fn gap(from: Option<&Root>, to: (u64, u64)) -> u64 {
     match from {
@@ -102,7 +102,7 @@ const fn gap(from: Option<&Root>, to: (u64, u64)) -> u64 {
     }
 }
 
-/// Gives the place of the root without which the widest gap that this makes is the smallest.
+/// Returns the place of the root without which the widest gap that this makes is the smallest.
 fn least_missed(frames: &[Root], next: (u64, u64)) -> Option<usize> {
     let wide = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| frames.get(before));

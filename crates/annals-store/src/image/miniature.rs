@@ -70,7 +70,7 @@ fn read_node(source: &dyn Source, stored: &Stored, height: u8) -> Result<node::E
     node::decode(&bytes, height, u64::MAX).map_err(crate::Error::corrupt)
 }
 
-/// Brings an image forward; gives its new root and catalog. `before` is the newest root's catalog;
+/// Brings an image forward; returns its new root and catalog. `before` is the newest root's catalog;
 /// `changes` are by array, which must be there.
 pub(super) fn advance(
     image: &Image,

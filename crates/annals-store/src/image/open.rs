@@ -157,7 +157,7 @@ impl Image {
         }
     }
 
-    /// Tells whether the root in use is still the newest: nobody has published another since it was
+    /// Returns true if the root in use is still the newest: nobody has published another since it was
     /// opened.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl Image {
         Ok(self.holds_newest(&self.roots()?))
     }
 
-    /// Tells whether what is at the image's name is this image, with the same newest root, and whether it
+    /// Returns true if what is at the image's name is this image, with the same newest root, and whether it
     /// may be written through this handle.
     ///
     /// # Errors

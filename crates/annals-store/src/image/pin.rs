@@ -11,7 +11,7 @@
 //!
 //! A view over a backfill that has no root yet pins the root below, and the backfill itself by a number that no
 //! root has: whoever opens the image later finds no root that tells what such a view reaches, and so gives
-//! space behind the file's end alone (see [`super::space`]). The handle whose backfill it is knows what that is.
+//! space after the file's end alone (see [`super::space`]). The handle whose backfill it is knows what that is.
 
 use std::io;
 use std::ops::Range;
@@ -48,7 +48,7 @@ impl RootPin {
         Self { number, locked: None, _below: None }
     }
 
-    /// Gives the number by which a backfill without a root is pinned, if it is one.
+    /// Returns the number by which a backfill without a root is pinned, if it is one.
     #[inline]
     pub fn early(&self) -> Option<u64> {
         self.locked.as_ref().map(|(_, number)| *number).filter(|number| *number >= EARLY)
@@ -100,7 +100,7 @@ impl Image {
         })
     }
 
-    /// Gives all of these roots that anybody has pinned, this handle too, oldest first: at most `most`.
+    /// Returns all of these roots that anybody has pinned, this handle too, oldest first: at most `most`.
     /// None where the system knows no such pins: then only one process has the image open.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Image {
         Ok(pinned)
     }
 
-    /// Gives a process that has a root pinned, where the system tells.
+    /// Returns a process that has a root pinned, where the system tells.
     #[inline]
     pub fn pinned_by(&self, root: u64) -> Option<u32> {
         self.storage.holder(Lock::Pin(root))

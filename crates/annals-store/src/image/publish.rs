@@ -146,7 +146,7 @@ impl Image {
         grown.map_err(|error| self.io("can't make its length durable", error))
     }
 
-    /// Refuses to go on from a root that another process has replaced, or that is damaged.
+    /// Refuses to continue from a root that another process has replaced, or that is damaged.
     pub(super) fn check_newest(&self) -> Result<()> {
         let roots = self.roots()?;
         if self.holds_newest(&roots) {
@@ -165,7 +165,7 @@ impl Image {
         ))
     }
 
-    /// Tells whether the root in use is the newest that is told, as when it was chosen.
+    /// True if the root in use is the newest that is told, as when it was chosen.
     pub(super) fn holds_newest(&self, roots: &Roots) -> bool {
         let held = lock(&self.held);
         let told = match held.newest {
@@ -177,7 +177,7 @@ impl Image {
         told == held.newest.map(|newest| newest.root) && roots.last_number() == last
     }
 
-    /// Gives the file's unused end back; gives its length in bytes, or `None` if somebody reads a root of which
+    /// Returns the file's unused end back; returns its length in bytes, or `None` if somebody reads a root of which
     /// nobody knows here what it reaches.
     ///
     /// # Errors
@@ -199,18 +199,18 @@ impl Image {
 }
 
 impl Draft<'_> {
-    /// Gives the number of the backfill, which is that of its root.
+    /// Returns the number of the backfill, which is that of its root.
     #[inline]
     pub const fn number(&self) -> u64 {
         self.number
     }
 
-    /// Gives space for an object of `len` bytes; its place in bytes.
+    /// Returns space for an object of `len` bytes; its place in bytes.
     pub(crate) fn allocate(&mut self, len: u32) -> u64 {
         self.working.as_mut().map_or(0, |space| space.allocate(len))
     }
 
-    /// Gives space for an object, and the entry for it. `txid` is the last transaction of the backfill.
+    /// Returns space for an object, and the entry for it. `txid` is the last transaction of the backfill.
     ///
     /// # Errors
     /// `Invalid` if it is longer than 4 GiB.
@@ -235,13 +235,13 @@ impl Draft<'_> {
         }
     }
 
-    /// Gives where the last of the objects ends that the new root reaches as it is, in bytes.
+    /// Returns where the last of the objects ends that the new root reaches as it is, in bytes.
     #[inline]
     pub fn end(&self) -> u64 {
         self.space().map_or(0, Space::end)
     }
 
-    /// Gives the space as it is.
+    /// Returns the space as it is.
     pub(crate) fn space(&self) -> Option<&Space> {
         self.working.as_ref()
     }

@@ -49,7 +49,7 @@ pub(crate) struct Chosen {
 }
 
 impl Slot {
-    /// Gives the root that it tells.
+    /// Returns the root that it tells.
     pub(crate) const fn root(&self) -> Option<&Root> {
         match self {
             Self::Whole(root) | Self::First(root) => Some(root),
@@ -90,7 +90,7 @@ impl Roots {
         Ok(roots)
     }
 
-    /// Tells whether nobody is seen writing a slot.
+    /// True if nobody is seen writing a slot.
     fn are_settled(&self) -> bool {
         self.slots.iter().all(|slot| matches!(slot, Slot::Whole(_) | Slot::Blank))
     }
@@ -106,7 +106,7 @@ impl Roots {
         Ok(found)
     }
 
-    /// Gives the greatest number that a slot tells, whether its root can be used or not; 0 if none does.
+    /// Returns the greatest number that a slot tells, whether its root can be used or not; 0 if none does.
     pub(crate) fn last_number(&self) -> u64 {
         self.slots.iter().filter_map(Slot::root).map(|root| root.number).max().unwrap_or(0)
     }
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    /// Gives the number of the root that is chosen where those of `good` verify, and which were verified.
+    /// Returns the number of the root that is chosen where those of `good` verify, and which were verified.
     fn chosen(slots: [Slot; 2], good: &[u64]) -> (Option<u64>, Vec<u64>) {
         let mut verified = Vec::new();
         let found = Roots { slots }.choose(1000, |chosen| {

@@ -10,11 +10,11 @@
 //!    ever keeps what it reaches, and nothing else.
 //! 4. Nobody knows here what a root that is older than `known_from` and no key frame reaches, nor what another handle's
 //!    backfill has written that has no root (whose pin has a number above all roots'), but that it lies
-//!    before `fence`. While one of them is pinned, space is only given out behind that.
+//!    before `fence`. While one of them is pinned, space is only given out after that.
 //! 5. A backfill that was put aside may be seen before it has a root, by views that pin the root below it.
 //!    From the moment that anybody can have such a view, all that this backfill writes counts as first
 //!    reached through the root below, for as long as that is pinned. What nobody can have seen is free as
-//!    soon as the backfill's own view goes on without it. Other handles can't know any of this: for them
+//!    soon as the backfill's own view continues without it. Other handles can't know any of this: for them
 //!    such a view has a pin of its own, by which 4 holds.
 
 use std::sync::Arc;
@@ -39,21 +39,21 @@ pub(crate) struct Space {
     known: Vec<u64>,
     /// Where the file ended when the space was found, in units.
     fence: u64,
-    /// Where the search for space begins in the backfill under way, and where it goes on.
+    /// Where the search for space begins in the backfill under way, and where it continues.
     first: u64,
     cursor: u64,
     /// What the backfill under way was given, and hasn't thrown away itself.
     given: Units,
     /// Which part of that no view leads to that anybody can have.
     unseen: Units,
-    /// What of the latter it has thrown away: free as soon as its own view goes on without it.
+    /// What of the latter it has thrown away: free as soon as its own view continues without it.
     garbage: Vec<Extent>,
     /// Which backfills were seen before they were published.
     early: Vec<Early>,
     released: Vec<Released>,
     /// How many bytes and objects were asked for.
     asked: (u64, u64),
-    /// Whether the backfill under way was put aside, to go on later.
+    /// Whether the backfill under way was put aside, to continue later.
     is_put_aside: bool,
 }
 
@@ -77,7 +77,7 @@ struct Early {
     below: u64,
 }
 
-/// Gives the number of the root whose backfill wrote something. An entry has its lower half; a root
+/// Returns the number of the root whose backfill wrote something. An entry has its lower half; a root
 /// isn't pinned for four thousand million backfills.
 fn first_root(stored: &Stored, number: u64) -> u64 {
     let low = u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default();
@@ -182,7 +182,7 @@ impl Space {
         Ok(true)
     }
 
-    /// Tells how many bytes only these older roots hold, in order of their numbers, once the backfill of this
+    /// Returns how many bytes only these older roots hold, in order of their numbers, once the backfill of this
     /// number is published.
     pub(super) fn held_by(&self, roots: &[u64], number: u64) -> u64 {
         let is_held = |first: u64, until: u64| {
@@ -247,7 +247,7 @@ impl Space {
         self.asked = (0, 0);
     }
 
-    /// Tells whether something is pinned of which nobody knows here what it reaches: an old root, one that
+    /// True if something is pinned of which nobody knows here what it reaches: an old root, one that
     /// an opening found and a later one didn't, or another handle's backfill that has no root.
     pub(super) fn is_unknown(&self, newest: Option<u64>, pinned: &[u64]) -> bool {
         let newest = newest.unwrap_or(u64::MAX);
@@ -255,7 +255,7 @@ impl Space {
         pinned.iter().any(|&pin| pin > newest || !is_known(pin))
     }
 
-    /// Gives out space for an object of `len` bytes: behind what was given out before in the same
+    /// Returns out space for an object of `len` bytes: after what was given out before in the same
     /// backfill, so that it is written in one ascending sequence; in bytes.
     pub(super) fn allocate(&mut self, len: u32) -> u64 {
         let count = units(u64::from(len.max(1)));
@@ -283,14 +283,14 @@ impl Space {
         }
     }
 
-    /// Gives the number of the first pinned root that somebody may have reached something through.
+    /// Returns the number of the first pinned root that somebody may have reached something through.
     fn first_that_reached(&self, stored: &Stored, number: u64) -> u64 {
         let first = first_root(stored, number);
         let early = self.early.iter().find(|early| early.draft == first);
         early.map_or(first, |early| early.below)
     }
 
-    /// Notes that the view of the backfill under way goes on from what was written so far: what it has
+    /// Notes that the view of the backfill under way continues from what was written so far: what it has
     /// thrown away of that is free, and the search for space begins again.
     pub(super) fn go_on(&mut self) {
         for extent in std::mem::take(&mut self.garbage) {
@@ -308,18 +308,18 @@ impl Space {
         }
     }
 
-    /// Notes that the backfill under way goes on later.
+    /// Notes that the backfill under way continues later.
     pub(super) fn put_aside(&mut self) {
         self.go_on();
         self.is_put_aside = true;
     }
 
-    /// Tells whether a backfill was put aside: no other may begin.
+    /// True if a backfill was put aside: no other may begin.
     pub(super) const fn is_put_aside(&self) -> bool {
         self.is_put_aside
     }
 
-    /// Gives how many bytes and objects the backfill under way asked for.
+    /// Returns how many bytes and objects the backfill under way asked for.
     pub(super) const fn asked(&self) -> (u64, u64) {
         self.asked
     }
@@ -349,40 +349,40 @@ impl Space {
         }
     }
 
-    /// Gives where the last of the newest root's objects ends, in bytes.
+    /// Returns where the last of the newest root's objects ends, in bytes.
     pub(crate) fn end(&self) -> u64 {
         self.live.end() * UNIT
     }
 
-    /// Gives where the last of all objects ends that somebody may reach, in bytes.
+    /// Returns where the last of all objects ends that somebody may reach, in bytes.
     pub(crate) fn used_end(&self) -> u64 {
         self.used.end() * UNIT
     }
 
-    /// Gives how much the newest root reaches, the head of the file included, in bytes.
+    /// Returns how much the newest root reaches, the head of the file included, in bytes.
     pub(super) const fn live_bytes(&self) -> u64 {
         self.live.used() * UNIT
     }
 
     #[cfg(test)]
-    /// Gives how much is used, the head of the file included, in bytes.
+    /// Returns how much is used, the head of the file included, in bytes.
     pub(crate) const fn used_bytes(&self) -> u64 {
         self.used.used() * UNIT
     }
 
     #[cfg(test)]
-    /// Gives the places and lengths, in bytes, that are free before the end of all that is used.
+    /// Returns the places and lengths, in bytes, that are free before the end of all that is used.
     pub(crate) fn free(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.used.free_from(0).map(|extent| (extent.start * UNIT, extent.count * UNIT))
     }
 
-    /// Gives what the newest root reaches, the head of the file included.
+    /// Returns what the newest root reaches, the head of the file included.
     #[cfg(test)]
     pub(super) const fn live(&self) -> &Units {
         &self.live
     }
 
-    /// Gives all that is used.
+    /// Returns all that is used.
     #[cfg(test)]
     pub(super) const fn used(&self) -> &Units {
         &self.used

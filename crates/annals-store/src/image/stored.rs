@@ -14,7 +14,7 @@ pub struct Stored {
     pub(crate) sum: u64,
     /// The last transaction of the backfill that wrote it.
     pub(crate) txid: u64,
-    /// How many bytes, at least 1. What a page has behind them is zeros.
+    /// How many bytes, at least 1. What a page has after them is zeros.
     pub(crate) len: u32,
     /// The number of the backfill that wrote it, modulo 2^32.
     pub(crate) backfill: u32,
@@ -49,7 +49,7 @@ impl Stored {
         (stored.len > 0).then_some(stored)
     }
 
-    /// Gives the checksum of bytes at a place.
+    /// Returns the checksum of bytes at a place.
     pub(crate) fn sum_of(place: u64, bytes: &[u8]) -> u64 {
         xxhash_rust::xxh3::xxh3_64_with_seed(bytes, place)
     }

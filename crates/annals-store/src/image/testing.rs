@@ -23,7 +23,7 @@ pub struct Held {
     pub metadata: Vec<u8>,
 }
 
-/// Checks an image; gives the first thing that is wrong with it.
+/// Checks an image; returns the first thing that is wrong with it.
 ///
 /// # Errors
 /// `NotFound`, `Io`.

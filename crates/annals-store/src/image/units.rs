@@ -1,6 +1,6 @@
 //! Which units of a file are used: a bit for each, so that a terabyte takes 32 MiB.
 //!
-//! Everything behind the last bit is free, for files grow.
+//! Everything after the last bit is free, for files grow.
 
 use super::format::UNIT;
 use super::stored::Stored;
@@ -22,7 +22,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Gives the units that a stored object takes.
+    /// Returns the units that a stored object takes.
     pub(crate) const fn of(stored: &Stored) -> Self {
         Self { start: stored.place / UNIT, count: units(stored.len as u64) }
     }
@@ -32,12 +32,12 @@ impl Extent {
     }
 }
 
-/// Gives how many units so many bytes take.
+/// Returns how many units so many bytes take.
 pub(crate) const fn units(len: u64) -> u64 {
     len.div_ceil(UNIT)
 }
 
-/// Gives the bits of a word that lie in a range of units, and the word's number.
+/// Returns the bits of a word that lie in a range of units, and the word's number.
 fn masks(extent: Extent) -> impl Iterator<Item = (usize, u64)> {
     let (mut at, end) = (extent.start, extent.end());
     std::iter::from_fn(move || {
@@ -50,12 +50,12 @@ fn masks(extent: Extent) -> impl Iterator<Item = (usize, u64)> {
 }
 
 impl Units {
-    /// Tells whether none of some units is used.
+    /// True if none of some units is used.
     pub(crate) fn are_free(&self, extent: Extent) -> bool {
         masks(extent).all(|(word, mask)| self.word(word) & mask == 0)
     }
 
-    /// Tells whether all of some units are used.
+    /// True if all of some units are used.
     pub(crate) fn are_used(&self, extent: Extent) -> bool {
         masks(extent).all(|(word, mask)| self.word(word) & mask == mask)
     }
@@ -78,7 +78,7 @@ impl Units {
         true
     }
 
-    /// Gives units back; changes nothing and gives `false` if one of them isn't used.
+    /// Returns units back; changes nothing and gives `false` if one of them isn't used.
     pub(crate) fn give_back(&mut self, extent: Extent) -> bool {
         if !self.are_used(extent) {
             return false;
@@ -95,7 +95,7 @@ impl Units {
         true
     }
 
-    /// Gives the first place, at or behind a unit, where so many units are free one after another.
+    /// Returns the first place, at or after a unit, where so many units are free one after another.
     pub(crate) fn find(&self, from: u64, count: u64) -> u64 {
         let mut start = self.next(from, false);
         loop {
@@ -107,7 +107,7 @@ impl Units {
         }
     }
 
-    /// Gives the first unit at or behind one that is used, or is free; where no bits are, all are free,
+    /// Returns the first unit at or after one that is used, or is free; where no bits are, all are free,
     /// and none is used.
     fn next(&self, from: u64, used: bool) -> u64 {
         let mut at = from;
@@ -125,7 +125,7 @@ impl Units {
         }
     }
 
-    /// Gives the first used unit in a range, or its end.
+    /// Returns the first used unit in a range, or its end.
     fn next_within(&self, from: u64, end: u64) -> u64 {
         let mut at = from;
         while at < end {
@@ -141,7 +141,7 @@ impl Units {
     }
 
     #[cfg(test)]
-    /// Gives what is free at or behind a unit and before the last used one, in order.
+    /// Returns what is free at or after a unit and before the last used one, in order.
     pub(crate) fn free_from(&self, from: u64) -> impl Iterator<Item = Extent> + '_ {
         let mut at = from;
         std::iter::from_fn(move || {
@@ -152,7 +152,7 @@ impl Units {
         })
     }
 
-    /// Gives what is used, in order.
+    /// Returns what is used, in order.
     pub(crate) fn runs(&self) -> impl Iterator<Item = Extent> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -162,12 +162,12 @@ impl Units {
         })
     }
 
-    /// Gives the number of used units.
+    /// Returns the number of used units.
     pub(crate) const fn used(&self) -> u64 {
         self.used
     }
 
-    /// Gives the unit behind the last used one.
+    /// Returns the unit after the last used one.
     pub(crate) fn end(&self) -> u64 {
         let last = self.words.iter().rposition(|&word| word != 0);
         let word = last.and_then(|at| Some((at, self.words.get(at)?)));

@@ -30,7 +30,7 @@ pub enum Object {
 /// What to do about what is visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Note its units, and go on with what it leads to.
+    /// Note its units, and continue with what it leads to.
     Enter,
     /// Leave it, and all that it leads to.
     Skip,
@@ -57,7 +57,7 @@ impl std::fmt::Display for Object {
 }
 
 /// Visits all that a root reaches, each before what it leads to, but for its key frames, which have roots of
-/// their own; gives the units of all that was entered.
+/// their own; returns the units of all that was entered.
 ///
 /// # Errors
 /// `Corrupt` if the catalog or a node that was entered doesn't verify or says what can't be, or if two
@@ -153,7 +153,7 @@ impl<V: FnMut(Object, &Stored) -> Result<Step>> Walk<'_, V> {
         Ok(())
     }
 
-    /// Visits something; gives whether it is entered.
+    /// Visits something; returns whether it is entered.
     fn enter(&mut self, object: Object, stored: &Stored) -> Result<bool> {
         check_place(stored, self.end).map_err(|reason| damaged(object, stored, reason))?;
         // Seen before it is visited: what overlaps isn't read again, so that a walk is bounded.

@@ -27,7 +27,7 @@ impl Checked {
         self.all.push((number, self.bytes.len(), spot));
     }
 
-    /// Gives the entry of an index, and where it belongs.
+    /// Returns the entry of an index, and where it belongs.
     #[inline]
     pub(crate) fn of(&self, number: usize) -> Option<(&[u8], &Spot)> {
         let at = self.all.iter().position(|&(index, ..)| index == number)?;

@@ -13,8 +13,8 @@ use crate::{Error, Result};
 
 /// A gap between two rows in the order of an index, or at an end.
 ///
-/// It is put anywhere by a `seek`, and goes on from there either way: [`next`](Self::next) gives the
-/// row behind the gap and goes behind it, [`prev`](Self::prev) gives the row before the gap and goes
+/// It is put anywhere by a `seek`, and continues from there either way: [`next`](Self::next) gives the
+/// row after the gap and goes after it, [`prev`](Self::prev) gives the row before the gap and goes
 /// before it. So a `prev` after a `next` gives the same row again. At an end they give `None`, and
 /// the gap stays there. Every `seek` and every count takes logarithmic time, a step a few nanoseconds.
 ///
@@ -53,7 +53,7 @@ pub struct IndexCursor<'a> {
     index: IndexView<'a>,
     /// Where it is, once that was asked for.
     cursor: OnceLock<Cursor<'a>>,
-    /// Where it was put last, to go on from there in another view.
+    /// Where it was put last, to continue from there in another view.
     known: Known,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Debug for IndexCursor<'_> {
 }
 
 impl<'a> IndexView<'a> {
-    /// Gives a cursor before the first row.
+    /// Returns a cursor before the first row.
     #[must_use]
     pub fn cursor(&self) -> IndexCursor<'a> {
         IndexCursor { index: *self, cursor: OnceLock::new(), known: Known::First }
@@ -92,7 +92,7 @@ impl<'a> IndexView<'a> {
         cursor.rank()
     }
 
-    /// Gives the row that has `rank` rows before it; `None` if there are no more than these.
+    /// Returns the row that has `rank` rows before it; `None` if there are no more than these.
     ///
     /// # Errors
     /// The index or the row can't be loaded.
@@ -104,7 +104,7 @@ impl<'a> IndexView<'a> {
 }
 
 impl<'a> IndexCursor<'a> {
-    /// Gives the index.
+    /// Returns the index.
     #[must_use]
     pub const fn index(&self) -> IndexView<'a> {
         self.index
@@ -119,7 +119,7 @@ impl<'a> IndexCursor<'a> {
         self.put(Known::Key(Some(key)))
     }
 
-    /// Goes behind the last row whose first fields aren't greater than these values.
+    /// Goes after the last row whose first fields aren't greater than these values.
     ///
     /// # Errors
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
@@ -128,7 +128,7 @@ impl<'a> IndexCursor<'a> {
         self.put(Known::Key(key::successor(key)))
     }
 
-    /// Goes before a row, wherever the index has it: so a walk goes on where another ended, among
+    /// Goes before a row, wherever the index has it: so a walk continues where another ended, among
     /// rows with equal keys too.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl<'a> IndexCursor<'a> {
         self.put(Known::Before(id))
     }
 
-    /// Goes behind the first `rank` rows; behind the last one if there are fewer.
+    /// Goes after the first `rank` rows; after the last one if there are fewer.
     ///
     /// # Errors
     /// The index can't be loaded; the gap stays where it was.
@@ -150,7 +150,7 @@ impl<'a> IndexCursor<'a> {
         self.put_at(Known::First);
     }
 
-    /// Goes behind the last row.
+    /// Goes after the last row.
     pub fn seek_last(&mut self) {
         self.put_at(Known::Last);
     }
@@ -166,7 +166,7 @@ impl<'a> IndexCursor<'a> {
         }
     }
 
-    /// Gives the row behind the gap, and goes behind it. An error is that the row can't be loaded.
+    /// Returns the row after the gap, and goes after it. An error is that the row can't be loaded.
     #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
     pub fn next(&mut self) -> Option<Result<Row<'a>>> {
         let id = self.step(|cursor| cursor.next(id_in));
@@ -176,7 +176,7 @@ impl<'a> IndexCursor<'a> {
         self.row(id)
     }
 
-    /// Gives the row before the gap, and goes before it. An error is that the row can't be loaded.
+    /// Returns the row before the gap, and goes before it. An error is that the row can't be loaded.
     pub fn prev(&mut self) -> Option<Result<Row<'a>>> {
         let id = self.step(|cursor| cursor.prev(id_in));
         if let Ok(Some(id)) = id {
@@ -185,7 +185,7 @@ impl<'a> IndexCursor<'a> {
         self.row(id)
     }
 
-    /// Gives the row behind the gap. An error is that the row can't be loaded.
+    /// Returns the row after the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_next(&self) -> Option<Result<Row<'a>>> {
         match self.cursor().and_then(|cursor| cursor.peek_next(id_in)) {
@@ -197,7 +197,7 @@ impl<'a> IndexCursor<'a> {
         }
     }
 
-    /// Gives the row before the gap. An error is that the row can't be loaded.
+    /// Returns the row before the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_prev(&self) -> Option<Result<Row<'a>>> {
         match self.cursor().and_then(|cursor| cursor.peek_prev(id_in)) {
@@ -209,7 +209,7 @@ impl<'a> IndexCursor<'a> {
         }
     }
 
-    /// Gives where it is. The tree of the index may have to be made first.
+    /// Returns where it is. The tree of the index may have to be made first.
     fn cursor(&self) -> Result<&Cursor<'a>> {
         if let Some(cursor) = self.cursor.get() {
             return Ok(cursor);

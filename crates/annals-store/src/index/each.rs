@@ -33,7 +33,7 @@ impl<I> fmt::Debug for FirstOfEach<'_, I> {
 }
 
 impl<'a> IndexView<'a> {
-    /// Gives what [`first`](Self::first) gives of each of many keys, in their order, in a fraction of the time:
+    /// Returns what [`first`](Self::first) gives of each of many keys, in their order, in a fraction of the time:
     /// they are looked for in batches.
     ///
     /// Values that don't fit the index are an error in the place of that key.

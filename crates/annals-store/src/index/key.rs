@@ -43,7 +43,7 @@ impl Sought {
         Self { short: [0; 64], len: 0, long: Vec::new() }
     }
 
-    /// Gives the key.
+    /// Returns the key.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         if self.long.is_empty() {
@@ -144,13 +144,13 @@ pub(crate) fn encode_id(out: &mut impl Out, id: RowId) {
     out.put(&id.0.to_be_bytes());
 }
 
-/// Gives the id at the end of an entry.
+/// Returns the id at the end of an entry.
 #[inline]
 pub(crate) fn id_of(entry: &[u8]) -> RowId {
     RowId(entry.last_chunk().map_or(0, |id| u64::from_be_bytes(*id)))
 }
 
-/// Gives the least byte string that is greater than all that begin with `prefix`, if there is one.
+/// Returns the least byte string that is greater than all that begin with `prefix`, if there is one.
 pub(crate) fn successor(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {

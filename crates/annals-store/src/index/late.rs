@@ -1,4 +1,4 @@
-//! Late entries: what a replay adds to an index behind an image, before its tree has it.
+//! Late entries: what a replay adds to an index after an image, before its tree has it.
 //!
 //! Where keys come in no order, each of them lies in another leaf, which would have to be loaded and copied:
 //! ten microseconds for an entry, when an opening has milliseconds in all. So the entries are kept beside
@@ -59,7 +59,7 @@ impl Change {
 }
 
 impl Delayed {
-    /// Gives the number of changes.
+    /// Returns the number of changes.
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
@@ -76,7 +76,7 @@ impl Delayed {
         self.all.iter().try_for_each(|change| change.make(tree, &self.bytes, epoch))
     }
 
-    /// Gives what each entry comes to, in the order of the keys.
+    /// Returns what each entry comes to, in the order of the keys.
     fn net(&self) -> Vec<Change> {
         let Self { bytes, all } = self;
         let mut sorted = all.clone();
@@ -120,12 +120,12 @@ impl Late {
         self.net.get_or_init(|| self.changes.net().into())
     }
 
-    /// Gives the tree that has all of them, if it was made.
+    /// Returns the tree that has all of them, if it was made.
     pub(crate) fn made(&self) -> Option<&Tree> {
         self.settled.get()
     }
 
-    /// Gives the tree that has all of them; makes it from the one without them, if that wasn't done yet.
+    /// Returns the tree that has all of them; makes it from the one without them, if that wasn't done yet.
     ///
     /// # Errors
     /// A part of it can't be loaded, or isn't what belongs to these entries.
@@ -142,7 +142,7 @@ impl Late {
         Ok(self.settled.get_or_init(|| made))
     }
 
-    /// Gives a tree that has those of them which are in a range of keys, and maybe others; without `high`,
+    /// Returns a tree that has those of them which are in a range of keys, and maybe others; without `high`,
     /// to the end.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Late {
         Ok(tree)
     }
 
-    /// Tells how much memory it takes beside the trees, in bytes.
+    /// Returns how much memory it takes beside the trees, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let Delayed { bytes, all } = &self.changes;
         let net = self.net.get().map_or(0, |net| size_of_val(&**net));

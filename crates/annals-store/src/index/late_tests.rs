@@ -144,7 +144,7 @@ fn history(seed: u64) {
     if random.percent(50) {
         compare(&a, &b);
     }
-    // The store goes on, and from what is stored; a rollback goes back to a view whose entries are late.
+    // The store continues, and from what is stored; a rollback goes back to a view whose entries are late.
     let saved = b.save(&pager, &mut image.keeper(true)).unwrap();
     if random.percent(50) {
         (0..20).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));

@@ -26,31 +26,31 @@ pub struct IndexView<'a> {
 brief!(IndexView<'_>, "IndexView", "table": |it| it.table.schema().name, "rows": |it| it.len());
 
 impl<'a> IndexView<'a> {
-    /// Gives the table that the index is on.
+    /// Returns the table that the index is on.
     #[must_use]
     pub const fn table(&self) -> TableView<'a> {
         self.table
     }
 
-    /// Gives the number of rows. Constant time.
+    /// Returns the number of rows. Constant time.
     #[must_use]
     pub const fn len(&self) -> u64 {
         self.table.data.rows.len() // each row has one entry
     }
 
-    /// Tells whether there is no row.
+    /// True if there is no row.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Gives all rows in order of the key, then of the id.
+    /// Returns all rows in order of the key, then of the id.
     #[must_use]
     pub fn rows(&self) -> IndexRows<'a> {
         self.between(Vec::new(), None)
     }
 
-    /// Gives the first of the rows whose first fields equal these values. Allocates nothing, if the values are
+    /// Returns the first of the rows whose first fields equal these values. Allocates nothing, if the values are
     /// short.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl<'a> IndexView<'a> {
         self.first_with(key.bytes())
     }
 
-    /// Gives the first row whose key begins with these bytes.
+    /// Returns the first row whose key begins with these bytes.
     #[inline]
     pub(super) fn first_with(&self, key: &[u8]) -> Result<Option<Row<'a>>> {
         match self.data.holder(key) {
@@ -72,7 +72,7 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// Returns the same index in the view to go on in after an error, if that is of a lost page.
+    /// Returns the same index in the view to continue in after an error, if that is of a lost page.
     #[cold]
     pub(super) fn instead(&self, error: Error) -> Result<Self> {
         self.table.view.instead(error)?.index(self.data.number)
@@ -87,7 +87,7 @@ impl<'a> IndexView<'a> {
         Ok(key)
     }
 
-    /// Gives the rows whose first fields equal these values. Values that don't fit the index give
+    /// Returns the rows whose first fields equal these values. Values that don't fit the index give
     /// one error.
     #[must_use]
     pub fn equal(&self, values: &[ValueRef<'_>]) -> IndexRows<'a> {
@@ -97,7 +97,7 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// Gives the rows whose first fields equal `leading` and whose next field, a string or bytes,
+    /// Returns the rows whose first fields equal `leading` and whose next field, a string or bytes,
     /// begins with `prefix`. Values that don't fit the index give one error.
     #[must_use]
     pub fn prefix(&self, leading: &[ValueRef<'_>], prefix: &[u8]) -> IndexRows<'a> {
@@ -112,7 +112,7 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// Gives the rows whose first fields equal `leading` and whose next field is in the bounds.
+    /// Returns the rows whose first fields equal `leading` and whose next field is in the bounds.
     /// Null is in no bounds, unless one that is included is null itself: [`equal`](Self::equal) finds
     /// nulls. NaN is greater than all other numbers. Values that don't fit the index give one error.
     #[must_use]
@@ -160,7 +160,7 @@ impl<'a> IndexView<'a> {
         Ok(low.map(|low| (low, high)))
     }
 
-    /// Gives the column of one of the key's fields.
+    /// Returns the column of one of the key's fields.
     fn column(&self, at: usize) -> Option<&'a Column> {
         self.table.data.columns.get(*self.data.fields.get(at)?)
     }
@@ -333,7 +333,7 @@ impl<'a> IndexRows<'a> {
     }
 }
 
-/// Gives the row of an entry.
+/// Returns the row of an entry.
 #[inline]
 pub(crate) fn id_in(entry: &[u8], _: &[u8]) -> RowId {
     key::id_of(entry)

@@ -54,7 +54,7 @@ impl Entries {
         Ok(())
     }
 
-    /// Gives the entries in order, each with whether no other row may have its key.
+    /// Returns the entries in order, each with whether no other row may have its key.
     fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
         let entry = |&(begin, end, counts): &(usize, usize, bool)| {
             (self.bytes.get(begin..end).unwrap_or_default(), counts)
@@ -63,7 +63,7 @@ impl Entries {
     }
 }
 
-/// Gives the key of an entry.
+/// Returns the key of an entry.
 fn key_of(entry: &[u8]) -> &[u8] {
     entry.get(..entry.len().saturating_sub(8)).unwrap_or_default()
 }

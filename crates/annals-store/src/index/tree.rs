@@ -48,7 +48,7 @@ impl IndexTree {
         }
     }
 
-    /// Gives the same index, without entries.
+    /// Returns the same index, without entries.
     pub(crate) fn emptied(&self) -> Self {
         Self { tree: Tree::new(0), late: None, fields: self.fields.clone(), ..*self }
     }
@@ -83,7 +83,7 @@ impl IndexTree {
         self.tree.rebase(saved);
     }
 
-    /// Gives the tree that has all entries.
+    /// Returns the tree that has all entries.
     ///
     /// # Errors
     /// It has to be made first, and what that needs can't be loaded.
@@ -95,7 +95,7 @@ impl IndexTree {
         }
     }
 
-    /// Gives a tree that has all entries of a range of keys; without `high`, to the end.
+    /// Returns a tree that has all entries of a range of keys; without `high`, to the end.
     ///
     /// # Errors
     /// As [`Self::tree`].
@@ -107,7 +107,7 @@ impl IndexTree {
         }
     }
 
-    /// Gives the tree, if it has all entries without anything to be done.
+    /// Returns the tree, if it has all entries without anything to be done.
     pub(crate) const fn settled_tree(&self) -> Option<&Tree> {
         match self.late {
             None => Some(&self.tree),
@@ -115,12 +115,12 @@ impl IndexTree {
         }
     }
 
-    /// Gives a tree to look at nothing in.
+    /// Returns a tree to look at nothing in.
     pub(crate) const fn any(&self) -> &Tree {
         &self.tree
     }
 
-    /// Gives the tree that has all entries, to change it.
+    /// Returns the tree that has all entries, to change it.
     #[inline]
     pub(crate) fn tree_mut(&mut self, epoch: &Epoch) -> Result<&mut Tree> {
         if self.late.is_some() {
@@ -143,7 +143,7 @@ impl IndexTree {
         self.late = Some(Arc::new(Late::new(delayed)));
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self, what: Counted) -> usize {
         let Some(late) = &self.late else { return self.tree.memory(what) };
         late.memory() + late.made().unwrap_or(&self.tree).memory(what)
@@ -156,7 +156,7 @@ impl IndexTree {
         }
     }
 
-    /// Writes the key of a row, given the value of each of its fields; tells whether it is one that
+    /// Writes the key of a row, given the value of each of its fields; returns whether it is one that
     /// no other row may have.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl IndexTree {
         Ok(counts)
     }
 
-    /// Gives a row that has the key; if there is none, tells where the entry of one can be put, if that is plain.
+    /// Returns a row that has the key; if there is none, tells where the entry of one can be put, if that is plain.
     #[inline]
     pub(crate) fn holder_or_spot(&self, key: &[u8]) -> Result<(Option<RowId>, Option<Spot>)> {
         match self.late {
@@ -188,7 +188,7 @@ impl IndexTree {
         }
     }
 
-    /// Gives a row that has the key.
+    /// Returns a row that has the key.
     #[inline]
     pub(crate) fn holder(&self, key: &[u8]) -> Result<Option<RowId>> {
         let tree = match self.late {
@@ -198,7 +198,7 @@ impl IndexTree {
         tree.first_with(key, |entry, _| key::id_of(entry))
     }
 
-    /// Gives two rows that have the same key, if there are.
+    /// Returns two rows that have the same key, if there are.
     pub(crate) fn holders(&self, key: &[u8]) -> Result<Option<(RowId, RowId)>> {
         let upper = key::successor(key.to_vec());
         let mut entries = self.between(key, upper.as_deref())?.range(key, upper.as_deref())?;
@@ -206,7 +206,7 @@ impl IndexTree {
         Ok(first.zip(entries.next_with(|entry, _| key::id_of(entry))?))
     }
 
-    /// Adds the entries of all rows of a table, in order; gives the first two rows with a key that
+    /// Adds the entries of all rows of a table, in order; returns the first two rows with a key that
     /// only one may have.
     pub(crate) fn build(
         &mut self,

@@ -42,14 +42,14 @@ impl BaseRoot {
         Self { height: array.height.saturating_sub(1), stored }
     }
 
-    /// Gives the array of an image that has this root.
+    /// Returns the array of an image that has this root.
     pub(crate) fn array(&self, kind: Kind) -> Array {
         let height = if self.stored.is_some() { self.height + 1 } else { 0 };
         Array { height, kind, root: self.stored }
     }
 }
 
-/// Tells whether something that was loaded is well formed.
+/// True if something that was loaded is well formed.
 pub(crate) type Check<T> = fn(&T) -> bool;
 
 /// What an array had at a backfill.
@@ -114,23 +114,23 @@ impl<T: Item> Base<T> {
         Self::new(self.root(), Arc::clone(&self.pager), self.check)
     }
 
-    /// Tells whether what is loaded of it stays.
+    /// True if what is loaded of it stays.
     pub(crate) fn keeps(&self) -> bool {
         self.pager.keeps()
     }
 
-    /// Tells where the root is.
+    /// Returns where the root is.
     pub(crate) fn root(&self) -> BaseRoot {
         BaseRoot { height: self.height, stored: self.root.as_ref().map(|link| link.stored) }
     }
 
-    /// Gives what was looked at before, and stays.
+    /// Returns what was looked at before, and stays.
     #[inline]
     pub(crate) fn known(&self, index: usize) -> Option<&T> {
         self.flat.get(index)
     }
 
-    /// Tells where something is stored that wasn't looked at yet; none if it was, or isn't there.
+    /// Returns where something is stored that wasn't looked at yet; none if it was, or isn't there.
     ///
     /// # Errors
     /// A node that leads to it can't be loaded.
@@ -139,12 +139,12 @@ impl<T: Item> Base<T> {
         Ok(leaf.filter(|(_, item)| item.get().is_none()).map(|(stored, _)| stored))
     }
 
-    /// Gives where it reads from.
+    /// Returns where it reads from.
     pub(crate) const fn pager(&self) -> &Arc<Pager> {
         &self.pager
     }
 
-    /// Tells whether something that was loaded is well formed.
+    /// Returns whether something that was loaded is well formed.
     ///
     /// # Errors
     /// It isn't.
@@ -160,7 +160,7 @@ impl<T: Item> Base<T> {
         }
     }
 
-    /// Tells whether what is at a place was loaded to stay, or is known to be nothing. Loads nothing.
+    /// True if what is at a place was loaded to stay, or is known to be nothing. Loads nothing.
     pub(super) fn has_loaded(&self, index: usize) -> bool {
         if self.known(index).is_some() || !covers(self.height, index) {
             return true;
@@ -183,7 +183,7 @@ impl<T: Item> Base<T> {
         }
     }
 
-    /// Gives what is at a place.
+    /// Returns what is at a place.
     ///
     /// # Errors
     /// It can't be loaded, or isn't what was written.
@@ -230,7 +230,7 @@ impl<T: Item> Base<T> {
 }
 
 impl<T: Item> Link<T> {
-    /// Gives the node; loads it if that wasn't done yet.
+    /// Returns the node; loads it if that wasn't done yet.
     pub(super) fn load(&self, height: u8, pager: &Pager) -> Result<&Arc<Node<T>>> {
         if let Some(node) = self.node.get() {
             return Ok(node);
@@ -260,7 +260,7 @@ fn ill_formed(stored: &Stored) -> Error {
     ))
 }
 
-/// Tells whether a tree of that height has a place of that number.
+/// True if a tree of that height has a place of that number.
 #[inline]
 pub(super) const fn covers(height: u8, index: usize) -> bool {
     let bits = BITS * (height as u32 + 1);

@@ -81,7 +81,7 @@ impl<T: Clone> Directory<T> {
         Self { root: (len > 0).then_some(root), height }
     }
 
-    /// Gives what is at a place.
+    /// Returns what is at a place.
     #[inline(always)]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         match self.root.as_ref()? {
@@ -93,7 +93,7 @@ impl<T: Clone> Directory<T> {
         }
     }
 
-    /// Gives what is at a place of a directory that is higher than most.
+    /// Returns what is at a place of a directory that is higher than most.
     #[inline(never)] // so that reading from most stays short
     fn get_below(&self, index: usize) -> Option<&T> {
         let mut node = self.root.as_ref().filter(|_| covers(self.height, index))?;
@@ -114,7 +114,7 @@ impl<T: Clone> Directory<T> {
         *self.slot(index) = value;
     }
 
-    /// Gives a place, to change what is there.
+    /// Returns a place, to change what is there.
     pub(crate) fn slot(&mut self, index: usize) -> &mut Option<T> {
         while !covers(self.height, index) {
             self.root = self.root.take().map(Node::over);
@@ -161,7 +161,7 @@ impl<T> Node<T> {
         Self::Inner(Arc::new(from_fn(|_| below.take())))
     }
 
-    /// Tells whether it is the very node.
+    /// True if it is the very node.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Inner(own), Self::Inner(other)) => Arc::ptr_eq(own, other),
@@ -197,7 +197,7 @@ impl<T: Clone> Node<T> {
         }
     }
 
-    /// Clears places below a node, the first of which is `base`; tells whether nothing is left.
+    /// Clears places below a node, the first of which is `base`; returns whether nothing is left.
     fn clear(link: &mut Link<T>, height: u32, base: usize, places: &Range<usize>) -> bool {
         let Some(node) = link else { return true };
         let bits = bits_below(height + 1);
@@ -246,12 +246,12 @@ impl<T: Clone> Node<T> {
     }
 }
 
-/// Gives how many bits of a number are told apart below a node of that height, which isn't 0.
+/// Returns how many bits of a number are told apart below a node of that height, which isn't 0.
 const fn bits_below(height: u32) -> u32 {
     LEAF_BITS + INNER_BITS * (height - 1)
 }
 
-/// Gives the place of a number in a node of that height, which isn't 0.
+/// Returns the place of a number in a node of that height, which isn't 0.
 const fn place_of(index: usize, height: u32) -> usize {
     match index.checked_shr(bits_below(height)) {
         Some(rest) => rest % CHILDREN,
@@ -259,7 +259,7 @@ const fn place_of(index: usize, height: u32) -> usize {
     }
 }
 
-/// Tells whether a tree of that height has a place of that number.
+/// True if a tree of that height has a place of that number.
 #[inline]
 const fn covers(height: u32, index: usize) -> bool {
     let bits = bits_below(height + 1);

@@ -32,13 +32,13 @@ impl<T> fmt::Debug for Flat<T> {
 }
 
 impl<T> Flat<T> {
-    /// Gives what was put at a place.
+    /// Returns what was put at a place.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&T> {
         self.chunks.get()?.get(index / CHUNK)?.get()?[index % CHUNK].get()
     }
 
-    /// Puts an item at one of `places` places, unless there is one; gives the one that is there then.
+    /// Puts an item at one of `places` places, unless there is one; returns the one that is there then.
     #[cold]
     pub(super) fn put(&self, index: usize, places: usize, item: T) -> &T {
         let empty = || std::iter::repeat_with(OnceLock::new).take(places.div_ceil(CHUNK)).collect();

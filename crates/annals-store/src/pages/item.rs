@@ -12,13 +12,13 @@ pub(crate) trait Item: Clone + Send + Sync + 'static {
     /// Loads it from where it is stored.
     fn load(stored: &Stored, source: &dyn Source) -> Result<Self>;
 
-    /// Gives what stands where a stored one was taken away.
+    /// Returns what stands where a stored one was taken away.
     fn gone() -> Self;
 
-    /// Tells whether it is that.
+    /// True if it is that.
     fn is_gone(&self) -> bool;
 
-    /// Tells whether it is the very item, which can't have changed then, or both are gone.
+    /// True if it is the very item, which can't have changed then, or both are gone.
     fn is_same(&self, other: &Self) -> bool;
 
     /// Turns it into what a cache of loaded things has.
@@ -27,7 +27,7 @@ pub(crate) trait Item: Clone + Send + Sync + 'static {
     /// Finds it in a cache.
     fn from_cached(cached: &Cached) -> Option<Self>;
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     fn memory(&self) -> usize;
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Cached {
 }
 
 impl Cached {
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self) -> usize {
         match self {
             Self::Page(page) => page.memory(),

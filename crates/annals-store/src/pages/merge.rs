@@ -56,12 +56,12 @@ impl<T: Clone, S: Fn(&T, &T) -> bool> Rule<T> for Without<'_, T, S> {
 }
 
 impl<T: Clone> Directory<T> {
-    /// Gives what another one has, over what is here. Costs the nodes that both have and don't share.
+    /// Returns what another one has, over what is here. Costs the nodes that both have and don't share.
     pub(super) fn under(&self, other: &Self) -> Self {
         self.merge(other, &Over)
     }
 
-    /// Gives what is here and isn't the same in another one; at places where only that has something,
+    /// Returns what is here and isn't the same in another one; at places where only that has something,
     /// `cover`, if there is one. Costs as [`Self::under`].
     pub(super) fn without(
         &self,
@@ -81,7 +81,7 @@ impl<T: Clone> Directory<T> {
         }
     }
 
-    /// Gives the root that a directory of that height would have.
+    /// Returns the root that a directory of that height would have.
     fn raised(&self, height: u32) -> Link<T> {
         let mut root = self.root.clone()?;
         for _ in self.height..height {

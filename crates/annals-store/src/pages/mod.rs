@@ -5,7 +5,7 @@
 //! those of an image, through the [`pager`] (what it loaded lies in a [`flat`] array, and [`resident`] says
 //! what is all there); a [`paged`] array is both, the directory over the base; an [`item`] is what it has in its
 //! places. [`cells`] are arrays in pages. [`save`] and [`load`] are the two ways between a view and an
-//! image, [`grow`] makes the next base, and [`rebase`] lets an array go on from it. [`unique`] is how shared things are changed, [`numbered`]
+//! image, [`grow`] makes the next base, and [`rebase`] lets an array continue from it. [`unique`] is how shared things are changed, [`numbered`]
 //! how tables and indexes are found by number.
 
 mod ahead;

@@ -23,7 +23,7 @@ impl<T: Clone> Numbered<T> {
         Self(self.0.iter().map(|item| item.as_ref().map(NoWeak::share)).collect())
     }
 
-    /// Gives the next number to something.
+    /// Assigns the next number to an item.
     pub(crate) fn push(&mut self, item: T) {
         self.0.push(Some(NoWeak::new(item)));
     }
@@ -45,7 +45,7 @@ impl<T: Clone> Numbered<T> {
         }
     }
 
-    /// Tells the next number.
+    /// Returns the next number.
     pub(crate) fn next(&self) -> usize {
         self.0.len()
     }
@@ -66,7 +66,7 @@ impl<T: Clone> Numbered<T> {
         self.0.get_mut(number)?.take()
     }
 
-    /// Gives all that weren't dropped, in order of their numbers.
+    /// Returns all that weren't dropped, in order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &NoWeak<T>> {
         self.0.iter().flatten()
     }

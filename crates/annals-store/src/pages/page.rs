@@ -9,7 +9,7 @@
 //! 2. A page whose tag is the current epoch was made by the current transaction and is reached from
 //!    the working view alone; a view is published only by moving the epoch on.
 //! 3. In a page with another tag the writer writes only cells that no published view leads to (they
-//!    lie behind every published length), and nothing at all in a page tagged as shared.
+//!    lie after every published length), and nothing at all in a page tagged as shared.
 //! 4. A reader reads only cells that its view leads to. So a reader and the writer never meet in a
 //!    cell; where they may meet in a word (bitmaps), both sides use atomics.
 //! 5. What is in a page is little-endian, whatever the machine.
@@ -59,18 +59,18 @@ impl Epoch {
         self.made.set(self.made.get().saturating_add(bytes));
     }
 
-    /// Tells how many bytes were made since that was last forgotten.
+    /// Returns how many bytes were made since that was last forgotten.
     #[inline]
     pub(crate) const fn made(&self) -> usize {
         self.made.get()
     }
 
-    /// Begins to count anew.
+    /// Begins to count again.
     pub(crate) fn forget_made(&self) {
         self.made.set(0);
     }
 
-    /// Makes an epoch that no store has: whoever goes on from pages that are made in it copies them first.
+    /// Makes an epoch that no store has: whoever continues from pages that are made in it copies them first.
     pub(crate) fn apart() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -82,7 +82,7 @@ impl Epoch {
         self.number += 1;
     }
 
-    /// Gives the number, for what remembers when it was last prepared.
+    /// Returns the number, for what remembers when it was last prepared.
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }
@@ -96,7 +96,7 @@ impl PageRef {
         Self::tagged(epoch.number)
     }
 
-    /// Makes a page of zeros that belongs to the current transaction, for a place of an array: behind that of the
+    /// Makes a page of zeros that belongs to the current transaction, for a place of an array: after that of the
     /// place before, if that can be.
     pub(crate) fn zeroed_for(array: ArrayId, index: usize, epoch: &Epoch) -> Self {
         epoch.note_made(PAGE_MEMORY);
@@ -114,7 +114,7 @@ impl PageRef {
         page
     }
 
-    /// Loads a page from an image; behind what is stored of it are zeros.
+    /// Loads a page from an image; after what is stored of it are zeros.
     pub(crate) fn stored(stored: &Stored, source: &dyn Source) -> Result<Self> {
         let len = usize::try_from(stored.len).ok().filter(|&len| len <= PAGE).ok_or_else(|| {
             Error::corrupt(format!("a page of {} bytes in the image is too long", stored.len))
@@ -124,13 +124,13 @@ impl PageRef {
         Ok(page)
     }
 
-    /// Gives the page that stands where one of an image was taken away.
+    /// Returns the page that stands where one of an image was taken away.
     pub(crate) fn gone() -> Self {
         static PAGE: OnceLock<PageRef> = OnceLock::new();
         PAGE.get_or_init(|| Self::tagged(GONE)).clone()
     }
 
-    /// Tells whether it is that page.
+    /// True if it is that page.
     pub(crate) fn is_gone(&self) -> bool {
         self.tag() == GONE
     }
@@ -177,12 +177,12 @@ impl PageRef {
         Ok(page)
     }
 
-    /// Tells how much memory it takes, in bytes: nothing if it stands in many places.
+    /// Returns how much memory it takes, in bytes: nothing if it stands in many places.
     pub(crate) fn memory(&self) -> usize {
         if self.is_shared() { 0 } else { PAGE_MEMORY }
     }
 
-    /// Gives the place of a byte, which lies within the page or at its end.
+    /// Returns the place of a byte, which lies within the page or at its end.
     #[inline]
     const fn place(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset <= PAGE, "a cell lies within its page");
@@ -190,19 +190,19 @@ impl PageRef {
         unsafe { self.bytes().as_ptr().add(offset) }
     }
 
-    /// Tells whether the current transaction made the page.
+    /// True if the current transaction made the page.
     #[inline]
     pub(crate) fn is_owned(&self, epoch: &Epoch) -> bool {
         self.tag() == epoch.number
     }
 
-    /// Tells whether the page stands in many places.
+    /// True if the page stands in many places.
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         self.tag() >= GONE
     }
 
-    /// Tells whether the writer may write a cell where the page is: in a page of its own, or a cell
+    /// True if the writer may write a cell where the page is: in a page of its own, or a cell
     /// that is `fresh`, that is, that no published view leads to.
     #[inline]
     pub(crate) fn may_write(&self, fresh: bool, epoch: &Epoch) -> bool {
@@ -288,7 +288,7 @@ impl PageRef {
         unsafe { &mut *self.place(0).cast() }
     }
 
-    /// Gives a word of a bitmap.
+    /// Returns a word of a bitmap.
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < PAGE / 8, "a word lies within its page");

@@ -20,7 +20,7 @@ use crate::pages::item::{Held, Item};
 use crate::pages::rebase::Rebase;
 use crate::pages::refresh::Refresh;
 
-/// Tells arrays of this process apart, whichever view has them.
+/// Identifies an array within this process, whichever view has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ArrayId(u64);
 
@@ -31,7 +31,7 @@ impl ArrayId {
     }
 }
 
-/// Tells what arrays have in their places: two with the same one have the same.
+/// Returns what arrays have in their places: two with the same one have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version(u64);
 
@@ -113,29 +113,29 @@ impl<T: Item> Paged<T> {
         Self { base: Some(base), ..Self::default() }
     }
 
-    /// Tells which array it is.
+    /// Returns which array it is.
     pub(crate) const fn id(&self) -> ArrayId {
         self.id
     }
 
-    /// Gives what it has in an image.
+    /// Returns what it has in an image.
     pub(crate) const fn base(&self) -> Option<&Arc<Base<T>>> {
         self.base.as_ref()
     }
 
-    /// Gives what changed since.
+    /// Returns what changed since.
     pub(crate) const fn overlay(&self) -> &Directory<T> {
         &self.overlay
     }
 
-    /// Gives what is at a place, if it is in the overlay: it may be written, where `Page::may_write`
+    /// Returns what is at a place, if it is in the overlay: it may be written, where `Page::may_write`
     /// says so.
     #[inline]
     pub(crate) fn here(&self, index: usize) -> Option<&T> {
         self.overlay.get(index)
     }
 
-    /// Gives what is at a place, if that needs no looking for: it is a change, or was looked at before and
+    /// Returns what is at a place, if that needs no looking for: it is a change, or was looked at before and
     /// stays.
     #[inline(always)]
     pub(crate) fn at_hand(&self, index: usize) -> Option<&T> {
@@ -145,7 +145,7 @@ impl<T: Item> Paged<T> {
         }
     }
 
-    /// Gives what is at a place.
+    /// Returns what is at a place.
     ///
     /// # Errors
     /// It can't be loaded.
@@ -157,7 +157,7 @@ impl<T: Item> Paged<T> {
         }
     }
 
-    /// Gives what the base has at a place.
+    /// Returns what the base has at a place.
     ///
     /// # Errors
     /// It can't be loaded.
@@ -181,7 +181,7 @@ impl<T: Item> Paged<T> {
         }
     }
 
-    /// Tells where something is stored that is nowhere in memory, and gives the base that has it.
+    /// Returns where something is stored that is nowhere in memory, and returns the base that has it.
     ///
     /// # Errors
     /// What leads to it can't be loaded.
@@ -193,7 +193,7 @@ impl<T: Item> Paged<T> {
         }
     }
 
-    /// Tells whether what is at a place, which stays in memory, does so for all views over the same base,
+    /// True if what is at a place, which stays in memory, does so for all views over the same base,
     /// whatever those have changed: then what lies below a change does, too.
     pub(crate) fn stays_below(&self, index: usize) -> bool {
         let Some(base) = &self.base else { return true };
@@ -214,7 +214,7 @@ impl<T: Item> Paged<T> {
         self.overlay.set(index, self.base.is_some().then(T::gone));
     }
 
-    /// Gives what is near.
+    /// Returns what is near.
     pub(super) const fn near(&self) -> &Directory<T> {
         &self.near
     }
@@ -231,7 +231,7 @@ impl<T: Item> Paged<T> {
         self.base = Some(Arc::clone(&rebase.base));
     }
 
-    /// Tells how much memory what is in the overlay takes, and near if that counts, in bytes. Walks over
+    /// Returns how much memory what is in the overlay takes, and near if that counts, in bytes. Walks over
     /// it.
     pub(crate) fn memory(&self, what: Counted) -> usize {
         let near = match what {

@@ -15,7 +15,7 @@ use crate::image::{Source, Stored};
 use crate::pages::item::{Cached, Item};
 use crate::pages::page::{Epoch, PAGE, PageRef};
 
-/// What a part of the cache has at least, in bytes: a page, else each step of a walk would load one anew.
+/// What a part of the cache has at least, in bytes: a page, else each step of a walk would load one again.
 const LEAST: usize = PAGE + 256;
 
 /// How many entries of indexes are left at most: 10,000 pages are loaded and copied in 0.1 s.
@@ -88,7 +88,7 @@ impl Pager {
         }
     }
 
-    /// Tells how many entries of indexes an opening may leave to be put in by whoever needs them: each may be
+    /// Returns how many entries of indexes an opening may leave to be put in by whoever needs them: each may be
     /// one page to copy, and all of those are in memory then.
     #[inline]
     pub const fn late_entries(&self) -> usize {
@@ -96,7 +96,7 @@ impl Pager {
         if pages < LATE { pages + 1 } else { LATE }
     }
 
-    /// Tells whether what is loaded stays where it was loaded to.
+    /// True if what is loaded stays where it was loaded to.
     #[inline]
     pub fn keeps(&self) -> bool {
         self.keeps.load(Ordering::Relaxed)
@@ -108,13 +108,13 @@ impl Pager {
         self.keeps.store(keeps, Ordering::Relaxed);
     }
 
-    /// Tells how many bytes were read from the image.
+    /// Returns how many bytes were read from the image.
     #[cfg(test)]
     pub(crate) fn loaded(&self) -> u64 {
         self.loaded.load(Ordering::Relaxed)
     }
 
-    /// Gives where it reads from.
+    /// Returns where it reads from.
     pub(crate) fn source(&self) -> &dyn Source {
         &*self.source
     }
@@ -137,7 +137,7 @@ impl Pager {
         PageRef::stored_as_own(stored, self.source(), epoch)
     }
 
-    /// Gives an item from the cache, or loads it there; `check` refuses what isn't one.
+    /// Returns an item from the cache, or loads it there; `check` refuses what isn't one.
     pub(crate) fn through_cache<T: Item>(
         &self,
         stored: &Stored,

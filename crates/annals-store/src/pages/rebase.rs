@@ -1,7 +1,7 @@
-//! Letting an array go on from the base that a backfill gave it.
+//! Letting an array continue from the base that a backfill gave it.
 //!
 //! All that takes long is done when the base is made, with nobody waiting. What is left to do when a
-//! view goes on from it costs what changed since, for the view shares the rest with the one that was saved.
+//! view continues from it costs what changed since, for the view shares the rest with the one that was saved.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl<T: Item> Rebase<T> {
         self.base = Arc::new(self.base.unloaded());
     }
 
-    /// Gives what stays in the overlay of an array that grew from the one that was saved.
+    /// Returns what stays in the overlay of an array that grew from the one that was saved.
     pub(super) fn left_of(&self, overlay: &Directory<T>) -> Directory<T> {
         let gone = self.is_first.then(T::gone);
         let is_same = |own: &T, known: &T| {
@@ -74,7 +74,7 @@ impl<T: Item> Rebase<T> {
         left
     }
 
-    /// Gives what is near from now on.
+    /// Returns what is near from now on.
     pub(super) fn near(&self) -> Directory<T> {
         if self.base.keeps() { self.near.clone() } else { Directory::default() }
     }

@@ -71,7 +71,7 @@ impl<T: Refresh> Refresh for (usize, T) {
 }
 
 /// Says of structures that they are brought up to date field by field. All fields must be named: those
-/// behind the semicolon are plain, and cloned.
+/// after the semicolon are plain, and cloned.
 macro_rules! refresh {
     ($type:ty { $($field:ident),*; $($plain:ident),* }) => {
         refresh!(impl [] for $type { $($field),*; $($plain),* });

@@ -4,11 +4,11 @@
 //! than to read one of them; so it is noted here for the rows around, which lie in the same pages.
 //!
 //! Invariants
-//! 1. Views share what is noted as long as the bases of the table are the same: who takes others begins anew.
+//! 1. Views share what is noted as long as the bases of the table are the same: who takes others begins again.
 //!    So what is noted holds for all of them, with the changes of each or without: of what one view has changed
 //!    it says nothing, unless what lies below in the base stays, too. Who moves what the base has to another
-//!    slot begins anew: nobody may have looked at it.
-//! 2. A column that comes to be is in memory for whoever has it. Who drops one begins anew, for others still
+//!    slot begins again: nobody may have looked at it.
+//! 2. A column that comes to be is in memory for whoever has it. Who drops one begins again, for others still
 //!    have it.
 
 use std::ops::Range;
@@ -27,7 +27,7 @@ const WORDS: usize = 1 << 18;
 pub(crate) struct Resident(Flat<AtomicU64>);
 
 impl Resident {
-    /// Tells whether the cells of a slot stay.
+    /// True if the cells of a slot stay.
     #[inline]
     pub(crate) fn has(&self, slot: usize) -> bool {
         let word = self.0.get(slot / BLOCK / 64);
@@ -35,7 +35,7 @@ impl Resident {
         word.is_some_and(|word| word.load(Ordering::Acquire) >> (slot / BLOCK % 64) & 1 != 0)
     }
 
-    /// Gives the slots for which the same is noted as for this one.
+    /// Returns the slots for which the same is noted as for this one.
     pub(crate) const fn around(slot: usize) -> Range<usize> {
         let first = slot / BLOCK * BLOCK;
         first..first + BLOCK

@@ -69,7 +69,7 @@ impl Blanks {
     /// No slot is blank: the array is only changed by copying its pages.
     pub(crate) const NONE: Self = Self { from: usize::MAX, gap: (0, 0) };
 
-    /// Gives the parts of a page of `each` slots that are not blank, as slots of the page.
+    /// Returns the parts of a page of `each` slots that are not blank, as slots of the page.
     pub(super) fn filled(&self, index: usize, each: usize) -> impl Iterator<Item = (usize, usize)> {
         let (first, end) = (index * each, index * each + each);
         let clip = move |slot: usize| slot.clamp(first, end) - first;
@@ -109,7 +109,7 @@ enum AnyArray {
 }
 
 impl AnyArray {
-    /// Tells how many items are to be stored.
+    /// Returns how many items are to be stored.
     fn items(&self) -> u64 {
         match self {
             Self::Pages(array) => array.items(),
@@ -117,7 +117,7 @@ impl AnyArray {
         }
     }
 
-    /// Gives where the root is from which it goes on.
+    /// Returns where the root is from which it continues.
     fn from(&self) -> Option<Stored> {
         match self {
             Self::Pages(array) => array.array.base()?.root().stored,
@@ -144,7 +144,7 @@ pub struct Saved {
     /// The roots of all arrays, in their order.
     pub roots: Vec<BaseRoot>,
     kinds: Vec<Kind>,
-    /// The places of the roots from which they go on.
+    /// The places of the roots from which they continue.
     from: HashSet<u64>,
     /// What keeps the space of the root that has all this, once that is published.
     pub pin: Option<Arc<RootPin>>,
@@ -239,19 +239,19 @@ impl Saver {
 }
 
 impl Saved {
-    /// Gives the number of the root that has all this, once that is published.
+    /// Returns the number of the root that has all this, once that is published.
     #[inline]
     pub fn root(&self) -> u64 {
         self.pin.as_ref().map_or(0, |pin| pin.number)
     }
 
-    /// Gives all arrays, in their order, as the catalog of an image has them.
+    /// Returns all arrays, in their order, as the catalog of an image has them.
     #[inline]
     pub fn arrays(&self) -> Vec<image::Array> {
         self.roots.iter().zip(&self.kinds).map(|(root, &kind)| root.array(kind)).collect()
     }
 
-    /// Tells whether one of the arrays goes on from an array of the root before.
+    /// True if one of the arrays continues from an array of the root before.
     #[inline]
     pub fn goes_on_from(&self, array: &image::Array) -> bool {
         array.root.is_none_or(|root| self.from.contains(&root.place))
@@ -264,14 +264,14 @@ impl Saved {
         self.longs.values_mut().for_each(Rebase::unload);
     }
 
-    /// Lets an array of pages go on from the base that it got, if it was there.
+    /// Lets an array of pages continue from the base that it got, if it was there.
     pub(super) fn rebase_pages(&self, pages: &mut Paged<PageRef>) {
         if let Some(rebase) = self.pages.get(&pages.id()) {
             pages.rebase(rebase);
         }
     }
 
-    /// Lets an array of long values go on from the base that it got, if it was there.
+    /// Lets an array of long values continue from the base that it got, if it was there.
     pub(super) fn rebase_longs(&self, longs: &mut Paged<Arc<[u8]>>) {
         if let Some(rebase) = self.longs.get(&longs.id()) {
             longs.rebase(rebase);
@@ -297,7 +297,7 @@ fn collect<T: Item>(
 }
 
 impl<T: Item> Array<T> {
-    /// Tells how many items are to be stored: what is gone needs nothing but its entry taken away.
+    /// Returns how many items are to be stored: what is gone needs nothing but its entry taken away.
     fn items(&self) -> u64 {
         let is_stored = |content: &Content<T>| match content {
             Content::Whole(item) => !item.is_gone(),
@@ -345,7 +345,7 @@ impl<T: Item> Array<T> {
     }
 }
 
-/// Gives a page's filled parts: all of it, a copy, or nothing.
+/// Returns a page's filled parts: all of it, a copy, or nothing.
 pub(super) fn filled_parts(
     page: &PageRef,
     (index, each): (usize, usize),
@@ -367,7 +367,7 @@ pub(super) fn filled_parts(
     Content::Part(bytes)
 }
 
-/// Tells how many bytes there are before the zeros at the end: at least one.
+/// Returns how many bytes there are before the zeros at the end: at least one.
 pub(super) fn used(bytes: &[u8]) -> usize {
     let zeros = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
     (bytes.len() - zeros).max(1)

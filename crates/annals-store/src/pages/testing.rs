@@ -41,7 +41,7 @@ impl TestImage {
         *self.broken.lock().unwrap() = broken;
     }
 
-    /// Tells how many pieces were stored and not left.
+    /// Returns how many pieces were stored and not left.
     pub(crate) fn live(&self) -> usize {
         self.live.lock().unwrap().len()
     }
@@ -51,8 +51,8 @@ impl TestImage {
         Arc::new(Pager::new(Arc::clone(self) as Arc<dyn Source>, budget, keeps))
     }
 
-    /// Gives what stores pieces in it. If `once`, what was left already may not be left again, as where
-    /// each view that is saved goes on from the last one that was.
+    /// Returns what stores pieces in it. If `once`, what was left already may not be left again, as where
+    /// each view that is saved continues from the last one that was.
     #[inline]
     pub fn keeper(self: &Arc<Self>, once: bool) -> impl Keep + use<> {
         Keeper(Arc::clone(self), once)

@@ -20,12 +20,12 @@ impl<T: Clone> NoWeak<T> {
         Self(Arc::new(value))
     }
 
-    /// Gives another handle of the same value.
+    /// Returns another handle of the same value.
     pub(crate) fn share(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 
-    /// Gives the value for changing; copies it first if there is another handle.
+    /// Returns the value for changing; copies it first if there is another handle.
     #[inline]
     pub(crate) fn make_mut(&mut self) -> &mut T {
         if Arc::strong_count(&self.0) != 1 {
@@ -43,7 +43,7 @@ impl<T: Clone> NoWeak<T> {
         self.0 = Arc::new(T::clone(&self.0));
     }
 
-    /// Tells whether this is the only handle.
+    /// True if this is the only handle.
     #[inline]
     pub(crate) fn is_unique(&self) -> bool {
         Arc::strong_count(&self.0) == 1
@@ -51,7 +51,7 @@ impl<T: Clone> NoWeak<T> {
 }
 
 impl<T: Refresh> NoWeak<T> {
-    /// Gives the value for changing, as [`Self::make_mut`] does. The copy, if there must be one, is an old one
+    /// Returns the value for changing, as [`Self::make_mut`] does. The copy, if there must be one, is an old one
     /// that nobody has any more, brought up to date.
     #[inline]
     pub(crate) fn make_mut_of(&mut self, old: impl FnOnce() -> Option<Self>) -> &mut T {

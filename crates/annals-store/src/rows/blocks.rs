@@ -18,7 +18,7 @@ const SMALL: u64 = 64;
 pub(in super::super) type Moves = Vec<(usize, usize)>;
 
 impl RowMap {
-    /// Removes the row of that id, which is in that slot; gives the rows that move because of it.
+    /// Removes the row of that id, which is in that slot; returns the rows that move because of it.
     pub(in super::super) fn remove(
         &mut self,
         id: RowId,
@@ -97,7 +97,7 @@ impl RowMap {
         Ok(())
     }
 
-    /// Leaves of an extent of the tree what lies before and behind a part of it.
+    /// Leaves of an extent of the tree what lies before and after a part of it.
     fn punch(&mut self, part: Extent, extent: Extent, epoch: &Epoch) -> Result<()> {
         self.extents.make_mut().remove(&key_of(extent.start), epoch)?;
         let rests = [extent.clip(0, part.start), extent.clip(part.end(), u64::MAX)];
@@ -148,7 +148,7 @@ impl RowMap {
         Ok(moves)
     }
 
-    /// Gives a block an extent, and moves its rows there.
+    /// Returns a block an extent, and moves its rows there.
     fn settle(&mut self, block: u64, rows: &[(u64, usize)], epoch: &Epoch) -> Result<Moves> {
         let base = match self.free.make_mut().take_block(self.slots_end)? {
             Some(base) => base,
@@ -171,7 +171,7 @@ impl RowMap {
         Ok(moves)
     }
 
-    /// Gives the extents of the tree that have ids of a block; at most one begins before it.
+    /// Returns the extents of the tree that have ids of a block; at most one begins before it.
     fn extents_in(&self, block: u64) -> Result<Vec<Extent>> {
         let (low, high) = (key_of(block), key_of(block + BLOCK));
         let before = self.extents.floor(&low, |key, value| self.extent(key, value))?;

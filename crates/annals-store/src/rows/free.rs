@@ -31,7 +31,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Gives a range, which lies before slot `end`.
+    /// Returns a range, which lies before slot `end`.
     fn get(&self, at: usize, end: usize) -> Result<(usize, usize)> {
         let cell = self.cells.get(at)?;
         let [b0, b1, b2, b3, b4, b5, b6, b7, l0, l1, l2, l3, l4, l5, l6, l7] = cell;
@@ -76,7 +76,7 @@ pub(super) struct FreeSlots {
 refresh!(FreeSlots { blocks, ranges; total });
 
 impl FreeSlots {
-    /// Gives back some slots; joins them with those given back before, if they are neighbours.
+    /// Frees some slots; joins them with those given back before, if they are neighbours.
     pub(super) fn give(
         &mut self,
         (base, len): (usize, usize),
@@ -101,7 +101,7 @@ impl FreeSlots {
         }
     }
 
-    /// Gives the number of free slots.
+    /// Returns the number of free slots.
     pub(super) const fn total(&self) -> usize {
         self.total
     }
@@ -150,7 +150,7 @@ impl FreeSlots {
         Ok(Some(base))
     }
 
-    /// Gives all ranges.
+    /// Returns all ranges.
     pub(super) fn ranges(&self, end: usize) -> Result<Vec<(usize, usize)>> {
         let of =
             |stack: &Stack| (0..stack.len).map(|at| stack.get(at, end)).collect::<Result<Vec<_>>>();
@@ -176,7 +176,7 @@ impl FreeSlots {
         self.ranges.cells.rebase(saved);
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(super) fn memory(&self, what: Counted) -> usize {
         self.blocks.cells.memory(what) + self.ranges.cells.memory(what)
     }

@@ -22,7 +22,7 @@ pub(in super::super) struct RowIter<'a> {
     /// The rows of the 64 slots where the front is that it has not given, and the id and the slot of the first bit.
     bits: u64,
     at: (u64, usize),
-    /// What is behind those in the extent that the front has begun.
+    /// What is after those in the extent that the front has begun.
     front: Extent,
     back: Extent,
     /// How many rows neither end has given, if that is known.
@@ -30,12 +30,12 @@ pub(in super::super) struct RowIter<'a> {
 }
 
 impl RowMap {
-    /// Gives all rows.
+    /// Returns all rows.
     pub(in super::super) fn iter(&self) -> RowIter<'_> {
         RowIter { left: Some(self.len), ..self.range(0..u64::MAX) }
     }
 
-    /// Gives the rows with ids in a range.
+    /// Returns the rows with ids in a range.
     pub(in super::super) fn range(&self, ids: Ids<u64>) -> RowIter<'_> {
         let ids = ids.start.min(self.next_id)..ids.end.min(self.next_id);
         RowIter {
@@ -74,7 +74,7 @@ impl RowIter<'_> {
         }
     }
 
-    /// Gives what was found; an error is the last.
+    /// Returns what was found; an error is the last.
     #[inline]
     fn give<T>(&mut self, found: Result<Option<T>>) -> Option<Result<T>> {
         if found.is_err() {

@@ -8,9 +8,9 @@
 //!
 //! Invariants
 //! 1. Extents don't overlap, in ids nor in slots; no slot is both in an extent and free.
-//! 2. The tail is behind all extents of the tree.
+//! 2. The tail is after all extents of the tree.
 //! 3. A row is there if its id is in an extent and its slot's live bit is set. `len` counts them.
-//! 4. `slots_end` never falls, but by rollback; no view leads to a slot at or behind the
+//! 4. `slots_end` never falls, but by rollback; no view leads to a slot at or after the
 //!    `slots_end` that it was published with, nor to one of its tail that its tail hadn't reached.
 //! 5. `next_id` is larger than any id ever used.
 
@@ -58,7 +58,7 @@ impl Extent {
         self.base + place(id - self.start)
     }
 
-    /// Gives the part that lies in a range of ids.
+    /// Returns the part that lies in a range of ids.
     fn clip(&self, from: u64, to: u64) -> Self {
         let start = self.start.max(from);
         let end = self.end().min(to).max(start);
@@ -124,30 +124,30 @@ impl RowMap {
         }
     }
 
-    /// Notes what is published: what lies behind it is fresh in the transaction that begins.
+    /// Notes what is published: what lies after it is fresh in the transaction that begins.
     pub(super) fn begin(&mut self) {
         self.fresh_end = self.slots_end;
         self.fresh_tail = self.fresh_in_tail();
     }
 
-    /// Tells whether no published view leads to a slot.
+    /// True if no published view leads to a slot.
     #[inline]
     pub(super) fn is_fresh(&self, slot: usize) -> bool {
         slot >= self.fresh_end || (slot >= self.fresh_tail.0 && slot < self.fresh_tail.1)
     }
 
-    /// Gives the number of rows.
+    /// Returns the number of rows.
     #[inline]
     pub(super) const fn len(&self) -> u64 {
         self.len
     }
 
-    /// Gives the number of slots that columns must have.
+    /// Returns the number of slots that columns must have.
     pub(super) const fn slots(&self) -> usize {
         self.slots_end
     }
 
-    /// Gives the next id.
+    /// Returns the next id.
     #[inline]
     pub(super) const fn next_id(&self) -> u64 {
         self.next_id
@@ -181,7 +181,7 @@ impl RowMap {
         Ok(self.live.get(slot)?.then_some(slot))
     }
 
-    /// Gives the slot that a row of the tail has, or would have.
+    /// Returns the slot that a row of the tail has, or would have.
     #[inline]
     pub(super) fn slot_in_tail(&self, id: u64) -> Option<usize> {
         self.in_tail(id).then(|| self.tail.slot(id))
@@ -210,7 +210,7 @@ impl RowMap {
         }
     }
 
-    /// Gives the slots of the tail's reserve that were never used.
+    /// Returns the slots of the tail's reserve that were never used.
     fn fresh_in_tail(&self) -> (usize, usize) {
         let used = self.tail.base + place(self.tail.len);
         if self.tail_fresh { (used, self.tail_reserved) } else { (0, 0) }
@@ -225,7 +225,7 @@ impl RowMap {
         Ok(found.transpose()?.filter(|extent| id < extent.end()))
     }
 
-    /// Adds a row that isn't there; gives its slot. Afterwards `crowd` may move others.
+    /// Adds a row that isn't there; returns its slot. Afterwards `crowd` may move others.
     #[inline]
     pub(super) fn insert(&mut self, id: RowId, epoch: &Epoch) -> Result<usize> {
         let id = id.0;
@@ -263,7 +263,7 @@ impl RowMap {
         self.lengthen_tail(id, epoch)
     }
 
-    /// Tells whether no extent has an id as large; the row isn't in the tail.
+    /// Returns true if no extent has an id as large; the row isn't in the tail.
     fn is_behind_all(&self, id: u64) -> Result<bool> {
         if self.tail.len > 0 {
             return Ok(id >= self.tail.start);
@@ -273,7 +273,7 @@ impl RowMap {
         Ok(last.is_none_or(|last| id >= last.end()))
     }
 
-    /// Puts an id that is behind the tail into it, or begins another tail with it.
+    /// Puts an id that is after the tail into it, or begins another tail with it.
     fn lengthen_tail(&mut self, id: u64, epoch: &Epoch) -> Result<usize> {
         let count = id - self.tail.end() + 1;
         let near = self.tail.len > 0 && count <= GAP + 1;
@@ -321,7 +321,7 @@ impl RowMap {
         true
     }
 
-    /// Puts the tail into the tree, and gives back what it didn't use.
+    /// Puts the tail into the tree, and returns back what it didn't use.
     fn close_tail(&mut self, epoch: &Epoch) -> Result<()> {
         let tail = std::mem::take(&mut self.tail);
         let reserved = std::mem::take(&mut self.tail_reserved);
@@ -333,7 +333,7 @@ impl RowMap {
         Ok(())
     }
 
-    /// Gives slots back.
+    /// Returns slots back.
     fn give(&mut self, slots: (usize, usize), epoch: &Epoch) -> Result<()> {
         self.free.make_mut().give(slots, self.slots_end, epoch)
     }
@@ -356,12 +356,12 @@ impl RowMap {
         Ok(self.slots_end - 1)
     }
 
-    /// Tells which slots no view leads to, if this is a published one.
+    /// Returns which slots no view leads to, if this is a published one.
     pub(super) fn blanks(&self) -> Blanks {
         Blanks { from: self.slots_end, gap: self.fresh_in_tail() }
     }
 
-    /// Tells whether something of it may have to be loaded.
+    /// True if something of it may have to be loaded.
     pub(super) const fn has_base(&self) -> bool {
         self.live.has_base()
     }
@@ -424,7 +424,7 @@ impl RowMap {
         self.free.make_mut().rebase(saved);
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(super) fn memory(&self, what: Counted) -> usize {
         self.live.memory(what) + self.extents.memory(what) + self.free.memory(what)
     }

@@ -66,13 +66,13 @@ impl RowMap {
         Ok(Some((slot, len)))
     }
 
-    /// Tells whether a row of that id would come right behind the last one of the tail: then nobody has it.
+    /// True if a row of that id would come right after the last one of the tail: then nobody has it.
     #[inline]
     pub(in super::super) fn is_next(&self, id: u64) -> bool {
         id == self.tail.end() && self.tail.len > 0 && self.tail_has_room(1)
     }
 
-    /// Adds the row that [is next](Self::is_next); gives its slot, and whether that is fresh.
+    /// Adds the row that [is next](Self::is_next); returns its slot, and whether that is fresh.
     #[inline]
     pub(in super::super) fn append(&mut self, epoch: &Epoch) -> Result<(usize, bool)> {
         let slot = self.tail.base + place(self.tail.len);
@@ -84,7 +84,7 @@ impl RowMap {
         Ok((slot, fresh))
     }
 
-    /// Adds rows behind the last one of the tail, behind which the first [is next](Self::is_next): so many, or as
+    /// Adds rows after the last one of the tail, after which the first [is next](Self::is_next): so many, or as
     /// many as it has room for. Each gets the slot that it would get alone. Gives the first slot, and their
     /// number.
     pub(in super::super) fn append_many(
@@ -120,7 +120,7 @@ impl RowMap {
         Ok((slot, len))
     }
 
-    /// Gives ids before the tail, which are in no extent, an extent of their own.
+    /// Returns ids before the tail, which are in no extent, an extent of their own.
     fn fill_gap(&mut self, id: u64, count: u64, epoch: &Epoch) -> Result<Option<(usize, u64)>> {
         if self.in_tail(id) || self.find_extent(id)?.is_some() {
             return Ok(None);

@@ -247,7 +247,7 @@ impl Case {
     }
 }
 
-/// After each round the published map is saved while the writer goes on; then the next round goes on
+/// After each round the published map is saved while the writer continues; then the next round continues
 /// from the map over its new base, or from what was loaded, and some of that is rolled back.
 #[test]
 fn random_histories_go_on_from_what_was_saved() {

@@ -1,7 +1,7 @@
 //! Views that were saved, loaded and rebased, on random histories.
 //!
 //! Every change is made to three stores: one that knows of no image, one whose views are saved and that
-//! goes on from what was stored, and one that was loaded. They must stay the same.
+//! continues from what was stored, and one that was loaded. They must stay the same.
 
 use std::sync::Arc;
 
@@ -121,11 +121,11 @@ struct World {
     stores: [Store; 3],
     image: Arc<TestImage>,
     pager: Arc<Pager>,
-    /// What was stored of the second one, which it doesn't go on from yet.
+    /// What was stored of the second one, which it doesn't continue from yet.
     stored: Option<Saved>,
     kept: Vec<[Arc<View>; 3]>,
     names: u64,
-    /// Whether each view that is saved goes on from the last one that was: the store does so as soon as
+    /// Whether each view that is saved continues from the last one that was: the store does so as soon as
     /// that is there, and again after a rollback.
     orderly: bool,
     saved: Arc<View>,
@@ -319,7 +319,7 @@ impl World {
         }
     }
 
-    /// Lets the second store go on from what was stored some time ago.
+    /// Lets the second store continue from what was stored some time ago.
     fn rebase(&mut self) {
         if let Some(saved) = &self.stored {
             let before = Arc::clone(self.stores[1].published());

@@ -6,7 +6,7 @@ use super::read::Lookup;
 use super::zone::Zone;
 use crate::Result;
 
-/// Reads all of an index; gives how many entries it has. `visit` sees each zone with its number, and each entry.
+/// Reads all of an index; returns how many entries it has. `visit` sees each zone with its number, and each entry.
 ///
 /// # Errors
 /// `Corrupt`, saying what is wrong; `Io`; and what `visit` gives.

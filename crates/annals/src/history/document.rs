@@ -10,7 +10,7 @@ use super::zone::Zone;
 use annals_storage::Point;
 use annals_storage::document::{compare_fields, documented_constants, variants};
 
-/// Gives the constants of the layout of history indexes.
+/// Returns the constants of the layout of history indexes.
 pub(crate) fn constants() -> BTreeMap<String, Vec<u64>> {
     let magic = format::HISTORY_MAGIC.iter().map(|&byte| u64::from(byte)).collect();
     let constants = [

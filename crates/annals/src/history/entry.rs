@@ -26,7 +26,7 @@ const COMMENT_BITS: u32 = 32;
 /// Length of a page's start.
 const START: usize = 4;
 
-/// Rows with ids one behind another, which a zone changes.
+/// Rows with ids one after another, which a zone changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     /// Which table: [`table_key`].
@@ -39,18 +39,18 @@ pub(crate) struct Entry {
     pub(crate) zone: u64,
 }
 
-/// Gives the key of a table.
+/// Returns the key of a table.
 pub(crate) fn table_key(table: TableNumber) -> u64 {
     u64::from(table.0) + 1
 }
 
-/// Gives the key of a comment, which is that of few others.
+/// Returns the key of a comment, which is that of few others.
 pub(crate) fn comment_key(comment: &str) -> u64 {
     hash(comment.as_bytes()) >> (u64::BITS - COMMENT_BITS)
 }
 
 impl Entry {
-    /// Gives the key behind the last row.
+    /// Returns the key after the last row.
     pub(crate) const fn end(&self) -> Key {
         Key { table: self.table, row: self.first.saturating_add(self.count) }
     }
@@ -83,12 +83,12 @@ const GROUP_AT_MOST: usize = 4 * 9;
 const ZONE_AT_MOST: usize = 9;
 
 impl PageBuilder {
-    /// Adds an entry, which comes behind those before it; `false` if the page is full.
+    /// Adds an entry, which comes after those before it; `false` if the page is full.
     pub(crate) fn push(&mut self, entry: &Entry, base: u64) -> bool {
         let is_same = self.of.is_some_and(|of| of.is_of_same_rows(entry));
         let zones = self.group.len() + 1;
         let needed = START + self.bytes.len() + GROUP_AT_MOST + zones * ZONE_AT_MOST;
-        // A group that is ended needs as much as it has at most; what is behind it as well.
+        // A group that is ended needs as much as it has at most; what is after it as well.
         let needed = needed + if is_same { 0 } else { GROUP_AT_MOST + ZONE_AT_MOST };
         if needed > PAGE {
             return false;
@@ -131,12 +131,12 @@ impl PageBuilder {
         self.last = Some(of.key());
     }
 
-    /// Tells whether it has nothing.
+    /// True if it has nothing.
     pub(crate) const fn is_empty(&self) -> bool {
         self.of.is_none() && self.bytes.is_empty()
     }
 
-    /// Gives the page, its first key and the one behind its last, and begins another.
+    /// Returns the page, its first key and the one after its last, and begins another.
     pub(crate) fn finish(&mut self, base: u64) -> (Vec<u8>, Key, Key) {
         self.end_group(base);
         let len = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);

@@ -83,12 +83,12 @@ impl Extent {
         (few && placed && extent.zones > 0).then_some(extent)
     }
 
-    /// Gives the number of the zone behind it.
+    /// Returns the number of the zone after it.
     pub(crate) const fn end_zone(&self) -> u64 {
         self.zone + self.zones
     }
 
-    /// Gives where it ends in the file.
+    /// Returns where it ends in the file.
     pub(crate) fn end(&self) -> u64 {
         self.zone_tree().end()
     }
@@ -104,18 +104,18 @@ impl Extent {
 }
 
 impl Tree {
-    /// Gives how many pages each level has, the leaves first.
+    /// Returns how many pages each level has, the leaves first.
     pub(super) fn levels(&self) -> impl Iterator<Item = u64> {
         let next = |&pages: &u64| (pages > 1).then(|| pages.div_ceil(CHILDREN));
         std::iter::successors((self.leaves > 0).then_some(self.leaves), next)
     }
 
-    /// Gives the number of the level on top, 0 if that is a leaf.
+    /// Returns the number of the level on top, 0 if that is a leaf.
     pub(super) fn top(&self) -> usize {
         self.levels().count().saturating_sub(1)
     }
 
-    /// Gives where a page is in the file.
+    /// Returns where a page is in the file.
     pub(super) fn page_at(&self, level: usize, index: u64) -> u64 {
         let before: u64 = self.levels().take(level).sum();
         self.place + (before + index) * PAGE as u64
@@ -129,12 +129,12 @@ impl Tree {
 /// How many runs of similar size become one.
 const TOGETHER: usize = 4;
 
-/// Gives how many of the last runs become one: those of a size class, if there are enough of them. Classes grow by
+/// Returns how many of the last runs become one: those of a size class, if there are enough of them. Classes grow by
 /// [`TOGETHER`], so that of n zones there are some log n runs, and each entry is written so often.
 pub(crate) fn due(runs: &[Extent]) -> Option<usize> {
     let class = |run: &Extent| run.zones.saturating_add(run.leaves).ilog(TOGETHER as u64);
     let newest = class(runs.last()?);
-    // A run behind smaller ones counts as one of them.
+    // A run after smaller ones counts as one of them.
     let alike = runs.iter().rev().take_while(|run| class(run) <= newest).count();
     match runs.len() >= MOST_RUNS {
         true => Some(runs.len()),

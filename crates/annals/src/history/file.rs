@@ -25,7 +25,7 @@ use crate::{Error, ErrorKind, Result};
 /// How often the head is read, should somebody be writing it.
 const TRIES: usize = 4;
 
-/// Gives the name of the history index beside a journal.
+/// Returns the name of the history index beside a journal.
 pub(crate) fn history_name(journal: &str) -> String {
     format!("{journal}-history")
 }
@@ -120,12 +120,12 @@ impl IndexFile {
         &*self.storage
     }
 
-    /// Gives what it is called in messages.
+    /// Returns what it is called in messages.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// Gives the length of the file in bytes.
+    /// Returns the length of the file in bytes.
     ///
     /// # Errors
     /// `Io`.
@@ -133,17 +133,17 @@ impl IndexFile {
         self.storage.len().map_err(|error| self.io("can't be looked at", error))
     }
 
-    /// Gives the runs that a copy of the head leads to.
+    /// Returns the runs that a copy of the head leads to.
     pub(super) fn taken(&self) -> impl Iterator<Item = &Extent> {
         self.head.runs.iter().chain(self.other.iter().flat_map(|other| &other.runs))
     }
 
-    /// Gives where the last of them ends.
+    /// Returns where the last of them ends.
     pub(super) fn end(&self) -> u64 {
         self.taken().map(Extent::end).max().unwrap_or(RUNS_AT)
     }
 
-    /// Writes the head, and gives a new index its name.
+    /// Writes the head, and returns a new index its name.
     pub(super) fn publish(&mut self, head: Head) -> Result<()> {
         let io = |error| self.io("can't be written", error);
         self.storage.flush().map_err(io)?;

@@ -29,7 +29,7 @@ struct Source<'f> {
 }
 
 impl Source<'_> {
-    /// Gives the next entry of a zone that isn't forgotten.
+    /// Returns the next entry of a zone that isn't forgotten.
     fn next(&mut self, from: u64) -> Result<Option<Entry>> {
         loop {
             if let Some(entry) = self.entries.find(|entry| entry.zone >= from) {
@@ -57,9 +57,9 @@ impl<'f> Merging<'f> {
         Self { runs, next: BinaryHeap::new(), from, begun: false }
     }
 
-    /// Gives the zones of the runs from `from` on.
+    /// Returns the zones of the runs from `from` on.
     ///
-    /// Of each the least time is that of it and those behind it in its run: whoever reads that backwards finds the
+    /// Of each the least time is that of it and those after it in its run: whoever reads that backwards finds the
     /// last one that isn't later than some time just as well.
     pub(super) fn zones(&mut self) -> Result<Vec<Zone>> {
         let mut zones = Vec::new();

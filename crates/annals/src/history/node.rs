@@ -40,14 +40,14 @@ impl Child {
     }
 }
 
-/// Gives what a page tells of one of those below it.
+/// Returns what a page tells of one of those below it.
 pub(crate) fn child(page: &[u8], place: u64) -> Option<Child> {
     let at = usize::try_from(place).ok()?.checked_mul(CHILD_LEN)?;
     let bytes = page.get(at..)?.first_chunk()?;
     Some(Child::decode(bytes))
 }
 
-/// Makes the page that tells of some, and gives what is told of it.
+/// Makes the page that tells of some, and returns what is told of it.
 pub(crate) fn page_of(children: &[Child]) -> (Vec<u8>, Child) {
     let mut page = Vec::with_capacity(PAGE);
     children.iter().for_each(|child| page.extend_from_slice(&child.encode()));

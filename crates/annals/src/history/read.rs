@@ -26,12 +26,12 @@ impl<'f> Lookup<'f> {
         Self { file, pages: HashMap::new(), bytes: 0 }
     }
 
-    /// Gives how many bytes were read.
+    /// Returns how many bytes were read.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives the zones with an entry for a row, in their order.
+    /// Returns the zones with an entry for a row, in their order.
     ///
     /// # Errors
     /// `Corrupt` if a page doesn't verify: it is damaged, or its room was used again meanwhile; `Io`.
@@ -79,7 +79,7 @@ impl<'f> Lookup<'f> {
         children.into_iter().try_for_each(|at| self.stab((run, tree), (level - 1, at), key, found))
     }
 
-    /// Gives the last zone with a commit whose time isn't later.
+    /// Returns the last zone with a commit whose time isn't later.
     ///
     /// # Errors
     /// As [`Self::zones_of`].
@@ -108,7 +108,7 @@ impl<'f> Lookup<'f> {
         }
     }
 
-    /// Gives the first zone of a run for which something is so, as it is for all behind it.
+    /// Returns the first zone of a run for which something is so, as it is for all after it.
     fn partition(&mut self, run: &Extent, is_so: impl Fn(&Zone) -> bool) -> Result<u64> {
         let (mut low, mut high) = (run.zone, run.end_zone());
         while low < high {
@@ -121,7 +121,7 @@ impl<'f> Lookup<'f> {
         Ok(low)
     }
 
-    /// Gives the zone of a number; `None` if it isn't there (any more).
+    /// Returns the zone of a number; `None` if it isn't there (any more).
     ///
     /// # Errors
     /// As [`Self::zones_of`].
@@ -131,7 +131,7 @@ impl<'f> Lookup<'f> {
         run.map(|run| self.zone_in(run, number)).transpose()
     }
 
-    /// Gives the last zone that ends, in its segment, not behind a place.
+    /// Returns the last zone that ends, in its segment, not after a place.
     ///
     /// # Errors
     /// As [`Self::zones_of`].
@@ -147,7 +147,7 @@ impl<'f> Lookup<'f> {
         Ok(None)
     }
 
-    /// Gives the first zone whose segment isn't before one.
+    /// Returns the first zone whose segment isn't before one.
     ///
     /// # Errors
     /// As [`Self::zones_of`].
@@ -155,7 +155,7 @@ impl<'f> Lookup<'f> {
         self.first_zone(|run| run.segments.1 >= segment, |zone| zone.segment >= segment)
     }
 
-    /// Gives the first zone of a run whose segment isn't before one.
+    /// Returns the first zone of a run whose segment isn't before one.
     pub(super) fn first_of_segment(&mut self, run: &Extent, segment: u64) -> Result<u64> {
         self.partition(run, |zone| zone.segment >= segment)
     }
@@ -169,12 +169,12 @@ impl<'f> Lookup<'f> {
         bytes.map(Zone::decode).ok_or_else(|| self.file.corrupt("has no such zone"))
     }
 
-    /// Gives all zones of a run.
+    /// Returns all zones of a run.
     pub(super) fn zones_in(&mut self, run: &Extent) -> Result<Vec<Zone>> {
         (run.zone..run.end_zone()).map(|number| self.zone_in(run, number)).collect()
     }
 
-    /// Gives the entries of a page.
+    /// Returns the entries of a page.
     pub(super) fn entries_in(&mut self, run: &Extent, leaf: u64) -> Result<Vec<Entry>> {
         let tree = run.row_tree();
         let page = self.page(&tree, 0, leaf)?;

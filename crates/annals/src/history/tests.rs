@@ -149,7 +149,7 @@ fn lookups_find_what_was_added() {
     }
 }
 
-/// What is found behind a crash has as many batches as were added, or one more, and all of each.
+/// What is found after a crash has as many batches as were added, or one more, and all of each.
 fn judge(disk: &SimulatedDisk, all: &[Batch]) -> usize {
     let Some(index) = open(&*directory(disk)).unwrap() else { return 0 };
     let bound = index.head().bound;

@@ -74,7 +74,7 @@ impl IndexFile {
         })
     }
 
-    /// Tells from which run on all become one, if any do; the first one alone, where more than half of it was
+    /// Returns the run from which on all become one, if any do; the first one alone, where more than half of it was
     /// forgotten.
     fn to_merge(&self, runs: &[Extent], oldest: u64) -> Result<Option<usize>> {
         if let Some(together) = extent::due(runs) {
@@ -87,7 +87,7 @@ impl IndexFile {
         Ok((left * 2 < first.zones && runs.len() == 1).then_some(0))
     }
 
-    /// Gives the first zone of some runs that isn't forgotten.
+    /// Returns the first zone of some runs that isn't forgotten.
     fn first_zone_of(&self, runs: &[Extent], oldest: u64) -> Result<u64> {
         let Some(first) = runs.first() else { return Ok(0) };
         match first.segments.0 < oldest {
@@ -96,7 +96,7 @@ impl IndexFile {
         }
     }
 
-    /// Writes a run where there is room for it: in a gap that should be large enough, or else behind all others.
+    /// Writes a run where there is room for it: in a gap that should be large enough, or else after all others.
     fn write(
         &self,
         runs: &[Extent],
@@ -112,7 +112,7 @@ impl IndexFile {
         Err(self.corrupt("has no room behind its end"))
     }
 
-    /// Finds a gap of such a length between runs, those that a copy of the head leads to as well; gives where the last of
+    /// Finds a gap of such a length between runs, those that a copy of the head leads to as well; returns where the last of
     /// all ends, too.
     fn gap(&self, runs: &[Extent], wanted: u64) -> (Option<(u64, u64)>, u64) {
         let all = self.taken().chain(runs);

@@ -1,4 +1,4 @@
-//! Making a run: its pages are written one behind another as they are full, so that a run of any size needs only what
+//! Making a run: its pages are written one after another as they are full, so that a run of any size needs only what
 //! is told of each of its pages in memory.
 
 use super::entry::{Entry, PageBuilder};
@@ -13,7 +13,7 @@ use crate::bytes::hash;
 /// How much is written at once.
 const BUFFER: usize = 64 * PAGE;
 
-/// Writes pages one behind another.
+/// Writes pages one after another.
 struct Pages<'s> {
     file: &'s IndexFile,
     at: u64,
@@ -48,7 +48,7 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// Writes the pages above some; gives the hash of the one on top.
+    /// Writes the pages above some; returns the hash of the one on top.
     fn above(&mut self, mut children: Vec<Child>) -> Result<u64> {
         let most = usize::try_from(CHILDREN).unwrap_or(usize::MAX);
         while children.len() > 1 {

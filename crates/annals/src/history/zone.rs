@@ -6,7 +6,7 @@ use annals_storage::Point;
 
 /// It has comments.
 pub(crate) const COMMENTED: u32 = 1;
-/// Its last transaction goes on in the next zone.
+/// Its last transaction continues in the next zone.
 pub(crate) const ENDS_INSIDE: u32 = 2;
 /// It only repeats the state that the segment begins with.
 pub(crate) const STATE: u32 = 4;
@@ -58,7 +58,7 @@ impl Zone {
         }
     }
 
-    /// Tells whether a flag is set.
+    /// True if a flag is set.
     pub(crate) const fn is(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }

@@ -16,7 +16,7 @@ use crate::pages::page::ask_for;
 /// Makes the reading of cells of one size.
 macro_rules! fixed {
     ($name:ident, $data:ident, $size:literal) => {
-        #[doc = concat!("Gives a value of ", $size, " bytes that isn't null, if it is of this kind.")]
+        #[doc = concat!("Returns a value of ", $size, " bytes that isn't null, if it is of this kind.")]
         #[inline]
         pub(crate) fn $name(&self, slot: usize, kind: ValueKind) -> Option<[u8; $size]> {
             match &self.data {
@@ -33,7 +33,7 @@ impl Column {
     fixed!(four, Four, 4);
     fixed!(eight, Eight, 8);
 
-    /// Gives a bool that isn't null, if it is one.
+    /// Returns a bool that isn't null, if it is one.
     #[inline]
     pub(crate) fn bit(&self, slot: usize) -> Option<bool> {
         match &self.data {
@@ -42,7 +42,7 @@ impl Column {
         }
     }
 
-    /// Gives the bytes of a value of variable size that isn't null, if it is of this kind.
+    /// Returns the bytes of a value of variable size that isn't null, if it is of this kind.
     #[inline]
     pub(crate) fn variable(&self, slot: usize, kind: ValueKind) -> Option<&[u8]> {
         match &self.data {
@@ -51,7 +51,7 @@ impl Column {
         }
     }
 
-    /// Gives a string that isn't null, if it is one. The row was loaded: what is no UTF-8 is told then.
+    /// Returns a string that isn't null, if it is one. The row was loaded: what is no UTF-8 is told then.
     #[inline]
     pub(crate) fn text(&self, slot: usize, kind: ValueKind) -> Option<&str> {
         match &self.data {
@@ -82,13 +82,13 @@ impl Column {
         }
     }
 
-    /// Tells whether the value of a slot is null.
+    /// Returns whether the value of a slot is null.
     #[inline]
     pub(crate) fn null_at_hand(&self, slot: usize) -> Option<bool> {
         self.nulls.as_ref().map_or(Some(false), |nulls| nulls.at_hand(slot))
     }
 
-    /// Tells whether a string or bytes of a slot can be read like this, and without an error. What is of
+    /// True if a string or bytes of a slot can be read like this, and without an error. What is of
     /// fixed size can, if its cells stay.
     #[inline]
     pub(crate) fn text_is_at_hand(&self, slot: usize) -> bool {
@@ -101,7 +101,7 @@ impl Column {
         }
     }
 
-    /// Tells whether all strings or bytes of some slots, which lie in one page, lie in their cells, and can be read
+    /// True if all strings or bytes of some slots, which lie in one page, lie in their cells, and can be read
     /// without an error, for all views over the same bases. What is of fixed size can.
     pub(crate) fn texts_are_short_below(&self, slots: Range<usize>) -> bool {
         match &self.data {
@@ -122,7 +122,7 @@ impl Column {
         }
     }
 
-    /// Tells whether the cells of a slot can be read again without loading anything, the bytes of a long
+    /// Returns true if the cells of a slot can be read again without loading anything, the bytes of a long
     /// value aside. Loads them, if that wasn't done yet.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ impl Column {
             })
     }
 
-    /// Tells whether the cells of a slot, which stay, do so for all views over the same bases, whatever those
+    /// True if the cells of a slot, which stay, do so for all views over the same bases, whatever those
     /// have changed.
     pub(crate) fn cells_stay_below(&self, slot: usize) -> bool {
         self.nulls.as_ref().is_none_or(|nulls| nulls.stays_below(slot))
@@ -157,7 +157,7 @@ impl Column {
             }
     }
 
-    /// Tells whether a value of variable size, whose cell stays, can be read again without loading anything,
+    /// Returns true if a value of variable size, whose cell stays, can be read again without loading anything,
     /// and without an error; all others can. Loads it, if that wasn't done yet.
     ///
     /// # Errors

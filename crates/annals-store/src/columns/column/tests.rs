@@ -10,7 +10,7 @@ fn column(ty: Type, nullable: bool, default: Option<Value>) -> Column {
     Column::new(&Field { number, name, ty, nullable, default }, 10)
 }
 
-/// Gives a value of each type.
+/// Returns a value of each type.
 fn values() -> [(Type, ValueRef<'static>); 16] {
     [
         (Type::Bool, ValueRef::Bool(true)),
@@ -32,7 +32,7 @@ fn values() -> [(Type, ValueRef<'static>); 16] {
     ]
 }
 
-/// Tells whether the value of a slot can be read again without loading anything, as a table asks for it.
+/// Returns whether the value of a slot can be read again without loading anything, as a table asks for it.
 fn stays(column: &Column, slot: usize) -> crate::Result<bool> {
     Ok(column.cells_stay(slot)? && column.text_stays(slot)?)
 }
@@ -189,7 +189,7 @@ fn what_is_kept_stays_and_what_cannot_be_loaded_is_an_error() {
     for (keeps, ty) in [true, false].into_iter().flat_map(|k| values().map(|v| (k, v.0))) {
         let mut written = column(ty, true, Some(made(ty, false, 3)));
         let epoch = Epoch::first();
-        // Behind what stands in no page.
+        // After what stands in no page.
         let slots = 2000..2100;
         for slot in slots.clone() {
             written.insert(slot, made(ty, true, slot).as_ref(), true, &epoch).unwrap();

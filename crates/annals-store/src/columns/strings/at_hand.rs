@@ -39,7 +39,7 @@ impl Strings {
         Some(unsafe { std::str::from_utf8_unchecked(bytes) })
     }
 
-    /// Tells whether all values of some slots lie in their cells, as the base has them, and are UTF-8 if they are
+    /// True if all values of some slots lie in their cells, as the base has them, and are UTF-8 if they are
     /// `text`. Then that is so for all views over the same base, but for what they have changed themselves, which is in
     /// memory as they have it. It may be so though this says that it isn't.
     pub(crate) fn are_short_below(&self, slots: Range<usize>, is_text: bool) -> bool {
@@ -54,7 +54,7 @@ impl Strings {
         })
     }
 
-    /// Tells whether the value of a slot is at hand, and is UTF-8 if it `is_text`.
+    /// True if the value of a slot is at hand, and is UTF-8 if it `is_text`.
     #[inline]
     pub(crate) fn is_at_hand(&self, slot: usize, is_text: bool) -> bool {
         self.at_hand(slot).is_some_and(|bytes| !is_text || text(bytes).is_ok())

@@ -78,7 +78,7 @@ fn a_rolled_back_append_is_never_seen() {
 fn what_was_rolled_back_behind_a_full_page_is_not_moved() {
     let mut epoch = Epoch::first();
     let mut strings = Strings::filled(b"", 0);
-    // Behind the cells that are copied whole with each transaction.
+    // After the cells that are copied whole with each transaction.
     let (first, count) = (100, 130);
     (first..count).for_each(|slot| strings.insert(slot, &[b'x'; 600], true, &epoch).unwrap());
     assert!((100..LONGEST).contains(&(PAGE - strings.tail_used)), "{}", strings.tail_used);
@@ -95,7 +95,7 @@ fn what_was_rolled_back_behind_a_full_page_is_not_moved() {
     assert_eq!(*published.get(first).unwrap(), [b'x'; 600]);
 }
 
-/// Runs rounds of changes; after each the published strings are saved, and the next one goes on from
+/// Runs rounds of changes; after each the published strings are saved, and the next one continues from
 /// what was loaded, or from the same strings over their new base.
 #[test]
 fn values_of_all_lengths_survive_being_saved() {
@@ -149,7 +149,7 @@ fn look(strings: &Strings, model: &[Vec<u8>]) {
     }
 }
 
-/// Gives strings that were loaded, with some values in their heap and some apart.
+/// Returns strings that were loaded, with some values in their heap and some apart.
 fn loaded(changed: impl FnOnce(&mut Vec<u8>)) -> crate::Result<Strings> {
     let epoch = Epoch::first();
     let mut strings = Strings::filled(b"", 0);

@@ -34,7 +34,7 @@ impl Script {
         Self { heights: heights.to_vec(), steps, models, compacts: false }
     }
 
-    /// Does the steps from what is on the disk on; gives how many were done in all.
+    /// Does the steps from what is on the disk on; returns how many were done in all.
     fn run(&self, disk: &SimulatedDisk) -> usize {
         let directory: Arc<dyn Directory> = Arc::new(disk.clone());
         let Ok(opened) = Image::open(&directory, NAME, &IDENTITY, Access::Write) else { return 0 };
@@ -62,7 +62,7 @@ impl Script {
         self.steps.len()
     }
 
-    /// Opens what a crash left; gives how many steps are there, all of them whole.
+    /// Opens what a crash left; returns how many steps are there, all of them whole.
     fn judge(&self, disk: &SimulatedDisk) -> usize {
         let directory: Arc<dyn Directory> = Arc::new(disk.clone());
         let opened = Image::open(&directory, NAME, &IDENTITY, Access::Write).unwrap();
@@ -81,7 +81,7 @@ impl Script {
         found.unwrap_or(0)
     }
 
-    /// Crashes at every operation behind those that were done; gives how many states were judged.
+    /// Crashes at every operation after those that were done; returns how many states were judged.
     fn explore(&self, begin: &SimulatedDisk, again: bool) -> usize {
         let mut judged = 0;
         for operation in begin.operations().. {
@@ -103,7 +103,7 @@ impl Script {
                     disk.transcript()
                 );
                 judged += 1;
-                // What was found goes on, and outlives a crash of its own.
+                // What was found continues, and outlives a crash of its own.
                 if again && number % (400 / effort()) == 0 {
                     judged += self.explore(&state, false);
                 }
@@ -119,7 +119,7 @@ impl Script {
     }
 }
 
-/// Copies an image without gaps, and goes on with that; tells whether it could.
+/// Copies an image without gaps, and continues with that; returns whether it could.
 fn compact(world: &mut World) -> bool {
     if world.image.compact(&SimulatedClock::new(5)).is_err() {
         return false;
@@ -131,7 +131,7 @@ fn compact(world: &mut World) -> bool {
     true
 }
 
-/// Gives how much more is tried: `ANNALS_TEST_EFFORT=full`.
+/// Returns how much more is tried: `ANNALS_TEST_EFFORT=full`.
 fn effort() -> usize {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
     if full { 10 } else { 1 }
@@ -207,7 +207,7 @@ fn a_large_backfill_whose_second_copy_is_lost_costs_that_backfill_at_most() {
     }
 }
 
-/// A process is killed, another goes on from what the page cache shows, and the power goes off then.
+/// A process is killed, another continues from what the page cache shows, and the power goes off then.
 #[test]
 fn what_a_killed_process_left_unflushed_is_flushed_before_anything_rests_on_it() {
     let page = |number, seed| (0, number, Some(object(600, seed)));

@@ -18,7 +18,7 @@ fn bytes_of(storage: &dyn Storage) -> Vec<u8> {
     bytes
 }
 
-/// Gives the part of the file that a byte is in, if anything depends on it.
+/// Returns the part of the file that a byte is in, if anything depends on it.
 fn part(world: &World, at: u64) -> Option<&'static str> {
     let copies = ROOT_AT.iter().flat_map(|block| ROOT_COPY_AT.map(|copy| block + copy));
     if copies.into_iter().any(|copy| (copy..copy + ROOT_LEN as u64).contains(&at)) {
@@ -27,7 +27,7 @@ fn part(world: &World, at: u64) -> Option<&'static str> {
     if at < IMAGE_HEADER_LEN as u64 {
         return Some("header");
     }
-    // What is reached is found by walking; here it is enough that it isn't the zeros behind it.
+    // What is reached is found by walking; here it is enough that it isn't the zeros after it.
     (at >= 12288 && world.image.len().unwrap() > at).then_some("object")
 }
 

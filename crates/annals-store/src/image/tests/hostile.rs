@@ -14,7 +14,7 @@ use crate::image::stored::Stored;
 use annals_storage::simulated::SimulatedClock;
 use annals_storage::{Directory, MemoryDirectory, SystemClock};
 
-/// Publishes whatever `make` writes and gives as a catalog; gives what a check says.
+/// Publishes whatever `make` writes and gives as a catalog; returns what a check says.
 fn problem(make: impl FnOnce(&Image, &mut Draft<'_>) -> Vec<u8>) -> String {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let image = Image::create(&directory, NAME, &IDENTITY, &SimulatedClock::new(1)).unwrap();

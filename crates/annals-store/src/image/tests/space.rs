@@ -45,7 +45,7 @@ fn what_is_carried_along_is_what_a_walk_finds() {
     }
 }
 
-/// Pinned roots, also those of other processes, go on to hold what they held.
+/// Pinned roots, also those of other processes, continue to hold what they held.
 #[test]
 fn what_a_pin_reaches_stays() {
     let mut rng = Rng::new(3);

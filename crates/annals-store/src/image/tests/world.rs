@@ -49,7 +49,7 @@ pub(super) fn change(changes: &[(usize, u64, Option<Vec<u8>>)]) -> BTreeMap<usiz
     all
 }
 
-/// Gives the path, and what is there; asserts that it can be used.
+/// Returns the path, and what is there; asserts that it can be used.
 pub(super) fn open(directory: &Arc<dyn Directory>) -> Usable {
     match Image::open(directory, NAME, &IDENTITY, Access::Write).unwrap() {
         Opened::Usable(usable) => *usable,
@@ -92,7 +92,7 @@ impl World {
         (self.image, self.root, self.catalog) = (usable.image, Some(usable.root), usable.catalog);
     }
 
-    /// Sees that it holds what it should, and that nothing is wrong with it; by itself and opened anew.
+    /// Sees that it holds what it should, and that nothing is wrong with it; by itself and opened again.
     pub(super) fn check(&self) {
         assert_eq!(content(&self.image, &self.catalog).unwrap(), self.model);
         let usable = open(&self.directory);
@@ -104,7 +104,7 @@ impl World {
     }
 }
 
-/// Gives what there is after changes.
+/// Returns what there is after changes.
 pub(super) fn after(model: &Held, changes: &BTreeMap<usize, Changes>) -> Held {
     let mut model = model.clone();
     for (array, changes) in changes {

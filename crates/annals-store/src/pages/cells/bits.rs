@@ -42,7 +42,7 @@ impl Bits {
         Self { pages, small: [0; SMALL_WORDS] }
     }
 
-    /// Gives the 64 bits from `index * 64` on.
+    /// Returns the 64 bits from `index * 64` on.
     ///
     /// # Errors
     /// Their page can't be loaded.
@@ -61,7 +61,7 @@ impl Bits {
         Some(page.load(slot / 64 % (PAGE / 8)) >> (slot % 64) & 1 != 0)
     }
 
-    /// Gives bits whose page has to be looked for.
+    /// Returns bits whose page has to be looked for.
     #[inline(never)] // so that reading from one at hand stays short
     fn word_below(&self, index: usize) -> Result<u64> {
         match self.pages.all.below(index / (PAGE / 8))? {
@@ -76,7 +76,7 @@ impl Bits {
         Ok(self.word(slot / 64)? >> (slot % 64) & 1 != 0)
     }
 
-    /// Tells whether a bit can be read again without loading anything. Loads it, if that wasn't done
+    /// Returns true if a bit can be read again without loading anything. Loads it, if that wasn't done
     /// yet.
     ///
     /// # Errors
@@ -86,12 +86,12 @@ impl Bits {
         self.pages.stays(slot / PAGE_BITS)
     }
 
-    /// Tells whether a bit that stays does so for all views over the same base.
+    /// True if a bit that stays does so for all views over the same base.
     pub(crate) fn stays_below(&self, slot: usize) -> bool {
         self.pages.stays_below(slot / PAGE_BITS)
     }
 
-    /// Tells whether something came from an image.
+    /// True if something came from an image.
     pub(crate) const fn has_base(&self) -> bool {
         self.pages.all.base().is_some()
     }
@@ -173,7 +173,7 @@ impl Bits {
         Ok(None)
     }
 
-    /// Gives the first word from `index` on that isn't known to be full: goes over full ones in the same page, if
+    /// Returns the first word from `index` on that isn't known to be full: goes over full ones in the same page, if
     /// that is at hand.
     #[inline]
     fn behind_full_words(&self, index: usize) -> usize {
@@ -259,7 +259,7 @@ impl Bits {
         self.pages.rebase(saved);
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self, what: Counted) -> usize {
         self.pages.memory(what)
     }

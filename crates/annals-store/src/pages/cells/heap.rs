@@ -109,12 +109,12 @@ impl Heap {
         saved.rebase_pages(&mut self.pages);
     }
 
-    /// Tells whether something came from an image.
+    /// True if something came from an image.
     pub(crate) const fn has_base(&self) -> bool {
         self.pages.base().is_some()
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self, what: Counted) -> usize {
         self.pages.memory(what)
     }
@@ -156,7 +156,7 @@ impl<'a> NodePage<'a> {
 }
 
 impl Nodes {
-    /// Tells whether there is no node of that number.
+    /// Returns true if there is no node of that number.
     ///
     /// # Errors
     /// What tells it can't be loaded.
@@ -218,7 +218,7 @@ impl Nodes {
         saved.rebase_pages(&mut self.pages);
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self, what: Counted) -> usize {
         self.pages.memory(what)
     }
@@ -240,7 +240,7 @@ pub(crate) struct Longs {
 refresh!(Longs { values; });
 
 impl Longs {
-    /// Gives a value.
+    /// Returns a value.
     ///
     /// # Errors
     /// It can't be loaded, or there is none of that number.
@@ -281,7 +281,7 @@ impl Longs {
         saved.rebase_longs(&mut self.values);
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self, what: Counted) -> usize {
         self.values.memory(what)
     }

@@ -5,9 +5,9 @@
 //! Invariants (those of [`crate::pages::page`] apply)
 //! 1. A cell is read only when the view that holds the array leads to it.
 //! 2. `fresh` is said only of a cell that no published view leads to.
-//! 3. Node pages are written only while they are owned, never behind a length.
+//! 3. Node pages are written only while they are owned, never after a length.
 //! 4. A page that isn't there is zeros, but for the first one of an array of cells or bits: as long as
-//!    that isn't there, its first cells are in `small`, and behind those are zeros. So a table of a
+//!    that isn't there, its first cells are in `small`, and after those are zeros. So a table of a
 //!    thousand columns and a few rows takes no thousand pages.
 #![allow(
     unsafe_code,
@@ -58,13 +58,13 @@ impl Pages {
         Self { all: Paged::filled(page, len), hot: None }
     }
 
-    /// Gives a page that is in memory as a change.
+    /// Returns a page that is in memory as a change.
     #[inline]
     fn here(&self, index: usize) -> Option<&PageRef> {
         self.all.here(index)
     }
 
-    /// Gives a page that needs no looking for.
+    /// Returns a page that needs no looking for.
     #[inline(always)]
     fn at_hand(&self, index: usize) -> Option<&PageRef> {
         self.all.at_hand(index)
@@ -75,24 +75,24 @@ impl Pages {
         self.all.get(index)
     }
 
-    /// Tells whether what is at a place can be read again without loading anything. Loads it, if that
+    /// Returns true if what is at a place can be read again without loading anything. Loads it, if that
     /// wasn't done yet.
     #[inline]
     fn stays(&self, index: usize) -> Result<bool> {
         Ok(!matches!(self.get(index)?, Some(Held::Kept(_))))
     }
 
-    /// Tells whether what is at a place, which stays, does so for all views over the same base.
+    /// True if what is at a place, which stays, does so for all views over the same base.
     fn stays_below(&self, index: usize) -> bool {
         self.all.stays_below(index)
     }
 
-    /// Tells whether there is no page.
+    /// Returns true if there is no page.
     fn is_missing(&self, index: usize) -> Result<bool> {
         Ok(self.get(index)?.is_none())
     }
 
-    /// Gives the page in which a cell may be written, if it is the one that was last changed.
+    /// Returns the page in which a cell may be written, if it is the one that was last changed.
     #[inline]
     fn hot(&self, index: usize, fresh: bool, epoch: &Epoch) -> Option<&PageRef> {
         match &self.hot {
@@ -101,7 +101,7 @@ impl Pages {
         }
     }
 
-    /// Gives a page in which a cell may be written; copies it first unless it is owned, or the cell
+    /// Returns a page in which a cell may be written; copies it first unless it is owned, or the cell
     /// is `fresh`.
     fn for_writing(&mut self, index: usize, fresh: bool, epoch: &Epoch) -> Result<&PageRef> {
         let found = self.all.here(index).filter(|page| page.may_write(fresh, epoch)).cloned();
@@ -214,14 +214,14 @@ impl<const W: usize> Cells<W> {
         Some(unsafe { page.slice(slot % Self::EACH * W + offset, len) })
     }
 
-    /// Tells whether the page of a cell is in memory as the base has it: no change covers it.
+    /// True if the page of a cell is in memory as the base has it: no change covers it.
     pub(crate) fn is_below(&self, slot: usize) -> bool {
         self.pages.here(slot / Self::EACH).is_none()
             && self.pages.at_hand(slot / Self::EACH).is_some()
     }
 
     /// Begins to fetch the page of a cell, if it is in memory: a KiB of it in a step, for the processor sees by
-    /// itself how that goes on.
+    /// itself how that continues.
     #[inline]
     pub(crate) fn fetch(&self, slot: usize) {
         if let Some(page) = self.pages.at_hand(slot / Self::EACH) {
@@ -239,7 +239,7 @@ impl<const W: usize> Cells<W> {
         }
     }
 
-    /// Borrows a part of a cell whose page isn't there; gives nothing for zeros.
+    /// Borrows a part of a cell whose page isn't there; returns nothing for zeros.
     fn small(&self, slot: usize, offset: usize, len: usize) -> &[u8] {
         let small = self.small.as_ref().filter(|_| slot < SMALL[1] / W);
         let at = |small| <[u8]>::get(small, slot * W + offset..slot * W + offset + len);
@@ -263,7 +263,7 @@ impl<const W: usize> Cells<W> {
         }
     }
 
-    /// Tells whether a cell can be read again without loading anything. Loads it, if that wasn't done
+    /// Returns true if a cell can be read again without loading anything. Loads it, if that wasn't done
     /// yet.
     ///
     /// # Errors
@@ -273,7 +273,7 @@ impl<const W: usize> Cells<W> {
         self.pages.stays(slot / Self::EACH)
     }
 
-    /// Tells whether a cell that stays does so for all views over the same base.
+    /// True if a cell that stays does so for all views over the same base.
     pub(crate) fn stays_below(&self, slot: usize) -> bool {
         self.pages.stays_below(slot / Self::EACH)
     }
@@ -371,7 +371,7 @@ impl<const W: usize> Cells<W> {
         self.pages.rebase(saved);
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self, what: Counted) -> usize {
         let small = self.small.as_ref().map_or(0, |small| small.capacity() + size_of::<Vec<u8>>());
         self.pages.memory(what) + small

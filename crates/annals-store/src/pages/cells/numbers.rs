@@ -24,7 +24,7 @@ impl FreeNumbers {
         Self { end, ..Self::default() }
     }
 
-    /// Gives the first number that was never given out.
+    /// Returns the first number that was never given out.
     pub(crate) const fn end(&self) -> u32 {
         self.end
     }
@@ -47,7 +47,7 @@ impl FreeNumbers {
         Ok(number)
     }
 
-    /// Gives a number back.
+    /// Returns a number back.
     ///
     /// # Errors
     /// The stack can't be loaded.
@@ -75,7 +75,7 @@ impl FreeNumbers {
         self.free.rebase(saved);
     }
 
-    /// Tells how much memory it takes, in bytes.
+    /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self, what: Counted) -> usize {
         self.free.memory(what)
     }
