@@ -1,5 +1,7 @@
 //! A row, and reading its fields.
 
+use std::ops::{Bound, Range as Ids, RangeBounds};
+
 use std::fmt;
 
 use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, Value, ValueRef};
@@ -393,6 +395,66 @@ impl DoubleEndedIterator for Rows<'_> {
                 },
             }
         }
+    }
+}
+
+impl<'a> TableView<'a> {
+    /// Returns the row, if there is one with that id.
+    #[inline]
+    pub fn find(&self, id: RowId) -> Result<Option<Row<'a>>> {
+        match self.data.rows.find(id.0) {
+            Ok(Some(slot)) => Row::load(*self, id, slot).map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => self.instead(error)?.find(id),
+        }
+    }
+
+    /// Returns the row; `NotFound` (naming table and id) if there is none with that id.
+    #[inline(always)] // see `Row::get`
+    pub fn get(&self, id: RowId) -> Result<Row<'a>> {
+        Row::get(*self, id)
+    }
+
+    /// Returns the row of a table that always has exactly one.
+    ///
+    /// # Errors
+    /// `Invalid` if it isn't such a table.
+    pub fn single(&self) -> Result<Row<'a>> {
+        let row = self.rows().next().filter(|_| self.data.single);
+        row.unwrap_or_else(|| {
+            let name = &self.schema().name;
+            Err(Error::invalid(format!(
+                "table `{name}` isn't one of a single row: `set_single_row {name} true` makes it so"
+            )))
+        })
+    }
+
+    /// Returns all rows in order of their ids.
+    #[must_use]
+    pub fn rows(&self) -> Rows<'a> {
+        Rows { table: *self, rows: self.data.rows.iter() }
+    }
+
+    /// Returns the rows whose ids are in the bounds, in order of their ids, from both ends. Beginning
+    /// anywhere takes logarithmic time: the row after an id is the first of `range(id..)`, the row
+    /// before it the last of `range(..id)`.
+    #[must_use]
+    pub fn range(&self, ids: impl RangeBounds<RowId>) -> Rows<'a> {
+        let low = match ids.start_bound() {
+            Bound::Included(id) => id.0,
+            Bound::Excluded(id) => id.0.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let high = match ids.end_bound() {
+            Bound::Included(id) => id.0.saturating_add(1),
+            Bound::Excluded(id) => id.0,
+            Bound::Unbounded => u64::MAX,
+        };
+        self.rows_in(low..high)
+    }
+
+    pub(super) fn rows_in(&self, ids: Ids<u64>) -> Rows<'a> {
+        Rows { table: *self, rows: self.data.rows.range(ids) }
     }
 }
 

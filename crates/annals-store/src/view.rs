@@ -1,20 +1,17 @@
 //! A view: all tables and indexes as they are at one moment; reading tables.
 
-use std::ops::{Bound, Range as Ids, RangeBounds};
 use std::sync::Arc;
 
-use annals_schema::{FieldNumber, IndexNumber, RowId, Schema, TableNumber};
+use annals_schema::{FieldNumber, RowId, Schema, TableNumber};
 
 use crate::blobs::Blobs;
 use crate::columns::column::Column;
 use crate::image::RootPin;
-use crate::index::lookup::IndexView;
 use crate::index::tree::IndexTree;
 use crate::pages::numbered::Numbered;
 use crate::pages::paged::Counted;
 use crate::pages::refresh::refresh;
 use crate::pages::unique::NoWeak;
-use crate::row::{Row, Rows};
 use crate::successor::Successor;
 use crate::table::Table;
 use crate::{Error, ErrorKind, Result};
@@ -104,16 +101,6 @@ impl View {
         }
     }
 
-    /// Returns an index; `NotFound` if there is none with that number.
-    pub fn index(&self, number: IndexNumber) -> Result<IndexView<'_>> {
-        let data = self.indexes.get(number.0 as usize).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("there is no index number {}", number.0))
-        })?;
-        let table = self.tables.get(data.table).expect("an index is on a table of its schema");
-        let number = TableNumber(u32::try_from(data.table).expect("it came from a table's number"));
-        Ok(IndexView { table: TableView { view: self, data: table, number }, data })
-    }
-
     /// Returns how much memory the view reaches, in bytes: what it shares with other views counts
     /// too. Walks over all pages.
     #[must_use]
@@ -187,68 +174,10 @@ impl<'a> TableView<'a> {
         self.view.again(|view| Ok(view.table(self.number)?.data.rows.find(id.0)?.is_some()))
     }
 
-    /// Returns the row, if there is one with that id.
-    #[inline]
-    pub fn find(&self, id: RowId) -> Result<Option<Row<'a>>> {
-        match self.data.rows.find(id.0) {
-            Ok(Some(slot)) => Row::load(*self, id, slot).map(Some),
-            Ok(None) => Ok(None),
-            Err(error) => self.instead(error)?.find(id),
-        }
-    }
-
     /// Returns the same table in the view to continue in after an error, if that is of a lost page.
     #[cold]
     pub(super) fn instead(&self, error: Error) -> Result<Self> {
         self.view.instead(error)?.table(self.number)
-    }
-
-    /// Returns the row; `NotFound` (naming table and id) if there is none with that id.
-    #[inline(always)] // see `Row::get`
-    pub fn get(&self, id: RowId) -> Result<Row<'a>> {
-        Row::get(*self, id)
-    }
-
-    /// Returns the row of a table that always has exactly one.
-    ///
-    /// # Errors
-    /// `Invalid` if it isn't such a table.
-    pub fn single(&self) -> Result<Row<'a>> {
-        let row = self.rows().next().filter(|_| self.data.single);
-        row.unwrap_or_else(|| {
-            let name = &self.schema().name;
-            Err(Error::invalid(format!(
-                "table `{name}` isn't one of a single row: `set_single_row {name} true` makes it so"
-            )))
-        })
-    }
-
-    /// Returns all rows in order of their ids.
-    #[must_use]
-    pub fn rows(&self) -> Rows<'a> {
-        Rows { table: *self, rows: self.data.rows.iter() }
-    }
-
-    /// Returns the rows whose ids are in the bounds, in order of their ids, from both ends. Beginning
-    /// anywhere takes logarithmic time: the row after an id is the first of `range(id..)`, the row
-    /// before it the last of `range(..id)`.
-    #[must_use]
-    pub fn range(&self, ids: impl RangeBounds<RowId>) -> Rows<'a> {
-        let low = match ids.start_bound() {
-            Bound::Included(id) => id.0,
-            Bound::Excluded(id) => id.0.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let high = match ids.end_bound() {
-            Bound::Included(id) => id.0.saturating_add(1),
-            Bound::Excluded(id) => id.0,
-            Bound::Unbounded => u64::MAX,
-        };
-        self.rows_in(low..high)
-    }
-
-    pub(super) fn rows_in(&self, ids: Ids<u64>) -> Rows<'a> {
-        Rows { table: *self, rows: self.data.rows.range(ids) }
     }
 
     /// True if a field that may not be null has, or once had, values that were erased: those are null.

@@ -98,6 +98,35 @@ pub use journal::{
     SegmentFacts,
 };
 pub use progress::{Phase, Progress};
-pub use store::{
-    Cell, Dangling, FirstOfEach, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View,
-};
+/// ```
+/// use annals::{Command, FieldNumber, IndexNumber, TableNumber, Type, ValueRef};
+///
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let db = annals::Options::new().open(folder.path().join("a.annals"))?;
+/// # let mut tx = db.begin()?;
+/// # let table = TableNumber(0);
+/// # tx.apply_command(&Command::CreateTable { name: "city".to_owned() })?;
+/// # let name = "name".to_owned();
+/// # let (ty, nullable, default) = (Type::String, false, None);
+/// # tx.apply_command(&Command::AddField { table, name, ty, nullable, default })?;
+/// # let (name, fields) = ("by_name".to_owned(), vec![FieldNumber(0)]);
+/// # tx.apply_command(&Command::CreateIndex { name, table, fields, unique: true })?;
+/// for name in ["Lille", "Lyon", "Nantes", "Paris"] {
+///     tx.insert(table, &[ValueRef::String(name)])?;
+/// }
+/// tx.commit()?;
+///
+/// let now = db.read();
+/// let mut cities = now.index(IndexNumber(0))?.cursor();
+/// cities.seek(&[ValueRef::String("M")])?; // between Lyon and Nantes
+/// assert_eq!(cities.rank()?, 2);
+/// let nantes = cities.next().unwrap()?;
+/// assert_eq!(nantes.read::<&str>(FieldNumber(0)), "Nantes");
+/// assert_eq!(cities.prev().unwrap()?.id(), nantes.id());
+/// assert_eq!(cities.prev().unwrap()?.read::<&str>(FieldNumber(0)), "Lyon");
+/// # Ok(())
+/// # }
+/// ```
+pub use store::IndexCursor;
+pub use store::{Cell, Dangling, FirstOfEach, IndexRows, IndexView, Row, Rows, TableView, View};

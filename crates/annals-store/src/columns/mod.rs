@@ -10,4 +10,3 @@ pub(super) mod primitive;
 pub(super) mod raw;
 pub(super) mod strings;
 pub(super) mod values;
-pub(super) mod vector_view;

@@ -4,7 +4,6 @@
 //! rollback forgets all of it, and before anything is published it is made, or handed to the index.
 
 use crate::Result;
-use crate::Store;
 use crate::index::key;
 use crate::index::late::Delayed;
 use crate::index::tree::{IndexTree, no_entry};
@@ -15,11 +14,11 @@ use crate::pages::unique::NoWeak;
 #[derive(Debug)]
 pub(crate) struct Delaying {
     /// By the numbers of the indexes.
-    indexes: Vec<Delayed>,
+    pub(crate) indexes: Vec<Delayed>,
     /// How many there are in all.
-    count: usize,
+    pub(crate) count: usize,
     /// How many there may be: so many pages may have to be copied at once.
-    limit: usize,
+    pub(crate) limit: usize,
 }
 
 /// A change of the entry of a row.
@@ -72,60 +71,8 @@ impl Delaying {
         delayed.make(index.make_mut().tree_mut(epoch)?, epoch)
     }
 
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.indexes.clear();
         self.count = 0;
-    }
-}
-
-impl Store {
-    /// Puts off the entries of indexes, at most `limit`, for a replay: see [`late`](super::late).
-    #[doc(hidden)]
-    #[inline]
-    pub fn delaying(mut self, limit: usize) -> Self {
-        self.delaying = Some(Delaying { indexes: Vec::new(), count: 0, limit });
-        self
-    }
-
-    /// Makes the changes that were put off so far.
-    ///
-    /// # Errors
-    /// An index can't be loaded, or has other entries.
-    #[doc(hidden)]
-    pub fn make_delayed(&mut self) -> Result<()> {
-        let Self { delaying, working, epoch, .. } = self;
-        let Some(delaying) = delaying else { return Ok(()) };
-        delaying.count = 0;
-        for (number, delayed) in std::mem::take(&mut delaying.indexes).into_iter().enumerate() {
-            if let Some(index) = working.indexes.get_mut(number).filter(|_| delayed.len() > 0) {
-                delayed.make(index.make_mut().tree_mut(epoch)?, epoch)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts nothing off any more: the indexes have beside them what was.
-    #[doc(hidden)]
-    #[inline]
-    pub fn end_delay(&mut self) {
-        let Some(delaying) = self.delaying.take() else { return };
-        for (number, delayed) in delaying.indexes.into_iter().enumerate() {
-            if let Some(index) = self.working.indexes.get_mut(number).filter(|_| delayed.len() > 0)
-            {
-                index.make_mut().put_off(delayed);
-            }
-        }
-    }
-
-    /// Forgets what was put off, of one index or of all.
-    pub(crate) fn forget_delayed(&mut self, index: Option<usize>) {
-        let Some(delaying) = &mut self.delaying else { return };
-        match index {
-            None => delaying.clear(),
-            Some(number) => {
-                let delayed = delaying.indexes.get_mut(number).map(std::mem::take);
-                delaying.count -= delayed.map_or(0, |delayed| delayed.len());
-            }
-        }
     }
 }

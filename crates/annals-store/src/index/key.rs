@@ -14,6 +14,7 @@
 //! follow one another. An entry of an index is the key and then the row's id, eight bytes big-endian.
 #![expect(clippy::big_endian_bytes, reason = "big-endian numbers compare as their bytes do")]
 
+pub(crate) use crate::ids::id_of;
 use annals_schema::{RowId, ValueRef};
 
 /// Where a key is written to.
@@ -142,12 +143,6 @@ fn escape_zeros(out: &mut impl Out, bytes: &[u8]) {
 #[inline]
 pub(crate) fn encode_id(out: &mut impl Out, id: RowId) {
     out.put(&id.0.to_be_bytes());
-}
-
-/// Returns the id at the end of an entry.
-#[inline]
-pub(crate) fn id_of(entry: &[u8]) -> RowId {
-    RowId(entry.last_chunk().map_or(0, |id| u64::from_be_bytes(*id)))
 }
 
 /// Returns the least byte string that is greater than all that begin with `prefix`, if there is one.

@@ -6,13 +6,7 @@
 //! [`each`] for many keys at once.
 
 pub(super) mod checked;
-pub(super) mod cursor;
 pub(super) mod delaying;
-pub(super) mod each;
 pub(super) mod key;
 pub(super) mod late;
-#[cfg(test)]
-mod late_tests;
-pub(super) mod lookup;
-pub(super) mod run;
 pub(super) mod tree;

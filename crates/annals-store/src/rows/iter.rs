@@ -7,7 +7,7 @@ use annals_schema::RowId;
 use super::{Extent, RowMap, key_of};
 use crate::Result;
 use crate::btree::Range;
-use crate::index::key::id_of;
+use crate::ids::id_of;
 use crate::pages::cells::place;
 
 /// Ids and slots of the rows in a range of ids, from both ends. Nothing follows an error.

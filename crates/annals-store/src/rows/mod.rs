@@ -23,7 +23,7 @@ use annals_schema::RowId;
 
 use self::free::FreeSlots;
 use crate::btree::Tree;
-use crate::index::key::id_of;
+use crate::ids::id_of;
 use crate::pages::cells::{Bits, place};
 use crate::pages::load::Loader;
 use crate::pages::page::Epoch;

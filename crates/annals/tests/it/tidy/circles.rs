@@ -10,7 +10,7 @@ use super::imports::{self, Crate, Names};
 const MOST: usize = 3;
 
 /// The folders with a larger circle, and how many are in that. A number here may only become smaller.
-const LARGER: &[(&str, usize)] = &[("annals-store", 12), ("annals-store/pages", 13)];
+const LARGER: &[(&str, usize)] = &[("annals-store", 8), ("annals-store/pages", 13)];
 
 /// Who names whom, among the files and folders of one folder.
 type Siblings = BTreeMap<String, BTreeSet<String>>;

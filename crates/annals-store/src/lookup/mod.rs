@@ -1,16 +1,19 @@
 //! Reading through indexes.
 
+pub(crate) mod cursor;
+pub(crate) mod each;
+
 use std::ops::Bound;
 
-use annals_schema::{RowId, ValueRef};
+use annals_schema::{IndexNumber, RowId, TableNumber, ValueRef};
 
 use crate::btree::Range;
 use crate::columns::column::Column;
 use crate::index::key::{self, Out, Sought};
 use crate::index::tree::IndexTree;
 use crate::row::Row;
-use crate::view::TableView;
-use crate::{Error, Result};
+use crate::view::{TableView, View};
+use crate::{Error, ErrorKind, Result};
 use annals_storage::debug::brief;
 
 /// So many rows ahead a walk asks the memory for what it will give.
@@ -409,5 +412,17 @@ impl DoubleEndedIterator for Ids<'_> {
         let Self(rows) = self;
         let id = rows.step(1, |entries| entries.next_back_with(id_in)).transpose();
         id.or_else(|| rows.error.take().map(Err))
+    }
+}
+
+impl View {
+    /// Returns an index; `NotFound` if there is none with that number.
+    pub fn index(&self, number: IndexNumber) -> Result<IndexView<'_>> {
+        let data = self.indexes.get(number.0 as usize).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no index number {}", number.0))
+        })?;
+        let table = self.tables.get(data.table).expect("an index is on a table of its schema");
+        let number = TableNumber(u32::try_from(data.table).expect("it came from a table's number"));
+        Ok(IndexView { table: TableView { view: self, data: table, number }, data })
     }
 }

@@ -7,7 +7,7 @@ use annals_schema::{RowId, ValueRef};
 
 use crate::btree::Cursor;
 use crate::index::key;
-use crate::index::lookup::{IndexView, id_in};
+use crate::lookup::{IndexView, id_in};
 use crate::row::Row;
 use crate::{Error, Result};
 
@@ -17,37 +17,6 @@ use crate::{Error, Result};
 /// row after the gap and goes after it, [`prev`](Self::prev) gives the row before the gap and goes
 /// before it. So a `prev` after a `next` gives the same row again. At an end they give `None`, and
 /// the gap stays there. Every `seek` and every count takes logarithmic time, a step a few nanoseconds.
-///
-/// ```
-/// use annals::{Command, FieldNumber, IndexNumber, TableNumber, Type, ValueRef};
-///
-/// # fn main() -> annals::Result<()> {
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let db = annals::Options::new().open(folder.path().join("a.annals"))?;
-/// # let mut tx = db.begin()?;
-/// # let table = TableNumber(0);
-/// # tx.apply_command(&Command::CreateTable { name: "city".to_owned() })?;
-/// # let name = "name".to_owned();
-/// # let (ty, nullable, default) = (Type::String, false, None);
-/// # tx.apply_command(&Command::AddField { table, name, ty, nullable, default })?;
-/// # let (name, fields) = ("by_name".to_owned(), vec![FieldNumber(0)]);
-/// # tx.apply_command(&Command::CreateIndex { name, table, fields, unique: true })?;
-/// for name in ["Lille", "Lyon", "Nantes", "Paris"] {
-///     tx.insert(table, &[ValueRef::String(name)])?;
-/// }
-/// tx.commit()?;
-///
-/// let now = db.read();
-/// let mut cities = now.index(IndexNumber(0))?.cursor();
-/// cities.seek(&[ValueRef::String("M")])?; // between Lyon and Nantes
-/// assert_eq!(cities.rank()?, 2);
-/// let nantes = cities.next().unwrap()?;
-/// assert_eq!(nantes.read::<&str>(FieldNumber(0)), "Nantes");
-/// assert_eq!(cities.prev().unwrap()?.id(), nantes.id());
-/// assert_eq!(cities.prev().unwrap()?.read::<&str>(FieldNumber(0)), "Lyon");
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone)]
 pub struct IndexCursor<'a> {
     index: IndexView<'a>,

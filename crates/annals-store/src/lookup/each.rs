@@ -11,7 +11,7 @@ use annals_schema::{RowId, ValueRef};
 use crate::Result;
 use crate::btree::Way;
 use crate::index::key::Sought;
-use crate::index::lookup::{IndexView, id_in};
+use crate::lookup::{IndexView, id_in};
 use crate::row::Row;
 
 /// How many keys are looked for together: more than can be asked of the memory at a time bring nothing.
