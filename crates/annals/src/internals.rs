@@ -4,9 +4,10 @@
 
 pub use crate::db::{
     Erase, Erased, Fate, Gap, ImageCheck, ImageComparison, Restored, Run, Salvaged,
-    SalvagedSegment, check_image, check_image_in, compare_image, compare_image_in, erase, erase_in,
-    locate, salvage, salvage_in, write_state,
+    SalvagedSegment, check_end, check_image, check_image_in, compare_image, compare_image_in,
+    erase, erase_in, image_witnesses, locate, salvage, salvage_in, write_state,
 };
+pub use crate::image::Witness;
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;
 

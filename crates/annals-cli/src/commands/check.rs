@@ -80,7 +80,9 @@ fn check(path: &Path, replay: bool) -> Result<String> {
     }
     let snapshot = &examination.snapshot;
     snapshot.check().map_err(|error| error.within(path.display()))?;
-    check_head(inspection).map_err(|error| error.within(path.display()))?;
+    if let Some(damage) = info::damaged_copy(inspection) {
+        return Err(Error::corrupt(damage).within(path.display()));
+    }
     if let Some(error) = unapplied {
         return Err(error);
     }
@@ -196,25 +198,6 @@ fn dangling(view: &View) -> Result<Vec<String>> {
         Some(format!("\nnote: {references} of `{name}` in the field `{field}` to no row"))
     };
     Ok(view.dangling_references()?.into_iter().filter_map(note).collect())
-}
-
-/// Checks what is written more than once, so that one copy can be wrong without any harm yet.
-fn check_head(inspection: &Inspection) -> Result<()> {
-    let repair = "everything else is sound, and opening the file for writing repairs it";
-    if inspection.damaged_headers > 0 {
-        let damaged = inspection.damaged_headers;
-        let are = if damaged == 1 { "is" } else { "are" };
-        let message = format!("{damaged} of the 3 copies of the header {are} damaged; {repair}");
-        return Err(Error::corrupt(message));
-    }
-    if let Some(position) = inspection.wrong_chain {
-        let message = format!(
-            "the chain that the frame before position {position} stores is wrong, though all else of it, and \
-             what a slot or the next frame says of it, agree; {repair}"
-        );
-        return Err(Error::corrupt(message));
-    }
-    Ok(())
 }
 
 /// Notes slots whose copies differ, or don't verify. Any copy that does is true, so nothing is lost.

@@ -209,9 +209,25 @@ fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
         output.line(&format!("behind the end: {line}"))?;
     }
     output.line(&format!("closed: {}", closed(inspection)))?;
-    match &inspection.damage {
-        Some(damage) => output.line(&format!("damage: {}", plain(damage))),
+    match inspection.damage.clone().or_else(|| damaged_copy(inspection)) {
+        Some(damage) => output.line(&format!("damage: {}", plain(&damage))),
         None => Ok(()),
+    }
+}
+
+/// Says what is wrong in one place while another has the same, so that nothing is lost yet.
+pub(crate) fn damaged_copy(inspection: &Inspection) -> Option<String> {
+    let repair = "everything else is sound, and opening the file for writing repairs it";
+    match (inspection.damaged_headers, inspection.wrong_chain) {
+        (0, None) => None,
+        (0, Some(position)) => Some(format!(
+            "the chain that the frame before position {position} stores is wrong, but a slot or the next \
+             frame has the right one; {repair}"
+        )),
+        (1, _) => Some(format!("1 of the 3 copies of the header is damaged; {repair}")),
+        (damaged, _) => {
+            Some(format!("{damaged} of the 3 copies of the header are damaged; {repair}"))
+        }
     }
 }
 

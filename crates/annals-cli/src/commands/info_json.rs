@@ -9,7 +9,7 @@ use annals::{
 };
 use serde_json::{Value, json};
 
-use super::info::Found;
+use super::info::{Found, damaged_copy};
 use super::info_image;
 use crate::output::hex;
 
@@ -97,7 +97,8 @@ fn unapplied(unapplied: &Unapplied) -> Value {
 
 fn rest(examination: &Examination) -> Value {
     let inspection = &examination.inspection;
-    let damage = inspection.damage.as_ref().or(examination.problem.as_ref());
+    let damage = inspection.damage.clone().or_else(|| examination.problem.clone());
+    let damage = damage.or_else(|| damaged_copy(inspection));
     json!({
         "end": point(inspection.end),
         "hard": inspection.hard,

@@ -31,7 +31,13 @@ fn a_flipped_byte_is_found_or_did_no_harm() {
         let errors = String::from_utf8(output.stderr).unwrap();
         match output.status.code() {
             Some(0) => assert_eq!(succeed(dir.path(), &["dump", "a.annals"], ""), dump),
-            Some(2) => assert!(errors.starts_with("error: "), "byte {place}: {errors}"),
+            Some(2) => {
+                assert!(errors.starts_with("error: "), "byte {place}: {errors}");
+                let info = run(dir.path(), &["info", "a.annals"], b"");
+                let shown = String::from_utf8(info.stdout).unwrap();
+                let says = shown.contains("\ndamage: ") || info.status.code() == Some(2);
+                assert!(says, "byte {place}: `check` finds {errors}`info` prints {shown}");
+            }
             other => panic!("byte {place}: status {other:?}: {errors}"),
         }
         if frames.contains(&place) && output.status.code() == Some(2) {

@@ -56,7 +56,7 @@ pub fn convert(
     let names = Names::new(&to, new_name, "convert", &*clock)?;
     let mut parts = source.look(None)?;
     let (backup, mut soft) = (Names::new(&to, new_name, "backup", &*clock)?, 0);
-    if !parts.last().map_or(Ok(true), is_at_rest)? {
+    if !parts.last().map_or(Ok(true), |newest| is_at_rest(&source, newest))? {
         let target = (Arc::clone(&to), backup.temporary());
         let mut push = push_in(options, (from, name), target, clock);
         soft = push.bring_up()?.soft;
@@ -104,7 +104,7 @@ impl Sink for Nothing {
 }
 
 /// True if nobody writes the journal, and it was closed. Nobody can write it alone then as long as it is open.
-fn is_at_rest(newest: &Part) -> Result<bool> {
+fn is_at_rest(source: &Source, newest: &Part) -> Result<bool> {
     let Part { storage, shown, .. } = newest;
     let io = |error| Error::io(format!("{shown}: can't be locked"), error);
     if !storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
@@ -114,6 +114,7 @@ fn is_at_rest(newest: &Part) -> Result<bool> {
     if survey.verdict() == Verdict::Damaged {
         return Err(survey.damage(shown));
     }
+    source.check_end(newest, &survey)?;
     if !survey.is_closed() {
         // A program may open it meanwhile.
         storage.unlock(Lock::Head).map_err(io)?;

@@ -191,7 +191,7 @@ impl Push {
         if slot > target.end.position {
             target.copy(part, slot, &mut self.meter)?;
         }
-        let (hard, last) = part.hard(target.end)?;
+        let (hard, last) = self.source.hard(part, target.end)?;
         if hard > target.end.position {
             target.copy(part, hard, &mut self.meter)?;
         }

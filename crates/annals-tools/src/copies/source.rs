@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use annals::internals::like;
+use annals::internals::{Witness, check_end, image_witnesses, like};
 use annals::{Error, ErrorKind, Result};
 use annals_journal::format::Header;
 use annals_journal::segments::{Chain, Kept, refuse_replaced};
@@ -22,6 +22,8 @@ pub(crate) struct Source {
     /// The newest segment at the last look. Should it be removed before it was read to its end, this still
     /// reads it.
     newest: Option<Arc<dyn Storage>>,
+    /// What the image beside it proved of it at the last look.
+    witnesses: Vec<Witness>,
 }
 
 /// One segment of it. Nobody removes it as long as the oldest is open.
@@ -63,26 +65,38 @@ impl Part {
             self.shown
         ))
     }
-
-    /// Returns how far the newest segment is known to be on permanent storage, by what its writers tell
-    /// too, and the last transaction that is there at all. All up to `from` is known.
-    pub(crate) fn hard(&self, from: Point) -> Result<(u64, u64)> {
-        let survey = Survey::since_now(&*self.storage, &self.shown, from)?;
-        let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
-        let hard = survey.hard.max(told).min(survey.end.position).max(from.position);
-        Ok((hard, survey.reached().txid))
-    }
 }
 
 impl Source {
     pub(crate) fn new(directory: Arc<dyn Directory>, name: &str) -> Self {
         let shown = directory.display(name);
-        Self { directory, name: name.to_owned(), shown, newest: None }
+        Self { directory, name: name.to_owned(), shown, newest: None, witnesses: Vec::new() }
     }
 
     /// Returns a handle of the directory of a new file, which gets the permissions of this journal.
     pub(crate) fn like(&self, to: Arc<dyn Directory>, name: &str) -> Result<Arc<dyn Directory>> {
         like((&*self.directory, &self.name), to, name)
+    }
+
+    /// Returns how far the newest segment is known to be on permanent storage, by what its writers tell
+    /// too, and the last transaction that is there at all. All up to `from` is known.
+    ///
+    /// # Errors
+    /// `Corrupt` if it ends before a point that the image proves; `Io`.
+    pub(crate) fn hard(&self, part: &Part, from: Point) -> Result<(u64, u64)> {
+        let survey = Survey::since_now(&*part.storage, &part.shown, from)?;
+        self.check_end(part, &survey)?;
+        let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
+        let hard = survey.hard.max(told).min(survey.end.position).max(from.position);
+        Ok((hard, survey.reached().txid))
+    }
+
+    /// Refuses the newest segment if it ends before a point that the image proves.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Io`.
+    pub(crate) fn check_end(&self, part: &Part, survey: &Survey) -> Result<()> {
+        check_end(&self.witnesses, survey, &*self.directory, &self.name, &*part.storage)
     }
 
     /// Returns a new handle of the same journal.
@@ -96,6 +110,7 @@ impl Source {
         let mut tries = 0;
         loop {
             let newest = self.open_newest()?;
+            self.witnesses = image_witnesses(&*self.directory, &self.name, &newest.head);
             let (storage, header) = (Arc::clone(&newest.storage), *newest.header());
             let mut parts = self.parts(newest, from);
             if from.is_none() && parts.is_ok() {

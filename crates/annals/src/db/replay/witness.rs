@@ -10,11 +10,7 @@ use crate::storage::{Directory, Storage};
 use crate::{Error, Result};
 
 /// Returns what the roots of the image prove that is beside a journal; nothing if there is none of it.
-pub(in crate::db) fn image_witnesses(
-    directory: &dyn Directory,
-    journal: &str,
-    head: &Head,
-) -> Vec<Witness> {
+pub fn image_witnesses(directory: &dyn Directory, journal: &str, head: &Head) -> Vec<Witness> {
     witnesses(directory, &image_name(journal), &identity(head))
 }
 
@@ -22,7 +18,7 @@ pub(in crate::db) fn image_witnesses(
 ///
 /// # Errors
 /// `Corrupt`, naming both; `Io`.
-pub(in crate::db) fn check_end(
+pub fn check_end(
     witnesses: &[Witness],
     survey: &Survey,
     directory: &dyn Directory,

@@ -37,6 +37,16 @@ fn is_refused(path: &Path, what: &str) {
         let text = error.to_string();
         assert!(text.contains("damaged") && text.contains("restore"), "{what}: {text}");
     }
+    let folder = tempfile::tempdir().unwrap();
+    let (options, to) = (Options::new(), |name| folder.path().join(name));
+    for copied in [
+        annals_tools::backup(&options, path, to("backup")).map(drop),
+        annals_tools::convert(&options, path, to("convert"), false).map(drop),
+        annals_tools::push(&options, path, to("push")).and_then(|mut it| it.bring_up()).map(drop),
+    ] {
+        let error = copied.expect_err(what);
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
+    }
     assert!(std::fs::read(path).unwrap() == before, "{what}: nothing is written");
     assert!(image_of(path).exists(), "{what}: the image is kept");
 }
