@@ -54,3 +54,6 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

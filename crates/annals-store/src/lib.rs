@@ -60,9 +60,9 @@ pub use lookup::cursor::IndexCursor;
 pub use lookup::each::FirstOfEach;
 pub use lookup::{IndexRows, IndexView};
 pub use pages::base::BaseRoot;
+pub use pages::keep::{Keep, Piece};
 pub use pages::pager::Pager;
 pub use pages::save::Saved;
-pub use pages::save::{Keep, Piece};
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub use pages::testing::TestImage;

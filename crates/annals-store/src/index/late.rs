@@ -195,6 +195,3 @@ impl Late {
         bytes.len() + size_of_val(&**all) + net + size_of::<Self>()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,9 +7,9 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::{PageRef, Taken};
-use crate::pages::paged::ArrayId;
 
 /// Arrays with fewer pages take one at a time: a small database has none to spare.
 const SMALL: usize = 16;
@@ -17,6 +17,17 @@ const SMALL: usize = 16;
 const RUN: usize = 16;
 /// So many arrays have pages ahead, at most.
 const ARRAYS: usize = 64;
+
+/// Identifies an array within this process, whichever view has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ArrayId(u64);
+
+impl ArrayId {
+    pub(super) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// The pages that arrays have ahead, the next one last.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use crate::image::{Stored, encode_node};
 use crate::pages::base::{BITS, Base, FANOUT, Kids, Leaf, Link, Node, covers};
 use crate::pages::flat::Flat;
 use crate::pages::item::Item;
-use crate::pages::save::{Keep, Piece};
+use crate::pages::keep::{Keep, Piece};
 
 /// What is new at a place: where it is stored, and the item if it may be borrowed from memory; none if
 /// there is nothing any more.

@@ -1,22 +1,24 @@
 //! Pages: the memory of the store, shared between views and copied when it is changed.
 //!
-//! In reading order: a [`page`] is what is shared and copied, some of them taken [`ahead`], and lies in the [arena](crate::arena);
-//! a [`directory`] finds pages by number, and two of them [`merge`](mod@merge). A [`base`] finds and loads
-//! those of an image, through the [`pager`] (what it loaded lies in a [`flat`] array, and [`resident`] says
-//! what is all there); a [`paged`] array is both, the directory over the base; an [`item`] is what it has in its
-//! places. [`cells`] are arrays in pages. [`save`] and [`load`] are the two ways between a view and an
-//! image, [`grow`] makes the next base, and [`rebase`] lets an array continue from it. [`unique`] is how shared things are changed, [`numbered`]
-//! how tables and indexes are found by number.
+//! In reading order: a [`page`] is what is shared and copied, some of them taken [`ahead`], and lies in the
+//! [arena](crate::arena). A [`directory`] finds pages by number; their [`difference`] is what one has and another
+//! hasn't. A [`base`] finds and loads those of an image, through the [`pager`]. What it loaded lies in a [`flat`]
+//! array, and [`resident`] says what is all there. A [`paged`] array is both, the directory over the base; an
+//! [`item`] is what it has in its places. [`cells`] are arrays in pages. [`save`] and [`load`] are the two ways
+//! between a view and an image, [`keep`] is where the first puts what it stores. [`grow`] makes the next base, and
+//! [`rebase`] lets an array continue from it. [`unique`] is how shared things are changed, [`numbered`] how tables
+//! and indexes are found by number.
 
 mod ahead;
 pub(super) mod base;
 pub(super) mod cells;
+mod difference;
 pub(super) mod directory;
 mod flat;
 pub(super) mod grow;
 pub(super) mod item;
+pub(super) mod keep;
 pub(super) mod load;
-mod merge;
 pub(super) mod numbered;
 pub(super) mod page;
 pub(super) mod paged;
@@ -27,4 +29,6 @@ pub(super) mod resident;
 pub(super) mod save;
 #[cfg(any(test, feature = "testing"))]
 pub(super) mod testing;
+#[cfg(test)]
+mod tests;
 pub(super) mod unique;

@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::{PAGE_MEMORY, Taken};
 use crate::image::{Source, Stored};
-use crate::pages::ahead::Ahead;
-use crate::pages::paged::ArrayId;
+use crate::pages::ahead::{Ahead, ArrayId};
+use crate::pages::refresh::Refresh;
 use crate::{Error, Result};
 
 pub(crate) use crate::arena::{PAGE, PageRef};
@@ -310,6 +310,15 @@ impl PageRef {
     }
 }
 
+impl Refresh for PageRef {
+    #[inline]
+    fn refresh(&mut self, newer: &Self) {
+        if !self.is(newer) {
+            *self = newer.clone();
+        }
+    }
+}
+
 /// Asks the memory for bytes that are about to be read, and doesn't wait for them. Without effect on what
 /// anybody reads.
 #[inline]
@@ -344,7 +353,7 @@ impl Frozen {
     /// never written again (invariants 2 and 3).
     pub(crate) fn new(page: PageRef) -> Self {
         let mut frozen = Self { page, len: PAGE };
-        frozen.len = super::save::used(frozen.as_ref());
+        frozen.len = used(frozen.as_ref());
         frozen
     }
 }
@@ -354,6 +363,12 @@ impl AsRef<[u8]> for Frozen {
         // SAFETY: within the page; nobody writes to it, as `new` was told.
         unsafe { self.page.slice(0, self.len) }
     }
+}
+
+/// Returns how many bytes there are before the zeros at the end: at least one.
+pub(super) fn used(bytes: &[u8]) -> usize {
+    let zeros = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
+    (bytes.len() - zeros).max(1)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! A paged array: what changed in memory, over what is in an image.
 //!
 //! Invariants
-//! 1. What the overlay has at a place counts; where it has nothing, the base counts. `near` has some of
-//!    what the base has, the very items: those that were in the overlay before they were stored. It is
-//!    there because it is nearer: a store that was never closed is read as fast as without an image.
+//! 1. What the overlay has at a place counts; where it has nothing, the base counts. That has in memory what was in
+//!    the overlay before it was stored: a store that was never closed loads nothing.
 //! 2. An item of the base is never changed: it is copied into the overlay first. So a view, which has
 //!    both, stays as it is.
 //! 3. Without a base, what is taken away leaves nothing; with one, something that is *gone*, which reads
@@ -14,29 +13,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Result;
 use crate::image::Stored;
+use crate::pages::ahead::ArrayId;
 use crate::pages::base::Base;
 use crate::pages::directory::Directory;
 use crate::pages::item::{Held, Item};
-use crate::pages::rebase::Rebase;
 use crate::pages::refresh::Refresh;
-
-/// Identifies an array within this process, whichever view has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ArrayId(u64);
-
-impl ArrayId {
-    pub(super) fn next() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-}
 
 /// Returns what arrays have in their places: two with the same one have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Version(u64);
+pub(super) struct Version(u64);
 
 impl Version {
-    fn next() -> Self {
+    pub(super) fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
@@ -47,7 +35,7 @@ impl Version {
 pub(crate) enum Counted {
     /// All.
     All,
-    /// What no image has: what is near is none of it.
+    /// What no image has.
     Changes,
 }
 
@@ -56,10 +44,9 @@ pub(crate) enum Counted {
 pub(crate) struct Paged<T> {
     id: ArrayId,
     /// Another one after each change.
-    version: Version,
-    overlay: Directory<T>,
-    near: Directory<T>,
-    base: Option<Arc<Base<T>>>,
+    pub(super) version: Version,
+    pub(super) overlay: Directory<T>,
+    pub(super) base: Option<Arc<Base<T>>>,
 }
 
 impl<T: Clone> Refresh for Paged<T> {
@@ -74,10 +61,9 @@ impl<T: Clone> Refresh for Paged<T> {
 impl<T: Clone> Paged<T> {
     #[inline(never)]
     fn refresh_changed(&mut self, newer: &Self) {
-        let Self { id, version, overlay, near, base } = self;
+        let Self { id, version, overlay, base } = self;
         (*id, *version) = (newer.id, newer.version);
         overlay.refresh(&newer.overlay);
-        near.refresh(&newer.near);
         base.refresh(&newer.base);
     }
 }
@@ -89,7 +75,6 @@ impl<T: Clone> Clone for Paged<T> {
             id: self.id,
             version: self.version,
             overlay: self.overlay.clone(),
-            near: self.near.clone(),
             base: self.base.clone(),
         }
     }
@@ -97,8 +82,8 @@ impl<T: Clone> Clone for Paged<T> {
 
 impl<T> Default for Paged<T> {
     fn default() -> Self {
-        let (overlay, near) = (Directory::default(), Directory::default());
-        Self { id: ArrayId::next(), version: Version::next(), overlay, near, base: None }
+        let (id, version) = (ArrayId::next(), Version::next());
+        Self { id, version, overlay: Directory::default(), base: None }
     }
 }
 
@@ -171,14 +156,7 @@ impl<T: Item> Paged<T> {
 
     #[inline(never)] // so that reading what was looked at before stays short
     fn find_below(&self, index: usize) -> Result<Option<Held<'_, T>>> {
-        match (self.near.get(index), &self.base) {
-            (Some(item), base) => {
-                base.iter().for_each(|base| base.remember(index, item));
-                Ok(Some(Held::Here(item)))
-            }
-            (None, Some(base)) => base.get(index),
-            (None, None) => Ok(None),
-        }
+        self.base.as_ref().map_or(Ok(None), |base| base.get(index))
     }
 
     /// Returns where something is stored that is nowhere in memory, and returns the base that has it.
@@ -186,8 +164,8 @@ impl<T: Item> Paged<T> {
     /// # Errors
     /// What leads to it can't be loaded.
     pub(crate) fn unseen(&self, index: usize) -> Result<Option<(&Base<T>, &Stored)>> {
-        let is_near = self.overlay.get(index).is_some() || self.near.get(index).is_some();
-        match self.base.as_ref().filter(|base| !is_near && base.keeps()) {
+        let is_changed = self.overlay.get(index).is_some();
+        match self.base.as_ref().filter(|base| !is_changed && base.keeps()) {
             Some(base) => Ok(base.unseen(index)?.map(|stored| (&**base, stored))),
             None => Ok(None),
         }
@@ -197,9 +175,7 @@ impl<T: Item> Paged<T> {
     /// whatever those have changed: then what lies below a change does, too.
     pub(crate) fn stays_below(&self, index: usize) -> bool {
         let Some(base) = &self.base else { return true };
-        self.overlay.get(index).is_none()
-            || self.near.get(index).is_some()
-            || base.has_loaded(index)
+        self.overlay.get(index).is_none() || base.has_loaded(index)
     }
 
     /// Puts something at a place.
@@ -214,73 +190,12 @@ impl<T: Item> Paged<T> {
         self.overlay.set(index, self.base.is_some().then(T::gone));
     }
 
-    /// Returns what is near.
-    pub(super) const fn near(&self) -> &Directory<T> {
-        &self.near
-    }
-
-    /// Goes on with a newer base of the same array: what that has leaves the overlay. Costs what changed
-    /// since it was saved.
-    pub(super) fn rebase(&mut self, rebase: &Rebase<T>) {
-        if self.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, &rebase.base)) {
-            return;
-        }
-        self.version = Version::next();
-        self.overlay = rebase.left_of(&self.overlay);
-        self.near = rebase.near();
-        self.base = Some(Arc::clone(&rebase.base));
-    }
-
-    /// Returns how much memory what is in the overlay takes, and near if that counts, in bytes. Walks over
-    /// it.
+    /// Returns how much memory its items take that are in memory, in bytes. Walks over them.
     pub(crate) fn memory(&self, what: Counted) -> usize {
-        let near = match what {
-            Counted::All => self.near.memory(Item::memory),
-            Counted::Changes => 0,
+        let loaded = match (what, &self.base) {
+            (Counted::All, Some(base)) => base.memory(),
+            _ => 0,
         };
-        self.overlay.memory(Item::memory) + near
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pages::testing::TestImage;
-
-    #[test]
-    fn an_array_that_is_brought_up_to_date_is_what_a_clone_is() {
-        type Change<'c> = &'c dyn Fn(&mut Paged<Arc<[u8]>>);
-        let (image, pager) = TestImage::new(u64::MAX, true);
-        let rebase: Change<'_> = &|array| {
-            let array_then = array.clone();
-            image.save(&pager, |out| out.longs(&array_then)).rebase_longs(array);
-        };
-        let put = |place: usize, byte: u8| {
-            move |array: &mut Paged<Arc<[u8]>>| array.put(place, Arc::from([byte]))
-        };
-        let remove = |place: usize| move |array: &mut Paged<Arc<[u8]>>| array.remove(place);
-        let changes: [Change<'_>; 9] = [
-            &put(3, 1),
-            &put(700, 2),
-            &put(3, 3),
-            &remove(700),
-            rebase,
-            &put(1, 4),
-            &remove(3),
-            rebase,
-            &|array| *array = Paged::default(),
-        ];
-        let mut array = Paged::default();
-        let all = |array: &Paged<Arc<[u8]>>| {
-            let at = |place| array.get(place).unwrap().map(|item| item.to_vec());
-            let base = array.base().map(Arc::as_ptr);
-            ([1, 3, 700].map(at), array.here(3).is_some(), base)
-        };
-        for (number, change) in changes.into_iter().enumerate() {
-            let mut old = array.clone();
-            change(&mut array);
-            old.refresh(&array);
-            assert_eq!((all(&old), old.id()), (all(&array), array.id()), "change {number}");
-        }
+        self.overlay.memory(Item::memory) + loaded
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::pages::base::Base;
 use crate::pages::directory::Directory;
 use crate::pages::item::Item;
-use crate::pages::paged::Paged;
+use crate::pages::paged::{Paged, Version};
 use annals_storage::step;
 
 /// The base that an array got, and what of the array that was saved it has.
@@ -17,8 +17,6 @@ pub(super) struct Rebase<T> {
     pub(super) base: Arc<Base<T>>,
     /// What of the overlay the base has, the very items, and what it took away.
     known: Directory<T>,
-    /// What is near where the base keeps what is loaded.
-    near: Directory<T>,
     /// The places of which the base has a copy, or a part of one: the item may have been written since.
     parts: Vec<usize>,
     /// Whether there was no base before: what was taken away since left nothing.
@@ -32,25 +30,16 @@ pub(super) struct Exceptions {
     pub(super) parts: Vec<usize>,
     /// Where it has nothing, for no view leads to anything there: the writer may fill it at any time.
     pub(super) blanks: Vec<Range<usize>>,
-    /// Where something was taken away.
-    pub(super) gone: Vec<usize>,
 }
 
 impl<T: Item> Rebase<T> {
     /// Prepares for the base that has all of an array but for some exceptions.
     pub(super) fn new(array: &Paged<T>, base: Arc<Base<T>>, but: Exceptions) -> Self {
-        let Exceptions { parts, blanks, gone } = but;
+        let Exceptions { parts, blanks } = but;
         let mut known = array.overlay().clone();
         blanks.into_iter().for_each(|places| known.clear(places));
         parts.iter().for_each(|place| known.set(*place, None));
-        let mut near = array.near().under(&known);
-        for place in parts.iter().chain(&gone) {
-            // It would be older than what the base has.
-            if near.get(*place).is_some() {
-                near.set(*place, None);
-            }
-        }
-        Self { base, known, near, parts, is_first: array.base().is_none() }
+        Self { base, known, parts, is_first: array.base().is_none() }
     }
 
     /// Lets go of what the base has in memory.
@@ -59,7 +48,7 @@ impl<T: Item> Rebase<T> {
     }
 
     /// Returns what stays in the overlay of an array that grew from the one that was saved.
-    pub(super) fn left_of(&self, overlay: &Directory<T>) -> Directory<T> {
+    fn left_of(&self, overlay: &Directory<T>) -> Directory<T> {
         let gone = self.is_first.then(T::gone);
         let is_same = |own: &T, known: &T| {
             let is_same = own.is_same(known);
@@ -73,9 +62,17 @@ impl<T: Item> Rebase<T> {
         }
         left
     }
+}
 
-    /// Returns what is near from now on.
-    pub(super) fn near(&self) -> Directory<T> {
-        if self.base.keeps() { self.near.clone() } else { Directory::default() }
+impl<T: Item> Paged<T> {
+    /// Continues from a newer base of the same array: what that has leaves the overlay. Costs what changed
+    /// since it was saved.
+    pub(super) fn rebase(&mut self, rebase: &Rebase<T>) {
+        if self.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, &rebase.base)) {
+            return;
+        }
+        self.version = Version::next();
+        self.overlay = rebase.left_of(&self.overlay);
+        self.base = Some(Arc::clone(&rebase.base));
     }
 }

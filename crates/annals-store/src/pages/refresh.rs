@@ -8,8 +8,6 @@
 
 use std::sync::Arc;
 
-use crate::pages::page::PageRef;
-
 /// What can be made equal to another, at the cost of what is different.
 pub(crate) trait Refresh: Clone {
     /// Makes this what a clone of the other is.
@@ -21,15 +19,6 @@ impl<T: ?Sized> Refresh for Arc<T> {
     fn refresh(&mut self, newer: &Self) {
         if !Self::ptr_eq(self, newer) {
             *self = Self::clone(newer);
-        }
-    }
-}
-
-impl Refresh for PageRef {
-    #[inline]
-    fn refresh(&mut self, newer: &Self) {
-        if !self.is(newer) {
-            *self = newer.clone();
         }
     }
 }

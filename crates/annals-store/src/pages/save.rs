@@ -12,49 +12,16 @@ use annals_storage::step;
 
 use crate::Result;
 use crate::image::{self, Kind, RootPin, Stored};
+use crate::pages::ahead::ArrayId;
 use crate::pages::base::{Base, BaseRoot, Check};
 use crate::pages::grow::Change;
 use crate::pages::item::Item;
-use crate::pages::page::{Frozen, PAGE, PageRef};
-use crate::pages::paged::{ArrayId, Paged};
+use crate::pages::keep::{Keep, Piece};
+use crate::pages::page::{Frozen, PAGE, PageRef, used};
+use crate::pages::paged::Paged;
 use crate::pages::pager::Pager;
 use crate::pages::rebase::{Exceptions, Rebase};
 use annals_event::compact;
-
-/// Takes what a backfill writes, and learns what it leaves behind.
-pub trait Keep {
-    /// Learns, before anything is stored, how many items there will be.
-    fn expect(&mut self, _items: u64) {}
-
-    /// Stores bytes: an item, or a node of a directory.
-    fn store(&mut self, piece: Piece) -> Result<Stored>;
-
-    /// Notes that the new root doesn't reach this any more.
-    fn leave(&mut self, stored: Stored);
-}
-
-/// Bytes to be stored, which stay as they are.
-#[derive(Debug)]
-pub enum Piece {
-    /// A page of the view itself.
-    Page(Frozen),
-    /// A long value of the view itself.
-    Long(Arc<[u8]>),
-    /// A copy of a part of a page of the view, which may still be written.
-    Part(Vec<u8>),
-    /// Something made for the image: a node of its directory, or its catalog.
-    Node(Vec<u8>),
-}
-
-impl AsRef<[u8]> for Piece {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Self::Page(page) => page.as_ref(),
-            Self::Long(value) => value,
-            Self::Part(bytes) | Self::Node(bytes) => bytes,
-        }
-    }
-}
 
 /// Slots of an array that no view leads to: the writer may fill them at any time.
 #[derive(Clone, Copy, Debug)]
@@ -318,7 +285,6 @@ impl<T: Item> Array<T> {
         for (index, content) in self.changes {
             match content {
                 Content::Whole(item) if item.is_gone() => {
-                    but.gone.push(index);
                     changes.push((index, None));
                 }
                 Content::Whole(item) => {
@@ -365,12 +331,6 @@ pub(super) fn filled_parts(
     }
     bytes.truncate(used(&bytes));
     Content::Part(bytes)
-}
-
-/// Returns how many bytes there are before the zeros at the end: at least one.
-pub(super) fn used(bytes: &[u8]) -> usize {
-    let zeros = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
-    (bytes.len() - zeros).max(1)
 }
 
 #[cfg(test)]

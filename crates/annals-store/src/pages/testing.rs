@@ -6,9 +6,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use crate::image::{Source, Stored};
+use crate::pages::keep::{Keep, Piece};
 use crate::pages::load::Loader;
 use crate::pages::pager::Pager;
-use crate::pages::save::{Keep, Piece, Saved, Saver};
+use crate::pages::save::{Saved, Saver};
 use crate::{Error, Result};
 
 /// Where pieces begin: at multiples of this.

@@ -12,6 +12,8 @@ const TABLE: TableNumber = TableNumber(0);
 const FIELDS: [FieldNumber; 2] = [FieldNumber(0), FieldNumber(1)];
 /// Rows for many pages of each column.
 const ROWS: u64 = 60_000;
+/// Rows for a few.
+const FEW: u64 = 5000;
 
 /// Makes a store over an image that has rows of two numbers, of which nothing is loaded.
 fn loaded(keeps: bool) -> (Arc<TestImage>, Arc<Pager>, Store) {
@@ -176,4 +178,53 @@ fn a_text_is_looked_at_though_its_neighbours_are_short() {
     let table = store.view().table(TABLE).unwrap();
     assert_eq!(table.get(RowId(2501)).unwrap().read::<&str>(FIELDS[0]), "fine");
     assert!(table.get(RowId(2500)).unwrap_err().to_string().contains("UTF-8"));
+}
+
+/// A row that could be read without loading anything can't, when the table continues from a base of which
+/// nothing is in memory. Rows of short texts are known by other bits than those of long ones.
+#[test]
+fn rows_known_to_be_in_memory_are_forgotten_with_the_base() {
+    read_over_a_base_that_is_not_in_memory(["a text that has a page of its own", "short"]);
+    read_over_a_base_that_is_not_in_memory(["short", "brief"]);
+}
+
+fn read_over_a_base_that_is_not_in_memory(texts: [&str; 2]) {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let mut store = Store::new();
+    store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+    for (name, ty) in [("a", Type::Int64), ("s", Type::String)] {
+        let (name, default) = (name.to_owned(), None);
+        let field = Command::AddField { table: TABLE, name, ty, nullable: false, default };
+        store.apply_command(&field).unwrap();
+    }
+    for id in 0..FEW {
+        let values = [ValueRef::Int64(1), ValueRef::String(texts[0])];
+        store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).unwrap();
+    }
+    let save = |store: &mut Store| {
+        let saved = store.commit().save(&pager, &mut image.keeper(true)).unwrap();
+        store.rebase(&saved);
+    };
+    let read = |store: &Store, id| {
+        let row = store.view().table(TABLE)?.get(RowId(id))?;
+        Ok::<_, crate::Error>(format!("{:?}", row.value(FieldNumber(0))))
+    };
+    save(&mut store);
+    for id in 0..FEW {
+        assert_eq!(read(&store, id).unwrap(), "Int64(1)");
+    }
+    for id in 0..FEW {
+        store.update(TABLE, RowId(id), FieldNumber(0), ValueRef::Int64(2)).unwrap();
+        store.update(TABLE, RowId(id), FieldNumber(1), ValueRef::String(texts[1])).unwrap();
+    }
+    pager.set_keeps(false);
+    save(&mut store);
+    image.set_broken(true);
+    // The last pages stay in memory, for rows may be appended to them.
+    for id in (0..FEW - 1000).step_by(100) {
+        let error = read(&store, id).unwrap_err();
+        assert!(error.to_string().contains("the test broke it"), "row {id}: {error}");
+    }
+    image.set_broken(false);
+    assert_eq!(read(&store, 0).unwrap(), "Int64(2)");
 }

@@ -1,81 +1,29 @@
-//! Two directories over each other, node by node: what they share is decided at once, and not looked at.
+//! What one directory has that another hasn't, node by node: what they share is decided at once, and not looked at.
 
 use std::array::from_fn;
 use std::sync::Arc;
 
 use crate::pages::directory::{CHILDREN, Directory, Link, Node, PLACES};
 
-/// How two directories become one.
-trait Rule<T> {
-    /// Decides what becomes of all that is below two nodes, if there is no need to look at it.
-    fn nodes(&self, own: Option<&Node<T>>, other: Option<&Node<T>>) -> Option<Link<T>>;
-
-    /// Decides what becomes of a place.
-    fn items(&self, own: Option<&T>, other: Option<&T>) -> Option<T>;
-}
-
-/// The other's items, and where it has none the own ones.
-struct Over;
-
-/// The own items that the other hasn't, and what covers those that only the other has.
-struct Without<'c, T, S> {
+/// What becomes of the places of two directories.
+struct Difference<'c, T, S> {
     is_same: S,
     cover: Option<&'c T>,
 }
 
-impl<T: Clone> Rule<T> for Over {
-    fn nodes(&self, own: Option<&Node<T>>, other: Option<&Node<T>>) -> Option<Link<T>> {
-        match (own, other) {
-            (Some(own), Some(other)) if !own.is(other) => None,
-            _ => Some(other.or(own).cloned()),
-        }
-    }
-
-    fn items(&self, own: Option<&T>, other: Option<&T>) -> Option<T> {
-        other.or(own).cloned()
-    }
-}
-
-impl<T: Clone, S: Fn(&T, &T) -> bool> Rule<T> for Without<'_, T, S> {
-    fn nodes(&self, own: Option<&Node<T>>, other: Option<&Node<T>>) -> Option<Link<T>> {
-        match (own, other) {
-            (_, None) => Some(own.cloned()),
-            (None, Some(_)) if self.cover.is_none() => Some(None),
-            (Some(own), Some(other)) if own.is(other) => Some(None),
-            _ => None,
-        }
-    }
-
-    fn items(&self, own: Option<&T>, other: Option<&T>) -> Option<T> {
-        match (own, other) {
-            (Some(own), Some(other)) if (self.is_same)(own, other) => None,
-            (None, Some(_)) => self.cover.cloned(),
-            _ => own.cloned(),
-        }
-    }
-}
-
 impl<T: Clone> Directory<T> {
-    /// Returns what another one has, over what is here. Costs the nodes that both have and don't share.
-    pub(super) fn under(&self, other: &Self) -> Self {
-        self.merge(other, &Over)
-    }
-
     /// Returns what is here and isn't the same in another one; at places where only that has something,
-    /// `cover`, if there is one. Costs as [`Self::under`].
+    /// `cover`, if there is one. Costs the nodes that both have and don't share.
     pub(super) fn without(
         &self,
         other: &Self,
         is_same: impl Fn(&T, &T) -> bool,
         cover: Option<&T>,
     ) -> Self {
-        self.merge(other, &Without { is_same, cover })
-    }
-
-    fn merge(&self, other: &Self, rule: &impl Rule<T>) -> Self {
         let height = self.height.max(other.height);
         let (own, other) = (self.raised(height), other.raised(height));
-        match merge(own.as_ref(), other.as_ref(), height, rule) {
+        let difference = Difference { is_same, cover };
+        match difference.of_nodes(own.as_ref(), other.as_ref(), height) {
             Some(root) => Self { root: Some(root), height },
             None => Self::default(),
         }
@@ -91,27 +39,35 @@ impl<T: Clone> Directory<T> {
     }
 }
 
-fn merge<T: Clone>(
-    own: Option<&Node<T>>,
-    other: Option<&Node<T>>,
-    height: u32,
-    rule: &impl Rule<T>,
-) -> Link<T> {
-    if let Some(decided) = rule.nodes(own, other) {
-        return decided;
-    }
-    if height == 0 {
-        let items: [_; PLACES] = from_fn(|place| {
-            let own = own.and_then(|own| own.item(place));
-            rule.items(own, other.and_then(|other| other.item(place)))
+impl<T: Clone, S: Fn(&T, &T) -> bool> Difference<'_, T, S> {
+    fn of_nodes(&self, own: Option<&Node<T>>, other: Option<&Node<T>>, height: u32) -> Link<T> {
+        match (own, other) {
+            (_, None) => return own.cloned(),
+            (None, Some(_)) if self.cover.is_none() => return None,
+            (Some(own), Some(other)) if own.is(other) => return None,
+            _ => {}
+        }
+        if height == 0 {
+            let items: [_; PLACES] = from_fn(|place| {
+                let own = own.and_then(|own| own.item(place));
+                self.of_items(own, other.and_then(|other| other.item(place)))
+            });
+            return items.iter().any(Option::is_some).then(|| Node::Leaf(Arc::new(items)));
+        }
+        let children: [_; CHILDREN] = from_fn(|place| {
+            let own = own.and_then(|own| own.child(place));
+            self.of_nodes(own, other.and_then(|other| other.child(place)), height - 1)
         });
-        return items.iter().any(Option::is_some).then(|| Node::Leaf(Arc::new(items)));
+        children.iter().any(Option::is_some).then(|| Node::Inner(Arc::new(children)))
     }
-    let children: [_; CHILDREN] = from_fn(|place| {
-        let own = own.and_then(|own| own.child(place));
-        merge(own, other.and_then(|other| other.child(place)), height - 1, rule)
-    });
-    children.iter().any(Option::is_some).then(|| Node::Inner(Arc::new(children)))
+
+    fn of_items(&self, own: Option<&T>, other: Option<&T>) -> Option<T> {
+        match (own, other) {
+            (Some(own), Some(other)) if (self.is_same)(own, other) => None,
+            (None, Some(_)) => self.cover.cloned(),
+            _ => own.cloned(),
+        }
+    }
 }
 
 impl<T> Node<T> {
@@ -172,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_merge_as_maps_do() {
+    fn the_difference_is_that_of_maps() {
         let mut rng = Rng::new(3);
         for round in 0..300 {
             let (mut first, mut first_model) = (Directory::default(), Model::new());
@@ -187,10 +143,6 @@ mod tests {
                 true => (first, second, first_model, second_model),
                 false => (second, first, second_model, first_model),
             };
-
-            let mut expected = own_model.clone();
-            expected.extend(other_model.iter().map(|(at, item)| (*at, Arc::clone(item))));
-            compare(&own.under(&other), &expected);
 
             let is_other = |at: &usize, item: &Arc<u64>| {
                 other_model.get(at).is_some_and(|other| Arc::ptr_eq(other, item))

@@ -1,0 +1,42 @@
+//! Where a backfill puts what it stores.
+
+use std::sync::Arc;
+
+use crate::Result;
+use crate::image::Stored;
+use crate::pages::page::Frozen;
+
+/// Takes what a backfill writes, and learns what it leaves behind.
+pub trait Keep {
+    /// Learns, before anything is stored, how many items there will be.
+    fn expect(&mut self, _items: u64) {}
+
+    /// Stores bytes: an item, or a node of a directory.
+    fn store(&mut self, piece: Piece) -> Result<Stored>;
+
+    /// Notes that the new root doesn't reach this any more.
+    fn leave(&mut self, stored: Stored);
+}
+
+/// Bytes to be stored, which stay as they are.
+#[derive(Debug)]
+pub enum Piece {
+    /// A page of the view itself.
+    Page(Frozen),
+    /// A long value of the view itself.
+    Long(Arc<[u8]>),
+    /// A copy of a part of a page of the view, which may still be written.
+    Part(Vec<u8>),
+    /// Something made for the image: a node of its directory, or its catalog.
+    Node(Vec<u8>),
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Page(page) => page.as_ref(),
+            Self::Long(value) => value,
+            Self::Part(bytes) | Self::Node(bytes) => bytes,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Tests of what arrays load from an image.
+
+use std::sync::Arc;
+
+use crate::ErrorKind;
+use crate::image::Stored;
+use crate::pages::base::{Base, BaseRoot};
+use crate::pages::page::PageRef;
+use crate::pages::paged::Paged;
+use crate::pages::refresh::Refresh;
+use crate::pages::testing::TestImage;
+
+#[test]
+fn a_node_that_claims_to_be_huge_takes_no_memory() {
+    let (_image, pager) = TestImage::new(u64::MAX, true);
+    let stored = Some(Stored { place: 12288, len: u32::MAX, ..Stored::default() });
+    let base: Base<PageRef> = Base::new(BaseRoot { height: 0, stored }, pager, |_| true);
+    let error = base.get(0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().contains("mean nothing"), "{error}");
+}
+
+#[test]
+fn a_value_that_claims_to_be_huge_takes_no_memory() {
+    let (_image, pager) = TestImage::new(u64::MAX, true);
+    let error = pager
+        .load::<Arc<[u8]>>(&Stored { place: 12288, len: u32::MAX, ..Stored::default() })
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().contains("shorter"), "{error}");
+}
+
+#[test]
+fn an_array_that_is_brought_up_to_date_is_what_a_clone_is() {
+    type Change<'c> = &'c dyn Fn(&mut Paged<Arc<[u8]>>);
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let rebase: Change<'_> = &|array| {
+        let array_then = array.clone();
+        image.save(&pager, |out| out.longs(&array_then)).rebase_longs(array);
+    };
+    let put = |place: usize, byte: u8| {
+        move |array: &mut Paged<Arc<[u8]>>| array.put(place, Arc::from([byte]))
+    };
+    let remove = |place: usize| move |array: &mut Paged<Arc<[u8]>>| array.remove(place);
+    let changes: [Change<'_>; 9] = [
+        &put(3, 1),
+        &put(700, 2),
+        &put(3, 3),
+        &remove(700),
+        rebase,
+        &put(1, 4),
+        &remove(3),
+        rebase,
+        &|array| *array = Paged::default(),
+    ];
+    let mut array = Paged::default();
+    let all = |array: &Paged<Arc<[u8]>>| {
+        let at = |place| array.get(place).unwrap().map(|item| item.to_vec());
+        let base = array.base().map(Arc::as_ptr);
+        ([1, 3, 700].map(at), array.here(3).is_some(), base)
+    };
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut old = array.clone();
+        change(&mut array);
+        old.refresh(&array);
+        assert_eq!((all(&old), old.id()), (all(&array), array.id()), "change {number}");
+    }
+}
