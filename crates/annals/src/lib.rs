@@ -1,7 +1,7 @@
 //! Annals: an embedded relational database that never forgets.
 //!
-//! The only thing that it stores is a journal of every change. Tables and indexes are derived from
-//! it. [`schema!`] turns a schema into typed Rust, which is where a program begins:
+//! It stores only a journal of every change. Tables and indexes are derived from it. [`schema!`] turns a schema into
+//! typed Rust, which is where a program begins:
 //!
 //! ```
 //! // create_table city
@@ -26,14 +26,13 @@
 //! # }
 //! ```
 //!
-//! Without a schema at hand, as tools do, a [`Database`] is opened with [`Options`]; its
-//! [`Transaction`]s take tables, fields and values by number, and a [`Snapshot`] is a [`View`].
-//! [`Transaction::write_blob`] writes bytes of any length, which stay in the journal and are read by
-//! [`Snapshot::blob`]. [`scan`] reads the history of a file, and [`inspect`] looks at it from outside.
+//! Without a schema at hand, as tools do, a [`Database`] is opened with [`Options`]; its [`Transaction`]s take
+//! tables, fields and values by number, and a [`Snapshot`] is a [`View`]. [`Transaction::write_blob`] writes bytes of
+//! any length, which stay in the journal and are read by [`Snapshot::blob`]. [`scan`] reads the history of a file,
+//! and [`inspect`] examines it without opening it.
 //!
-//! A commit has a [`Level`], which says what it survives; opening recovers, and says in
-//! [`Recovered`] what it found. Errors are one [`Error`], whose [`ErrorKind`] a program can act on.
-//! Nothing here panics on what a file holds.
+//! A commit has a [`Level`], which says what it survives; opening recovers, and reports that in [`Recovered`]. Errors
+//! are one [`Error`], whose [`ErrorKind`] a program can act on. Nothing here panics on what a file holds.
 //!
 //! The feature `testing` adds `storage::simulated`, a disk that forgets, tears and reorders what
 //! wasn't flushed.

@@ -43,8 +43,8 @@ impl RowValues {
 
 /// A Rust value that a field's value is taken as: owned, and an `Option` where it may be null.
 pub trait Owned: Sized {
-    /// Takes a value; `None` if it is of another type. Null elsewhere than in an `Option` stands for a value that was
-    /// erased, which is zero, false or empty, as a getter gives it.
+    /// Takes a value; `None` if it is of another type. Null elsewhere than in an `Option` is an erased value, which
+    /// is read as zero, false or empty, as a getter does.
     fn from_value(value: Value) -> Option<Self>;
 }
 
@@ -96,7 +96,7 @@ impl<T: Owned> Owned for Option<T> {
     }
 }
 
-/// What became of one row of a table.
+/// A change of one row of a table.
 ///
 /// ```
 /// annals::schema!("tutorial.schema");
@@ -125,7 +125,7 @@ pub struct Change<R: Versioned> {
     pub id: Id<R>,
     /// Its values before; `None`: there was no such row.
     pub before: Option<R::Values>,
-    /// Its values afterwards; `None`: it is gone.
+    /// Its values after; `None` if it was deleted.
     pub after: Option<R::Values>,
     fields: Vec<FieldNumber>,
     kind: PhantomData<fn() -> R>,
@@ -155,20 +155,20 @@ impl<R: Versioned> Change<R> {
         self.before.is_none()
     }
 
-    /// True if the row was there, and is.
+    /// True if the row existed before and still does.
     #[must_use]
     pub const fn is_update(&self) -> bool {
         self.before.is_some() && self.after.is_some()
     }
 
-    /// True if the row is gone.
+    /// True if the row was deleted.
     #[must_use]
     pub const fn is_delete(&self) -> bool {
         self.after.is_none()
     }
 
-    /// True if the values of a field differ, as in `change.changed(city::NAME)`; always where the row came or
-    /// went, unless the field is null.
+    /// True if the values of a field differ, as in `change.changed(city::NAME)`. For an inserted or deleted row, true
+    /// unless the field is null.
     #[must_use]
     pub fn changed<T>(&self, column: Column<R, T>) -> bool {
         self.fields.contains(&column.field())
@@ -217,7 +217,7 @@ pub fn any_change<R: Versioned, C>(
     Change::new(change).map(|change| Some(of(change)))
 }
 
-/// What one transaction did to the rows of the tables that a program knows.
+/// The changes that one transaction made to tables that the program knows.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Changed<C> {
@@ -244,7 +244,7 @@ impl<C: AnyChange> Changed<C> {
     }
 }
 
-/// What the transactions of a range did: see [`Database::changes`](crate::Database::changes).
+/// The changes of a range of transactions: see [`Database::changes`](crate::Database::changes).
 #[derive(Debug)]
 #[must_use = "it reads only when it is stepped"]
 pub struct Changes<C> {
@@ -267,7 +267,7 @@ impl<C: AnyChange> Iterator for Changes<C> {
     }
 }
 
-/// What is committed from some transaction on, as it comes: see [`Subscription`](crate::Subscription).
+/// New commits from some transaction on: see [`Subscription`](crate::Subscription).
 #[derive(Debug)]
 pub struct Subscription<C> {
     subscription: crate::Subscription,
@@ -289,7 +289,7 @@ impl<C: AnyChange> Subscription<C> {
         self.subscription.try_next()?.map(Changed::new).transpose()
     }
 
-    /// Returns the next transaction; waits for it at most so long.
+    /// Returns the next transaction; waits for it up to `timeout`.
     ///
     /// # Errors
     /// As [`Subscription::next_timeout`](crate::Subscription::next_timeout).

@@ -63,16 +63,15 @@ impl<R: Record, T> fmt::Debug for Column<R, T> {
     }
 }
 
-/// The type of a column's values: what a getter gives, with strings and bytes that live as long as
-/// the program.
+/// The type of a column's values: that of a getter, with strings and bytes that live as long as the program.
 pub trait ColumnType: 'static {
     /// The same type, with strings and bytes that are borrowed from a view which has them in memory, or
     /// else copied.
     type In<'a>: Element<'a>;
 }
 
-/// What a column of values `T` is written from: a slice, a `Vec` or an array of them. Where the
-/// column may be null, the values may be plain ones or `Option`s; strings and bytes may be owned.
+/// The values to write to a column of type `T`: a slice, a `Vec` or an array. Where the column may be null, the
+/// values may be plain ones or `Option`s; strings and bytes may be owned.
 #[diagnostic::on_unimplemented(
     message = "this column takes a slice of `{T}`",
     label = "`{Self}` is no slice of this column's values",
@@ -83,8 +82,7 @@ pub trait Slice<'v, T> {
     fn vector(self) -> Vector<'v>;
 }
 
-/// Lets values of type `$item` be given for a column of type `$column`, in a slice, a `Vec` and an
-/// array.
+/// Accepts values of type `$item` for a column of type `$column`, in a slice, a `Vec` and an array.
 macro_rules! slices {
     ([$($generics:tt)*] $item:ty => $column:ty, $from:expr) => {
         impl<'v, $($generics)*> Slice<'v, $column> for &'v [$item] {
@@ -159,7 +157,7 @@ impl<'a, R: Record> Table<'a, R> {
     /// Cost: for numbers a copy for each page.
     ///
     /// # Errors
-    /// `NotFound`: a row of the run isn't there.
+    /// `NotFound`: a row of the run doesn't exist.
     pub fn vector_of<T: ColumnType>(
         &self,
         column: Column<R, T>,
@@ -173,7 +171,7 @@ impl<'a, R: Record> Table<'a, R> {
     /// without a copy where the view has the page in memory.
     ///
     /// # Errors
-    /// `NotFound`: a row of the run isn't there. The last item is an error if a page can't be loaded.
+    /// `NotFound`: a row of the run doesn't exist. The last item is an error if a page can't be loaded.
     pub fn slices_of<T: Primitive>(
         &self,
         column: Column<R, T>,
@@ -189,8 +187,7 @@ impl<R: Record> Writer<'_, '_, R> {
     /// checked at commit.
     ///
     /// # Errors
-    /// `NotFound`: one of the rows isn't there; `Io`: the journal can't be written. Nothing was set
-    /// then.
+    /// `NotFound`: one of the rows doesn't exist; `Io`: the journal can't be written. Nothing was set then.
     pub fn update_vector_of<'v, T>(
         &mut self,
         column: Column<R, T>,

@@ -10,9 +10,9 @@ use crate::{IndexCursor, Result};
 
 /// A gap between two rows in the order of an index, or at an end.
 ///
-/// [`next`](Self::next) gives the row after the gap and goes after it, [`prev`](Self::prev) gives
-/// the row before the gap and goes before it; so a `prev` after a `next` gives the same row again.
-/// At an end they give `None`, and the gap stays there.
+/// [`next`](Self::next) returns the row after the gap and moves past it; [`prev`](Self::prev) returns the row before
+/// the gap and moves back over it. So a `prev` after a `next` returns the same row again. At an end they return
+/// `None`, and the gap doesn't move.
 ///
 /// ```
 /// annals::schema!("tutorial.schema");
@@ -100,13 +100,13 @@ impl<'a, R: Record> Cursor<'a, R> {
         self.cursor.rank()
     }
 
-    /// Returns the row after the gap, and goes after it. An error is that the row can't be loaded.
+    /// Returns the row after the gap, and moves past it. An error is that the row can't be loaded.
     #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
     pub fn next(&mut self) -> Option<Result<R::Row<'a>>> {
         self.cursor.next().map(|row| row.map(Into::into))
     }
 
-    /// Returns the row before the gap, and goes before it. An error is that the row can't be loaded.
+    /// Returns the row before the gap, and moves back over it. An error is that the row can't be loaded.
     pub fn prev(&mut self) -> Option<Result<R::Row<'a>>> {
         self.cursor.prev().map(|row| row.map(Into::into))
     }

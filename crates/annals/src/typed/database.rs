@@ -74,8 +74,8 @@ impl<S: CustomSchema> Database<WithCustoms<S>> {
     /// `customs`, in one transaction.
     ///
     /// # Errors
-    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; a
-    /// function failed, and the file is as it was; I/O error.
+    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; a function failed, and
+    /// the file is unchanged; I/O error.
     pub fn open_with(
         path: impl AsRef<Path>,
         options: &Options,
@@ -116,7 +116,7 @@ impl<S: TypedSchema> Database<S> {
         Snapshot::new(self.database.read())
     }
 
-    /// Returns the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    /// Returns the state at an earlier moment: `Txid(17)` is the end of that transaction.
     ///
     /// # Errors
     /// There is no such moment, or its history was forgotten; the file is damaged; I/O error.
@@ -155,7 +155,7 @@ impl<S: TypedSchema> Database<S> {
     /// Follows what was and is committed, beginning with the transaction `first`.
     ///
     /// # Errors
-    /// The history there was forgotten, or hasn't come yet; I/O error.
+    /// The history there was forgotten, or `first` is later than the next transaction; I/O error.
     pub fn subscribe_from(&self, first: u64) -> Result<Subscription<S::Change>> {
         self.database.subscribe_from(first).map(Subscription::new)
     }
@@ -206,8 +206,8 @@ impl<S: TypedSchema> Database<S> {
         self.database.hard_checkpoint()
     }
 
-    /// Brings the image forward to the newest commit now, rather than in the background; what it
-    /// waits for depends on the [mode](BackfillMode).
+    /// Updates the image to the newest commit now, rather than in the background; the [mode](BackfillMode) says what
+    /// it waits for.
     ///
     /// # Errors
     /// A mode that waits has waited long enough; the image or the journal can't be written; or an
@@ -278,7 +278,7 @@ impl<S: TypedSchema> Reader<S> {
         Snapshot::new(self.reader.read())
     }
 
-    /// Returns the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    /// Returns the state at an earlier moment: `Txid(17)` is the end of that transaction.
     ///
     /// # Errors
     /// There is no such moment, or its history was forgotten; the file is damaged; I/O error.
@@ -317,7 +317,7 @@ impl<S: TypedSchema> Reader<S> {
     /// Follows what was and is committed, beginning with the transaction `first`.
     ///
     /// # Errors
-    /// The history there was forgotten, or hasn't come yet; I/O error.
+    /// The history there was forgotten, or `first` is later than the next transaction; I/O error.
     pub fn subscribe_from(&self, first: u64) -> Result<Subscription<S::Change>> {
         self.reader.subscribe_from(first).map(Subscription::new)
     }

@@ -17,7 +17,7 @@ pub struct Version<C> {
     pub time: Timestamp,
     /// Its comments, in order.
     pub comments: Vec<String>,
-    /// What it did to the row.
+    /// The change that it made to the row.
     pub change: C,
     /// Whether it is the state with which the history begins that is left: the row may be older, but what made it so
     /// was forgotten.
@@ -73,7 +73,7 @@ impl<R: Versioned> History<R> {
         Self { history, kind: PhantomData }
     }
 
-    /// Returns the newest versions, the newest first, so many at most.
+    /// Returns the `most` newest versions, the newest first.
     ///
     /// Cost: as [`History::newest`](crate::History::newest).
     ///

@@ -11,7 +11,7 @@ use crate::{IndexCursor, IndexView, Result, Row, View};
 
 /// An index in a view.
 ///
-/// Generated code puts lookups with the right types in front of the untyped ones here.
+/// Generated code adds lookups with the right types to the untyped ones here.
 pub struct Index<'a, R> {
     index: IndexView<'a>,
     kind: PhantomData<fn() -> R>,
@@ -58,8 +58,8 @@ impl<'a, R: Record> Index<'a, R> {
         }
     }
 
-    /// Returns the first row whose first fields equal these values, for each of many, in their order. They are
-    /// looked for in batches, in a fraction of the time that [`first`](Self::first) would take.
+    /// Returns the first row whose first fields equal these values, for each of many, in their order. They are looked
+    /// up in batches, in a fraction of the time that [`first`](Self::first) would take.
     ///
     /// ```
     /// annals::schema!("tutorial.schema");
@@ -149,8 +149,8 @@ impl<'a, R: Record> Index<'a, R> {
     }
 }
 
-// What doesn't depend on the type of a row is in functions of its own, and results are turned by `match`:
-// the methods are compiled once for each table of a schema.
+// Code that doesn't depend on the type of a row is in separate functions, and results are converted by `match`: the
+// methods are compiled once for each table of a schema.
 
 /// Finds an index by its name; `number` is where to look first.
 fn named<'a>(view: &'a View, number: IndexNumber, name: &str) -> IndexView<'a> {
@@ -204,8 +204,7 @@ impl<'a, R: Record> IntoIterator for &Index<'a, R> {
 
 /// Rows in the order of an index, from both ends.
 ///
-/// `count`, `nth`, `skip` and `last` visit no rows but those that they give, and take logarithmic
-/// time:
+/// `count`, `nth`, `skip` and `last` visit only rows that they return, and take logarithmic time:
 ///
 /// ```
 /// annals::schema!("tutorial.schema");
@@ -242,8 +241,7 @@ impl<'a, R> IndexRows<'a, R> {
     /// Counts the rows that neither end has given, without visiting them.
     ///
     /// # Errors
-    /// The index can't be loaded; the values that were looked for don't fit it, which those of
-    /// generated code do.
+    /// The index can't be loaded; the values don't fit it, which generated code rules out.
     pub fn left(&mut self) -> Result<u64> {
         self.rows.left()
     }

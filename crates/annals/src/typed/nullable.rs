@@ -2,8 +2,8 @@
 
 use annals_schema::ValueRef;
 
-/// What a reference or a blob takes, and a lookup of a field that may be null: a value, an `Option` of
-/// one, or `None`.
+/// The parameter for a reference, a blob, or a lookup of a field that may be null: a value, an `Option` of one, or
+/// `None`.
 ///
 /// It is the type of such parameters in generated code:
 ///

@@ -8,8 +8,8 @@ use annals_schema::Schema;
 use super::AnyChange;
 use crate::{Custom, Error, Result, Snapshot, Transaction, View};
 
-/// A schema as a type. A [`Database`](super::Database), and each handle that comes from it, is
-/// generic over one. Generated code implements it for its type `Schema`.
+/// A schema as a type. A [`Database`](super::Database), and each handle made from it, is generic
+/// over one. Generated code implements it for its type `Schema`.
 pub trait TypedSchema: Sized + 'static {
     /// The change of a row of any table.
     type Change: AnyChange;

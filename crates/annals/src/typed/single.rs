@@ -9,7 +9,7 @@ use crate::{Result, Transaction, View};
 
 /// A table of a single row in a view, for reading.
 ///
-/// Generated code gives the row itself: `now.settings()?.volume()`.
+/// Generated code returns the row itself: `now.settings()?.volume()`.
 pub struct Single<'a, R>(Table<'a, R>);
 
 impl<'a, R: Record> Single<'a, R> {
@@ -53,8 +53,7 @@ impl<R: Record> fmt::Debug for Single<'_, R> {
 
 /// A table of a single row in a transaction, for reading and writing.
 ///
-/// Generated code puts getters and setters with the right types in front of the untyped methods
-/// here.
+/// Generated code adds getters and setters with the right types to the untyped methods here.
 pub struct SingleWriter<'t, 'db, R>(Writer<'t, 'db, R>);
 
 impl<'t, 'db, R: Record> SingleWriter<'t, 'db, R> {

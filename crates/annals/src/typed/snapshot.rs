@@ -33,7 +33,7 @@ impl<S: TypedSchema> Snapshot<S> {
         self.as_dynamic().blob(blob)
     }
 
-    /// Returns what it sees as a view; a transaction has one, too.
+    /// Returns a view of it; a transaction has one, too.
     #[must_use]
     pub fn view(&self) -> S::View<'_> {
         S::view(self.as_dynamic())

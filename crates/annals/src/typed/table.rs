@@ -55,10 +55,10 @@ impl<'a, R: Record> Table<'a, R> {
         }
     }
 
-    /// Follows a reference to this table; `None` if it is null or leads to no row.
+    /// Follows a reference to this table; `None` if it is null or dangling.
     ///
-    /// A reference that nothing enforces may lead to a row that is gone: it keeps its number, which
-    /// its getter gives, and is absent here.
+    /// A reference that isn't enforced may refer to a deleted row: it keeps its number, which its getter returns, but
+    /// has no row here.
     ///
     /// # Errors
     /// The row can't be loaded.

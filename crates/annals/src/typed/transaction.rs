@@ -110,7 +110,7 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
     /// Rolls back.
     ///
     /// # Errors
-    /// The journal can't be cut back to what it was.
+    /// The journal can't be truncated to its length before.
     pub fn rollback(self) -> Result<()> {
         S::into_transaction(self.writers).rollback()
     }

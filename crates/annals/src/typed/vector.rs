@@ -1,7 +1,7 @@
 //! Runs of rows: whole columns of them at once.
 //!
-//! A vector is the values of one field in rows whose ids are one after another. Reading and writing
-//! one costs a copy for each page where the field is a number, and no look at each row.
+//! A vector is the values of one field in rows whose ids are one after another. Reading and writing one costs a copy
+//! for each page if the field is a number, without a loop over the rows.
 
 use std::borrow::Cow;
 
@@ -29,9 +29,9 @@ unsafe impl<R: Record> Primitive for Id<R> {
 
 /// A Rust type that a run of values of a field can be read as.
 ///
-/// It is every type that a getter of a row gives: `bool`, the integers and floats, `Timestamp`,
-/// `Blob`, ids; `Cow` of `str` and of `[u8]`, borrowed where the view has the value in memory; and
-/// `Option` of each for fields that may be null.
+/// These are the types of a row's getters: `bool`, the integers and floats, `Timestamp`, `Blob`, and ids. Also `Cow`
+/// of `str` and of `[u8]`, borrowed where the view has the value in memory, and `Option` of each for fields that may
+/// be null.
 pub trait Element<'a>: Sized {
     /// Reads a run.
     ///
@@ -135,7 +135,7 @@ impl<'a, R: Record> Table<'a, R> {
     /// Returns one field of `count` rows from `first` on, to be read page by page.
     ///
     /// # Errors
-    /// `NotFound`: a row of the run isn't there.
+    /// `NotFound`: a row of the run doesn't exist.
     pub fn vector(&self, first: Id<R>, field: FieldNumber, count: u64) -> Result<VectorView<'a>> {
         self.as_dynamic().vector(field, first.into(), count)
     }
@@ -144,8 +144,8 @@ impl<'a, R: Record> Table<'a, R> {
     /// `get_vector_of_name(first, count)`.
     ///
     /// # Errors
-    /// `NotFound`: a row of the run isn't there; `Invalid`: the field isn't of that type, or holds
-    /// null and the type doesn't.
+    /// `NotFound`: a row of the run doesn't exist; `Invalid`: the field isn't of that type, or holds null and the
+    /// type doesn't.
     pub fn get_vector<T: Element<'a>>(
         &self,
         first: Id<R>,
@@ -157,8 +157,8 @@ impl<'a, R: Record> Table<'a, R> {
 }
 
 impl<R: Record> Writer<'_, '_, R> {
-    /// Inserts rows at the table's next ids: one vector for each field, in the schema's order, all of
-    /// the same length. Gives the first row's id. Unique keys are checked at commit.
+    /// Inserts rows at the table's next ids: one vector for each field, in the schema's order, all of the same
+    /// length. Returns the first row's id. Unique keys are checked at commit.
     ///
     /// # Errors
     /// `Invalid`: the vectors aren't of the same length, or not one for each field, or a value
@@ -179,8 +179,8 @@ impl<R: Record> Writer<'_, '_, R> {
     /// checked at commit.
     ///
     /// # Errors
-    /// `NotFound`: one of the rows isn't there; `Invalid`: a value doesn't fit the field; `Io`: the
-    /// journal can't be written. Nothing was set then.
+    /// `NotFound`: one of the rows doesn't exist; `Invalid`: a value doesn't fit the field; `Io`: the journal can't
+    /// be written. Nothing was set then.
     pub fn set_vector<'v>(
         &mut self,
         first: Id<R>,
@@ -193,8 +193,7 @@ impl<R: Record> Writer<'_, '_, R> {
     /// Deletes `count` rows from `first` on.
     ///
     /// # Errors
-    /// `NotFound`: one of the rows isn't there; `Io`: the journal can't be written. Nothing was
-    /// deleted then.
+    /// `NotFound`: one of the rows doesn't exist; `Io`: the journal can't be written. Nothing was deleted then.
     pub fn delete_vector(&mut self, first: Id<R>, count: u64) -> Result<()> {
         self.transaction().delete_vector(R::TABLE, first.into(), count)
     }

@@ -10,8 +10,7 @@ use crate::{Result, Transaction};
 
 /// A table in a transaction, for reading and writing.
 ///
-/// Generated code puts `insert` and the setters, with the right types, in front of the untyped
-/// methods here.
+/// Generated code adds `insert` and the setters, with the right types, to the untyped methods here.
 pub struct Writer<'t, 'db, R> {
     transaction: &'t mut Transaction<'db>,
     kind: PhantomData<fn() -> R>,
@@ -82,7 +81,7 @@ impl<'t, 'db, R: Record> Writer<'t, 'db, R> {
     /// Returns true if there is a row with that id.
     ///
     /// # Errors
-    /// What tells it can't be loaded.
+    /// The map of rows can't be loaded.
     pub fn contains(&self, id: Id<R>) -> Result<bool> {
         self.table().contains(id)
     }

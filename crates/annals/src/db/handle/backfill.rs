@@ -1,4 +1,4 @@
-//! Backfills that let the journal continue in a new segment afterwards.
+//! Backfills that then continue the journal in a new segment.
 //!
 //! ```text
 //! 1. bring the image forward to the end of the journal
@@ -9,8 +9,8 @@
 //!    that is most of it
 //! ```
 //!
-//! Commits continue between the steps: what comes meanwhile is replayed after the image like any other tail.
-//! Whatever fails leaves the steps before it done, each of which is whole.
+//! Commits continue between the steps: they are replayed after the image like any other tail. Whatever fails leaves
+//! the steps before it done, each of which is whole.
 
 use std::ops::ControlFlow;
 use std::sync::MutexGuard;
@@ -26,7 +26,7 @@ use crate::db::image::report::{
 use crate::db::outcome::{Older, Restarted};
 use crate::{BackfillProgress, Error, ErrorKind, Result};
 
-/// How long it waits before it looks again whether somebody reads.
+/// The pause before the next check for readers.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The lock of backfills, if there can be an image, and what else it takes to change the files.
@@ -36,17 +36,17 @@ impl Database {
     /// Does what [`backfill_watched`](Self::backfill_watched) does, and says how the journal is restarted in
     /// the modes that do so, [`BackfillMode::Restart`] and [`BackfillMode::Truncate`].
     ///
-    /// The history is kept unless `how` says that it may be forgotten: then the new segment begins with the
-    /// state itself (schema, rows with their ids, blobs), and once that and an image over it are on permanent
-    /// storage all older segments are removed. The report says what was.
+    /// The history is kept unless `how` allows to forget it: then the new segment begins with the state itself
+    /// (schema, rows with their ids, blobs). All older segments are removed once that and an image over it are on
+    /// permanent storage. The report says what was.
     ///
     /// Cost: that of a full backfill, a few flushes for the restart, and of a small backfill; to forget, also
     /// that of writing all rows and blobs to the journal.
     ///
     /// # Errors
-    /// As [`backfill`](Self::backfill) and [`restart`](Self::restart); `Busy`, naming the oldest reader, if
-    /// an older root of the image is read for too long; `Invalid` if history may be forgotten in a mode
-    /// that doesn't. What was done before stays done.
+    /// As [`backfill`](Self::backfill) and [`restart`](Self::restart); `Busy`, naming the oldest reader, if an older
+    /// root of the image is read for too long; `Invalid` if history may be forgotten in a mode that doesn't.
+    /// Completed steps stay done.
     pub fn backfill_with(
         &self,
         mode: BackfillMode,
@@ -74,7 +74,7 @@ impl Database {
         Ok(Backfilled { mode, restarted: Some(restarted), ..joined(first, second) })
     }
 
-    /// Brings the image into the new segment, and takes away what isn't needed any more.
+    /// Updates the image into the new segment, and removes files that aren't needed any more.
     fn finish_restarting(
         &self,
         mode: BackfillMode,
@@ -105,7 +105,7 @@ impl Database {
         Ok(Backfilled { image_bytes, ..done })
     }
 
-    /// Waits until nobody reads a root of the image that is older than the newest.
+    /// Waits until no reader pins a root of the image older than the newest.
     fn wait_for_readers(&self, imager: &Imager, timeout: Duration) -> Result<()> {
         let begun = self.clock.elapsed();
         loop {
@@ -151,8 +151,8 @@ impl Database {
         shrunk
     }
 
-    /// Takes the right to bring the image forward, the lock of backfills, the writer and the turn, in the
-    /// order that they have (see `db::engine::core`). The caller ends the turn.
+    /// Acquires the lock of `working`, the lock of backfills, the writer and the turn, in this order (see
+    /// `db::engine::core`). The caller ends the turn.
     pub(in crate::db) fn claim_wholly(&self, timeout: Duration) -> Result<ClaimedWholly<'_>> {
         let wait = || {
             let core = self.core();

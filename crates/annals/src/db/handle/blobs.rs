@@ -16,11 +16,11 @@ use crate::store::{BlobPiece, View};
 use crate::{Error, ErrorKind, Result};
 
 impl Transaction<'_> {
-    /// Writes all that a reader gives as a new blob, and returns its number, to be stored in a field.
+    /// Writes all bytes of a reader as a new blob, and returns its number, to be stored in a field.
     ///
-    /// The bytes go through memory in pieces of 64 KiB, so that a blob may be larger than memory. If
-    /// the reader fails, nobody gets the number: pieces that were written already stay in the journal,
-    /// where nothing leads to them, and the transaction can continue.
+    /// The bytes go through memory in pieces of 64 KiB, so that a blob may be larger than memory. If the reader
+    /// fails, no number is returned: pieces that were written already stay in the journal without references, and the
+    /// transaction can continue.
     ///
     /// # Errors
     /// `Io` if the reader fails, or if the journal can't be written (then all that is left is to roll
@@ -102,7 +102,7 @@ impl Transaction<'_> {
     /// Opens a blob for reading: one that was committed, or that this transaction wrote.
     ///
     /// # Errors
-    /// `NotFound`: there is no such blob; `Io`, `Corrupt`: what tells where it is can't be loaded.
+    /// `NotFound`: there is no such blob; `Io`, `Corrupt`: its position can't be loaded.
     pub fn blob(&self, blob: Blob) -> Result<BlobReader<'_>> {
         self.usable()?;
         BlobReader::new(Source::Transaction(&self.writing), blob)
@@ -110,12 +110,10 @@ impl Transaction<'_> {
 }
 
 impl Snapshot {
-    /// Opens a blob for reading. The reader stands on its own: it may outlive the snapshot, and the
-    /// database.
+    /// Opens a blob for reading. The reader is independent: it may outlive the snapshot, and the database.
     ///
     /// # Errors
-    /// `NotFound`: there is no such blob in this snapshot; `Io`, `Corrupt`: what tells where it is can't
-    /// be loaded.
+    /// `NotFound`: there is no such blob in this snapshot; `Io`, `Corrupt`: its position can't be loaded.
     pub fn blob(&self, blob: Blob) -> Result<BlobReader<'static>> {
         BlobReader::new(Source::Snapshot(Arc::clone(&self.published)), blob)
     }
@@ -205,8 +203,8 @@ impl<'a> BlobReader<'a> {
     /// 0 at or after the end. Doesn't move the place where [`io::Read`] continues.
     ///
     /// # Errors
-    /// `Corrupt` if a piece doesn't verify any more, naming its position in the journal; `Io`. What
-    /// is in `buffer` then means nothing.
+    /// `Corrupt` if a piece doesn't verify any more, naming its position in the journal; `Io`. The contents of
+    /// `buffer` are then undefined.
     pub fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {

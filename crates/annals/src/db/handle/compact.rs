@@ -7,16 +7,16 @@ use crate::db::image::imager::{Imager, Working, shrink_wholly};
 use crate::storage::Access;
 use crate::{ErrorKind, Result};
 
-/// How much of an image has to be free, in bytes, before it is worth the copy. It is half of it, too.
+/// The free space of an image, in bytes, from which the copy is worthwhile. It is half of it, too.
 const WORTH: u64 = 1 << 20;
 
 /// How long a transaction that needs space in the image may have to wait for a copy of it.
 const NOT_NOTICED: Duration = Duration::from_millis(100);
 
 impl Database {
-    /// Makes the image as small as it can be, for whoever has the right to bring it forward: gives back its
-    /// unused end, and if more than half of the rest is free, puts a copy without gaps in its place, while
-    /// commits continue. Gives its length.
+    /// Makes the image as small as possible; the caller holds the lock of backfills. Truncates its unused end. If
+    /// more than half of the rest is free, replaces it by a copy without gaps, while commits continue. Returns its
+    /// length.
     pub(in crate::db) fn compact_image(
         &self,
         imager: &Imager,

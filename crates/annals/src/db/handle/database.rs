@@ -31,25 +31,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A database, open for reading and writing.
 ///
-/// It is `Send` and `Sync`: share it by reference or in an `Arc`. There is one writer at a time, and
-/// any number of readers, who never wait. Dropping it closes it, and drops the errors of that;
-/// [`Database::close`] gives them. Dropping waits 5 s at most for a backfill, and then ends it: the next
-/// opening replays more. Closing waits for it.
+/// It is `Send` and `Sync`: share it by reference or in an `Arc`. There is one writer at a time, and any number of
+/// readers, who never wait. Dropping it closes it, and ignores errors of closing; [`Database::close`] returns them.
+/// Dropping waits 5 s at most for a backfill, and then ends it: the next opening replays more. Closing waits for it.
 ///
-/// It belongs to the process that opened it. A forked child can read the snapshots that it was born
-/// with, but for their blobs; all else is an error there, and the parent continues undisturbed. The child
-/// opens the database again, when the parent has closed it, or opens it read-only.
+/// It belongs to the process that opened it. A forked child can read inherited snapshots, except their blobs; all
+/// else is an error there, and the parent isn't affected. The child opens the database again, when the parent has
+/// closed it, or opens it read-only.
 pub struct Database {
     core: Arc<Core>,
-    /// Lets snapshots be rebuilt that meet a lost page.
+    /// Rebuilds the state for snapshots that need a lost page.
     rescuer: Arc<Rescuer>,
-    /// Brings the image forward; none if nothing is done in the background.
+    /// The thread for backfills; `None` without background work.
     background: Option<Background>,
     /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
     owner: AtomicUsize,
     keeper: Option<Keeper>,
     recovered: Recovered,
-    /// What was recovered since, because another process had been interrupted.
+    /// The recoveries since, after other processes were interrupted.
     later_recoveries: Mutex<Vec<Recovered>>,
     /// The commit that doesn't apply; then nothing is written any more.
     pub(in crate::db) unapplied: OnceLock<crate::db::replay::unapplied::Unapplied>,
@@ -64,7 +63,7 @@ pub struct Database {
 
 brief!(Database, "Database", "file": |it| it.file().name, "level": |it| it.level);
 
-/// What an open database is made of.
+/// The parts of an open database.
 pub(in crate::db) struct Setup {
     pub(in crate::db) writer: Writer,
     pub(in crate::db) segment: Segment,
@@ -72,29 +71,29 @@ pub(in crate::db) struct Setup {
     pub(in crate::db) store: Store,
     pub(in crate::db) view: Arc<View>,
     pub(in crate::db) recovered: Recovered,
-    /// What is known of the image; none if there can be none.
+    /// The state of the image; `None` if there can be none.
     pub(in crate::db) imager: Option<Arc<Imager>>,
     pub(in crate::db) level: Level,
     pub(in crate::db) background: bool,
     /// How long a read or a write waits for what a damaged page held.
     pub(in crate::db) rebuild_timeout: Duration,
-    /// What is kept of the history.
+    /// The rules of retention.
     pub(in crate::db) retention: Retention,
     /// How the history index is kept; none if there is to be none.
     pub(in crate::db) history: Option<Sizes>,
-    /// What it takes to share the file with other processes; none if it isn't.
+    /// The state of shared mode; `None` in exclusive mode.
     pub(in crate::db) sharing: Option<Sharing>,
 }
 
 impl Database {
     pub(in crate::db) fn new(setup: Setup) -> Self {
-        // Outside of its turn a process may not write, not even what nobody waits for.
+        // A process may not write outside of its turn, not even in the background.
         let background = setup.background && setup.sharing.is_none();
         let segment = Arc::new(Current::from_pointee(setup.segment));
         let file = Arc::clone(&segment.load().file);
         let group = Group::new(Arc::clone(&segment), Arc::clone(&setup.clock), setup.view);
         let group = match setup.sharing {
-            // One turn, one commit: none can come while another is waited for.
+            // One turn, one commit: no other can join while one is waited for.
             Some(_) => group.without_patience(),
             None => group,
         };
@@ -109,7 +108,7 @@ impl Database {
         let core = Core::new(group, writing, Arc::clone(&segment), (setup.imager, keeps), &works);
         let rescuer = core.with_rescuer();
         let keeper = background.then(|| Keeper::new(segment, Arc::clone(&core.keeping)));
-        // What goes wrong with the image is no reason not to open: it is tried again.
+        // A problem of the image doesn't prevent opening: it is retried.
         core.publish_spilled();
         let background = background.then(|| Background::new(Arc::clone(&core)));
         Self {
@@ -188,7 +187,7 @@ impl Database {
     /// program's own is run by [`transact`](Self::transact).
     ///
     /// # Errors
-    /// What `change` returns; else see [`Transaction::commit`] and [`Database::begin`].
+    /// The error of `change`; else see [`Transaction::commit`] and [`Database::begin`].
     pub fn write<T>(&self, change: impl FnOnce(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
         self.transact(change)
     }
@@ -196,7 +195,7 @@ impl Database {
     /// Does what [`write`](Self::write) does, with errors of any type that the program likes.
     ///
     /// # Errors
-    /// What `change` returns; else see [`Transaction::commit`] and [`Database::begin`].
+    /// The error of `change`; else see [`Transaction::commit`] and [`Database::begin`].
     pub fn transact<T, E: From<Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
@@ -213,7 +212,7 @@ impl Database {
         &self.recovered
     }
 
-    /// Makes a soft checkpoint: tells other processes of everything committed, which the operating system has.
+    /// Makes a soft checkpoint: publishes all commits to other processes; the operating system has their bytes.
     /// Returns the point that was reached. Costs a small write, unless they know (they do within 10 ms).
     ///
     /// # Errors
@@ -224,9 +223,8 @@ impl Database {
         self.in_turn(|| self.checkpoints().soft())
     }
 
-    /// Makes a hard checkpoint: everything committed is flushed to permanent storage, and then a slot
-    /// tells so, which is flushed too. Gives the point that was reached. Costs at most two flushes,
-    /// and nothing if no commit followed the last one.
+    /// Makes a hard checkpoint: flushes all commits to permanent storage, then writes a slot and flushes that too.
+    /// Returns the point that was reached. Costs at most two flushes, and nothing if no commit followed the last one.
     ///
     /// # Errors
     /// `Poisoned` if a flush fails or has failed, or in a forked child; `Io` if a slot or the live
@@ -237,28 +235,26 @@ impl Database {
         self.in_turn(|| self.checkpoints().hard())
     }
 
-    /// Brings the image, the page file beside the journal, forward to the newest commit, so that the next
-    /// opening has less to replay. It happens by itself when the journal has grown; this does it now.
+    /// Updates the image, the page file beside the journal, to the newest commit, so that the next opening has less
+    /// to replay. It happens by itself when the journal has grown; this does it now.
     ///
-    /// Readers and writers continue meanwhile; with [`BackfillMode::Full`] it waits for the open transaction.
-    /// In shared mode it doesn't happen by itself, but when the last handle is closed. It takes a turn, and
-    /// if another process has brought the image forward meanwhile, begins again from there first, which costs
-    /// a replay of what followed.
-    /// Cost: makes the journal hard (a flush), writes each page that changed since the last one, and
+    /// Readers and writers continue meanwhile; with [`BackfillMode::Full`] it waits for the open transaction. In
+    /// shared mode it doesn't happen by itself, but when the last handle is closed. It takes a turn. If another
+    /// process has updated the image meanwhile, it first starts again from there, which costs a replay of the journal
+    /// after it. Cost: makes the journal hard (a flush), writes each page that changed since the last one, and
     /// flushes the image once.
     ///
     /// # Errors
-    /// `Unsupported` on a raw device, which has no image; `Invalid` in a thread that has a transaction
-    /// open, if the mode would wait for it, or that is just being told how far a backfill is; `Poisoned` after a failed flush, or in a forked child; `Io`;
-    /// in shared mode, unless it is passive, `Busy` if another process is at it for too long. Commits and
-    /// readers are not concerned, and nothing is lost.
+    /// `Unsupported` on a raw device, which has no image. `Invalid` in a thread that has a transaction open, if the
+    /// mode would wait for it, or within a callback of a backfill. `Poisoned` after a failed flush, or in a forked
+    /// child. `Io`. In shared mode, unless it is passive, `Busy` if a backfill of another process takes too long.
+    /// Commits and readers are not concerned, and nothing is lost.
     pub fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
         self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Does what [`backfill`](Self::backfill) does, and tells how far it has come: at its beginning, and
-    /// after each write of a few dozen MiB. An answer of `Break` ends it; the image is as it was, and
-    /// nothing is lost.
+    /// Does what [`backfill`](Self::backfill) does, and reports its progress: at its beginning, and after each write
+    /// of a few dozen MiB. An answer of `Break` ends it; the image is unchanged, and nothing is lost.
     ///
     /// # Errors
     /// As [`backfill`](Self::backfill); `Cancelled` after `Break`.
@@ -300,17 +296,17 @@ impl Database {
     /// Returns what of the image, the page file beside the journal, was found damaged since it was opened, and what
     /// became of it: a sentence for each thing, at most a hundred. Nothing is lost by that.
     ///
-    /// What doesn't verify when it is read isn't used any more. The state is rebuilt in the background, from an
-    /// older root of the image or from the journal. Reads and writes that need none of what is damaged continue; others
-    /// wait for that, for [`Options::rebuild_timeout`] at most, and are then an error of kind
+    /// Data that doesn't verify when it is read isn't used any more. The state is rebuilt in the background, from an
+    /// older root of the image or from the journal. Reads and writes that need none of what is damaged continue;
+    /// others wait for that, for [`Options::rebuild_timeout`] at most, and are then an error of kind
     /// [`ErrorKind::PageLost`]. A transaction that has changed something already is one in any case.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
         self.core.image().map(|imager| imager.damage().findings()).unwrap_or_default()
     }
 
-    /// Makes a hard checkpoint, gives back the space that was filled ahead, and closes. The next
-    /// opening then has nothing to recover. Snapshots stay valid, and continue reading blobs.
+    /// Makes a hard checkpoint, truncates the space that was zeroed ahead, and closes. The next opening then has
+    /// nothing to recover. Snapshots stay valid, and continue reading blobs.
     ///
     /// # Errors
     /// `Poisoned` or `Io`: what was acknowledged as durable is durable even so. In a forked child
@@ -333,7 +329,7 @@ impl Database {
         })
     }
 
-    /// Returns how far the segment is that is written now.
+    /// Returns the checkpoints of the current segment.
     pub(in crate::db) fn checkpoints(&self) -> Arc<Checkpoints> {
         self.core.checkpoints()
     }
@@ -396,7 +392,7 @@ impl Database {
         self.core.group.leave();
     }
 
-    /// Returns the thread that brings the image forward, if there is one.
+    /// Returns the thread for backfills, if there is one.
     pub(in crate::db) const fn background(&self) -> Option<&Background> {
         self.background.as_ref()
     }
@@ -406,7 +402,7 @@ impl Database {
         &self.core
     }
 
-    /// Lets the background work know that something was committed.
+    /// Wakes the background work after a commit.
     pub(in crate::db) fn wake_keeper(&self) {
         if let Some(keeper) = &self.keeper {
             keeper.wake();
@@ -435,11 +431,11 @@ impl Database {
         let checkpoints = self.checkpoints();
         let closed = match checkpoints.check_usable() {
             Err(error) if error.kind() == ErrorKind::Unapplied => Ok(()), // nothing is written any more
-            // In shared mode that was told at the end of the turn.
+            // In shared mode the end of the turn noted that.
             Err(error) if self.sharing.is_some() => Err(error),
             Err(error) => {
-                // Tells the next one to open that the last flush failed; no matter if it can't. Where others
-                // write too that was told in the turn in which it failed.
+                // Marks for the next opening that the last flush failed; ignores an error of that. In shared mode
+                // that was marked in the turn in which it failed.
                 if self.sharing.is_none() {
                     let _ = checkpoints.tell();
                 }
@@ -461,7 +457,7 @@ impl Database {
 }
 
 impl Database {
-    /// Closes a journal that no other process writes. Without `patience` the image isn't brought forward.
+    /// Closes a journal that no other process writes. Without `patience` the image isn't updated.
     fn close_journal(&mut self, patience: Option<Duration>) -> Result<()> {
         // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever. The thread
         // that shared it has ended.
@@ -470,7 +466,7 @@ impl Database {
             writing.writer.rollback()?;
         }
         self.core.group.settle()?;
-        // What goes wrong with it is no reason not to close: the next opening replays more.
+        // A problem of the image doesn't prevent closing: the next opening replays more.
         let _ = patience.map(|patience| self.core.backfill_at_close(patience));
         self.checkpoints().close()
     }
@@ -478,7 +474,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Nobody is there to hear of an error, and nothing acknowledged as durable depends on it.
+        // No caller can receive an error, and nothing acknowledged as durable depends on it.
         let _ = self.close_once(PATIENCE);
     }
 }

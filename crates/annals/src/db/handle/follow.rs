@@ -1,8 +1,8 @@
-//! Going after a journal that another process let continue in a new segment.
+//! Following a journal that another process continued in a new segment.
 //!
-//! What was committed in the old segment up to its seal is brought in first, then what the segments in
-//! between hold, then the new one. If those in between were forgotten meanwhile, the state is built again
-//! from the segment that begins with it.
+//! Commits in the old segment up to its seal are loaded first, then those of the segments in between, then those of
+//! the new one. If those in between were forgotten meanwhile, the state is built again from the segment that begins
+//! with it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,11 +20,11 @@ use crate::journal::{self, Checkpoints, Head, Rule, Survey};
 use crate::storage::{Access, Hold, Lock, Storage};
 use crate::{Error, ErrorKind, Result};
 
-/// How long somebody is waited for who looks whether it is alone, before the next look.
+/// The pause before trying again while another process checks whether it is alone.
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Database {
-    /// Goes on in the segment that the path leads to by now, in shared mode. Takes no turn.
+    /// Continues in the segment that the path names now, in shared mode. Takes no turn.
     pub(in crate::db) fn follow(&self, writing: &mut Writing, sharing: &Sharing) -> Result<()> {
         let old = self.segment().load_full();
         let id = Head::read(&*old.file.storage, &old.file.name)?.header.journal_id;
@@ -81,7 +81,7 @@ impl Database {
             if !storage.is_linked().map_err(io)? {
                 return Ok(false);
             }
-            // Whoever opens or closes it looks for a moment whether it is alone. The live block may still
+            // A process that opens or closes it checks for a moment whether it is alone. The live block may still
             // name one who was killed.
             if clock.elapsed().saturating_sub(begun) >= timeout {
                 let message = format!(
@@ -126,10 +126,10 @@ impl Database {
         let file = old.file.next(Arc::clone(storage), head.header.segment, since.point.position);
         let file = Arc::new(file);
         let turns = old.turns.as_ref().map(|turns| turns.next(storage));
-        // Whoever made it may have ended before it was.
+        // The process that made it may have ended before the flush.
         let is_named = AtomicBool::new(false);
         self.core().enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
-        // Nobody needs it any more: the segment is sealed.
+        // It isn't needed any more: the segment is sealed.
         let _ = old.file.storage.unlock(Lock::Head);
         let is_changed = writing.store.view().schema().commands().len() != commands;
         sharing.note_schema(self.has_fixed_schema() && is_changed)?;

@@ -1,4 +1,4 @@
-//! Backfills and images in shared mode, where any process may bring the image forward.
+//! Backfills and images in shared mode, where any process may update the image.
 //!
 //! ```text
 //! 1. take the lock of backfills, which all processes share
@@ -10,9 +10,8 @@
 //! Nothing is spilled in shared mode. So the order of locks may be another one than that in exclusive mode; see
 //! `db::engine::core`.
 //!
-//! Who opens only reads the image, for others may be writing it: what is wrong with it is left to whoever
-//! holds the lock of backfills. Commits of other processes continue from step 3 on, those of this one's other
-//! threads from step 4 on.
+//! Opening only reads the image, since other processes may be writing it: damage is left to the holder of the lock of
+//! backfills. Commits of other processes continue from step 3 on, those of this one's other threads from step 4 on.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard, TryLockError};
@@ -32,7 +31,7 @@ use crate::image::Root;
 use crate::journal::{Point, lock};
 use crate::storage::Access;
 
-/// How long somebody waits for others.
+/// How long to wait for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::db) enum Patience {
     /// Not at all.
@@ -43,11 +42,11 @@ pub(in crate::db) enum Patience {
     AtMost(Duration),
 }
 
-/// The right to bring the image forward, if others may have it, and the writer in its turn.
+/// The lock of backfills, if others may hold it, and the writer in its turn.
 pub(in crate::db) type Claimed<'db> = (Option<Claim>, MutexGuard<'db, Writing>);
 
 impl Database {
-    /// Brings the image forward that other processes may be bringing forward, too.
+    /// Updates an image that other processes may be updating, too.
     pub(in crate::db) fn backfill_among_others(
         &self,
         mode: BackfillMode,
@@ -72,13 +71,13 @@ impl Database {
         let done =
             self.advance_among_others((imager, mode, watch), &mut working, (writing, phases))?;
         self.core().index_history(usize::MAX, || true);
-        // The claim goes before `working`: it is this file's, and so another thread's that takes it meanwhile.
+        // The claim is acquired before `working`: it belongs to this file, so another thread that takes `working`
+        // meanwhile has it too.
         Ok(done)
     }
 
-    /// Takes the right to bring the image forward, then the writer and the turn; nothing if it has no patience
-    /// and somebody has one of them. The first belongs to the segment that is written: whoever restarts the
-    /// journal has it, too.
+    /// Acquires the lock of backfills, then the writer and the turn; returns nothing if one of them is held and it
+    /// may not wait. The first belongs to the current segment: a restart of the journal holds it, too.
     pub(in crate::db) fn claim(&self, patience: Patience) -> Result<Option<Claimed<'_>>> {
         loop {
             let segment = self.segment().load_full();
@@ -105,8 +104,8 @@ impl Database {
         }
     }
 
-    /// As the last one that has the journal open, and in its turn: brings the image forward if replaying the
-    /// tail would make the next opening noticeably longer.
+    /// As the last handle of the journal, in its turn, updates the image if replaying the tail would make the next
+    /// opening noticeably longer.
     pub(in crate::db) fn backfill_as_the_last(
         &self,
         writing: MutexGuard<'_, Writing>,
@@ -153,9 +152,8 @@ impl Database {
         done.inspect_err(|error| working.note_damage(error, imager.damage().count() > before))
     }
 
-    /// Begins again from the newest root, if the image has come forward so much that it is worth it, so that
-    /// the space of older roots isn't kept for this handle. What goes wrong is no reason to fail: the store
-    /// stays as it is.
+    /// Starts again from the newest root if the image has been updated far enough, so that this handle doesn't pin
+    /// the space of older roots. A failure is ignored: the store stays unchanged.
     pub(in crate::db) fn follow_the_image(&self, writing: &mut Writing) {
         let Some(imager) = self.core().image() else { return };
         let Ok(mut working) = imager.working.try_lock() else { return };
@@ -171,13 +169,13 @@ impl Database {
         }
     }
 
-    /// Sees to it that nobody finds an image that is ahead of the journal, of which commits were taken back.
+    /// Makes sure that no process finds an image ahead of the journal after commits were taken back.
     pub(in crate::db) fn see_to_the_image(&self, end: Point) {
         let Some(imager) = self.core().image() else { return };
         let segment = self.segment().load_full();
         let is_ahead =
             |root: Root| root.segment == segment.file.segment && root.point.position > end.position;
-        // Whoever has the right to it now, or opens it, finds out for itself.
+        // The process that holds the lock now, or opens the image, detects this itself.
         let Ok(_working) = imager.working.try_lock() else { return };
         if !imager.peek().is_some_and(is_ahead) {
             return;

@@ -1,4 +1,4 @@
-//! What enforced references and single rows make a transaction do beside what it was told.
+//! Further changes of a transaction that enforced references and single rows require.
 
 use annals_schema::{Command, Field, RowId, TableNumber, Value, ValueRef};
 

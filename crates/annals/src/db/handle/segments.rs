@@ -1,4 +1,4 @@
-//! What a program does with the segments of its journal: restart it, and forget what is old.
+//! Operations on the segments of a journal: restart it, and forget old ones.
 
 use std::time::Duration;
 
@@ -9,8 +9,7 @@ use crate::journal::{Plan, Retention, SegmentFacts, lock};
 use crate::{Error, ErrorKind, Result};
 
 impl Database {
-    /// Returns what is known of all segments that are left, the oldest first and the one that is written
-    /// last.
+    /// Returns facts of all existing segments, the oldest first and the current one last.
     ///
     /// Cost: opens each of them, and reads its head.
     ///
@@ -21,9 +20,9 @@ impl Database {
         self.core().segments()
     }
 
-    /// Removes all segments with a lower number than `before`, which begins with the state itself. Gives
-    /// what was forgotten, and else the oldest one that somebody reads: then nothing was removed.
-    /// Snapshots of this handle stay what they are, with their blobs.
+    /// Removes all segments with a lower number than `before`, which begins with the state itself. Returns the
+    /// forgotten history; or else the oldest segment in use by a reader: then nothing was removed. Snapshots of this handle
+    /// stay what they are, with their blobs.
     ///
     /// # Errors
     /// `Invalid` if that segment doesn't begin with the state; `Corrupt` if it is missing or damaged;
@@ -33,9 +32,9 @@ impl Database {
         self.core().forget_before(before)
     }
 
-    /// Lets the journal continue in a new segment. The old one is sealed, and kept beside it as
-    /// `NAME-segment-NUMBER` unless `older` says that it is forgotten. Waits for the writer at most so
-    /// long; readers neither wait nor are waited for, and snapshots stay what they are.
+    /// Continues the journal in a new segment. The old one is sealed. It is kept beside the new one as
+    /// `NAME-segment-NUMBER`, unless `older` says to forget it. Waits for the writer up to `timeout`; readers neither
+    /// wait nor are waited for, and snapshots stay valid.
     ///
     /// Cost: a few flushes of the files and of their directory; with the state as much again as writing
     /// all rows and blobs.
@@ -68,24 +67,23 @@ impl Database {
         Ok(())
     }
 
-    /// Does what [`restart`](Self::restart) does, unless `fits` refuses so many bytes as the new segment would
-    /// begin with: then nothing was changed.
+    /// Does what [`restart`](Self::restart) does, unless `fits` refuses the length of the state at the beginning of
+    /// the new segment: then nothing was changed.
     pub(in crate::db) fn restart_if(
         &self,
         older: Older,
         timeout: Duration,
         fits: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<Restarted> {
-        // Whoever brings the image forward meanwhile, here or elsewhere, has its right to that from the old
-        // segment.
+        // A concurrent backfill, here or elsewhere, holds the lock on the old segment.
         let (_working, (_claim, mut writing)) = self.claim_wholly(timeout)?;
         let restarted = self.core().restart_in_turn(&mut writing, older, fits);
         self.end_turn();
         restarted
     }
 
-    /// Returns the size of the live state in bytes, by which rules of retention measure what is worth forgetting:
-    /// what the newest root of the image reaches, rows with their indexes, and the blobs that a row leads to.
+    /// Returns the size of the live state in bytes, by which rules of retention decide when forgetting pays: the
+    /// space that the newest root of the image reaches (rows with their indexes), and the blobs that rows refer to.
     ///
     /// Cost: of a table with blobs all their cells are read; before the first backfill of a handle also the
     /// directory of the image.
@@ -99,8 +97,8 @@ impl Database {
         Ok(self.core().reached()?.saturating_add(self.core().blob_bytes()?))
     }
 
-    /// Returns what may be done by rules of retention; `live` is the size of the live state in bytes, as
-    /// [`live_bytes`](Self::live_bytes) gives it.
+    /// Returns the actions that rules of retention allow; `live` is the size of the live state in bytes, from
+    /// [`live_bytes`](Self::live_bytes).
     ///
     /// # Errors
     /// As [`Self::segments`].
@@ -109,19 +107,19 @@ impl Database {
         self.core().plan_retention(live, rules)
     }
 
-    /// Forgets what rules of retention let go, and returns what that was: first what they let go at once, which needs no
-    /// free space. Then it brings the image forward, and lets the journal continue in a segment that begins with the state where the rules need one; so it costs nothing
-    /// but a backfill as long as less was written since the last one than the live state is large. Waits for
-    /// others at most so long, for each.
+    /// Forgets the history that rules of retention don't keep, and returns it. First it removes what it can at once,
+    /// which needs no free space. Then it updates the image, and continues the journal in a segment that begins with
+    /// the state if the rules need one. So it costs only a backfill as long as less was written since the last one
+    /// than the live state's size. Waits up to `timeout` for each of the others.
     ///
     /// A database that was opened with [`Options::retention`](crate::Options::retention) does this by itself.
     ///
     /// # Errors
-    /// As [`backfill`](Self::backfill), [`restart`](Self::restart) and
-    /// [`forget_before`](Self::forget_before). What was done before stays done.
+    /// As [`backfill`](Self::backfill), [`restart`](Self::restart) and [`forget_before`](Self::forget_before).
+    /// Completed steps stay done.
     pub fn retain(&self, rules: &Retention, timeout: Duration) -> Result<Option<Forgotten>> {
         self.check_writable()?;
-        // What may go by now needs no space, and returns some to the rest.
+        // Removing unneeded segments first frees space for the rest.
         let first = self.core().forget_by(rules)?;
         self.backfill(BackfillMode::Full)?;
         let second = self.core().retain_by(rules, || {
@@ -131,8 +129,8 @@ impl Database {
         Ok(Forgotten::joined(first, second))
     }
 
-    /// Returns all that was forgotten by the rules of retention since the database was opened, but for what
-    /// [`retain`](Self::retain) told.
+    /// Returns all history that the rules of retention forgot since the database was opened, except that returned by
+    /// [`retain`](Self::retain).
     #[must_use]
     pub fn forgotten(&self) -> Option<Forgotten> {
         lock(&self.core().forgotten).clone()

@@ -1,4 +1,4 @@
-//! Shared mode: bringing in what other processes committed, and writing in turn with them.
+//! Shared mode: loading commits of other processes, and writing in turn with them.
 //!
 //! ```text
 //! begin:   take the turn; see that the name still leads to the file; bring in what follows; recover if
@@ -9,10 +9,10 @@
 //! While a commit is flushed, other threads of the process write theirs in the same turn, and share flushes
 //! as in exclusive mode. The last of them ends the turn. None joins once another process waits for its own.
 //!
-//! If the name leads to another file by now, the journal may continue there; see `follow`.
+//! If the name refers to another file now, the journal may continue there; see `follow`.
 //!
-//! Without the turn the journal can be read as well: what follows the last known commit is brought in as
-//! far as it verifies and counts.
+//! The journal can also be read without the turn: frames after the last known commit are loaded as far as they verify
+//! and count.
 
 use std::io;
 use std::sync::TryLockError;
@@ -36,7 +36,7 @@ use crate::journal::{self, Head, Point, Recovered, Rule, Survey, Verdict, lock, 
 use crate::storage::{Hold, Lock};
 use crate::{Error, ErrorKind, Result};
 
-/// How often a process goes after a journal that is restarted again and again.
+/// How often a process follows a journal that is restarted repeatedly.
 const TRIES: usize = 100;
 
 /// A thread whose commit is written, but not acknowledged: the turn lasts at least as long.
@@ -49,7 +49,7 @@ impl Drop for Staying<'_> {
             if is_last {
                 self.0.end_turn_now();
             } else {
-                // Processes that only read know of it by this. What fails here, the end of the turn tries again.
+                // Read-only processes learn of it from this. If this fails, the end of the turn retries.
                 let _ = self.0.checkpoints().tell();
             }
         });
@@ -57,16 +57,16 @@ impl Drop for Staying<'_> {
 }
 
 impl Database {
-    /// Brings in what other processes have committed since, and returns a snapshot of it. Takes no lock of
-    /// the file; it waits while another thread has a transaction of this handle open, or waits for its
-    /// turn. In exclusive mode there is nothing to bring in.
+    /// Loads the commits of other processes since, and returns a snapshot of them. Takes no lock of the file; it
+    /// waits while another thread has a transaction of this handle open, or waits for its turn. In exclusive mode
+    /// there is nothing to load.
     ///
     /// Cost: reads what was added to the journal, and replays it.
     ///
     /// # Errors
-    /// `Invalid` in a thread that has a transaction open; `NotFound` if the file was removed or
-    /// replaced; `Unapplied` if a commit doesn't apply: all before it was brought in; `SchemaMismatch` if another program upgraded the schema that this one's code relies on;
-    /// `Corrupt`; `Io`.
+    /// `Invalid` in a thread that has a transaction open; `NotFound` if the file was removed or replaced. `Unapplied`
+    /// if a commit doesn't apply: all before it was loaded. `SchemaMismatch` if another program upgraded the schema
+    /// that this one's code relies on; `Corrupt`; `Io`.
     pub fn pull(&self) -> Result<Snapshot> {
         if let Some(sharing) = self.sharing() {
             self.refuse_nesting()?;
@@ -89,8 +89,8 @@ impl Database {
         Ok(self.read())
     }
 
-    /// Returns what was recovered since the database was opened, in shared mode: another process had been
-    /// killed, or its flush had failed, when this one began a transaction.
+    /// Returns the recoveries since the database was opened, in shared mode: when this process began a transaction,
+    /// another one had been killed, or its flush had failed.
     #[must_use]
     pub fn recoveries(&self) -> Vec<Recovered> {
         lock(self.later_recoveries()).clone()
@@ -131,20 +131,20 @@ impl Database {
             Ok(writing) => writing,
             // A transaction panicked, which rolled it back.
             Err(TryLockError::Poisoned(panicked)) => panicked.into_inner(),
-            // One was forgotten (`mem::forget`): it holds this for ever, and the turn too. What it has
-            // written is recovered by the next one.
+            // One was forgotten (`mem::forget`): it holds this for ever, and the turn too. The next process recovers
+            // its writes.
             Err(TryLockError::WouldBlock) => return self.close_as_it_is(),
         };
         self.take_turn(&mut writing)?;
         let closed = match self.is_alone() {
             Ok(is_alone) if step!(ClosedAmongOthers, is_alone, else true) => {
                 if is_alone {
-                    // What goes wrong with it is no reason not to close: the next opening replays more.
+                    // A problem of the image doesn't prevent closing: the next opening replays more.
                     let _ = self.backfill_as_the_last(writing);
                 }
                 self.checkpoints().close()
             }
-            // Whoever has it open may write it, so it can't be left closed.
+            // A process that has it open may write it, so it can't be left closed.
             Ok(_) => self.checkpoints().hard().map(drop),
             Err(error) => Err(self.unreadable(error)),
         };
@@ -152,14 +152,14 @@ impl Database {
         closed
     }
 
-    /// Makes durable what this handle committed, and lets go of the turn, without looking at the rest.
+    /// Makes the commits of this handle durable, and releases the turn, without reading the rest.
     fn close_as_it_is(&self) -> Result<()> {
         let closed = self.checkpoints().harden();
         self.let_go();
         closed
     }
 
-    /// Ends the turn; tells the next one first if a flush failed meanwhile.
+    /// Ends the turn; first marks it if a flush failed meanwhile.
     pub(in crate::db) fn let_go(&self) {
         let Some(sharing) = self.sharing() else { return };
         sharing.users.leave(|is_last| {
@@ -174,13 +174,13 @@ impl Database {
         });
     }
 
-    /// Keeps the turn until what this returns is dropped, whoever has the writer meanwhile.
+    /// Keeps the turn until the returned guard is dropped, whichever thread is the writer meanwhile.
     pub(in crate::db) fn stay_in_turn(&self) -> Option<Staying<'_>> {
         self.sharing()?.users.add();
         Some(Staying(self))
     }
 
-    /// Takes the turn for a transaction, or joins the one that commits of other threads of this process keep.
+    /// Takes the turn for a transaction, or joins the turn of other threads' commits in this process.
     pub(in crate::db) fn take_or_join_turn(&self, writing: &mut Writing) -> Result<()> {
         let Some(sharing) = self.sharing() else { return Ok(()) };
         self.checkpoints().check_usable()?;
@@ -190,7 +190,7 @@ impl Database {
         if sharing.users.join(may_join) { Ok(()) } else { self.take_turn(writing) }
     }
 
-    /// Returns true if no other handle has the file open for writing. Gives up what holds it open.
+    /// Returns true if no other handle has the file open for writing. Closes the files that keep it open.
     fn is_alone(&self) -> io::Result<bool> {
         let file = self.file();
         file.storage.unlock(Lock::Head)?;
@@ -198,7 +198,7 @@ impl Database {
             && !segments::are_held(&*file.directory, &file.journal, file.segment)?)
     }
 
-    /// Takes the turn, and brings in what the others committed. Nothing in exclusive mode.
+    /// Takes the turn, and loads the commits of the others. Nothing in exclusive mode.
     pub(in crate::db) fn take_turn(&self, writing: &mut Writing) -> Result<()> {
         self.take_turn_by(writing, Segment::take_turn)
     }
@@ -233,8 +233,8 @@ impl Database {
         Err(Error::new(ErrorKind::Busy, message))
     }
 
-    /// As [`Self::take_turn`] in shared mode, but waits for nobody: tells whether it has the turn. It hasn't if
-    /// the journal continues elsewhere either, where it will look the next time.
+    /// As [`Self::take_turn`] in shared mode, but doesn't wait: returns true if it has the turn. It hasn't if the
+    /// journal continues elsewhere either, where it will look the next time.
     pub(in crate::db) fn try_to_take_turn(&self, writing: &mut Writing) -> Result<bool> {
         let Some(sharing) = self.sharing() else { return Ok(true) };
         self.checkpoints().check_usable()?;
@@ -264,11 +264,11 @@ impl Database {
         });
     }
 
-    /// Lets the next process write, having told it how far the journal is.
+    /// Publishes the end of the journal, and lets the next process write.
     fn end_turn_now(&self) {
         let checkpoints = self.checkpoints();
         if checkpoints.check_usable().is_ok() {
-            // What fails here, the next turn does: nothing acknowledged depends on it.
+            // If this fails, the next turn does it: nothing acknowledged depends on it.
             let _ = checkpoints.prefill();
             let _ = checkpoints.harden_lagging();
         }
@@ -276,7 +276,7 @@ impl Database {
         self.segment().load().end_turn();
     }
 
-    /// Brings in what the others committed; `false` if the journal continues elsewhere.
+    /// Loads the commits of the others; `false` if the journal continues elsewhere.
     fn catch_up(&self, writing: &mut Writing, sharing: &Sharing) -> Result<bool> {
         if !self.is_linked()? {
             return Ok(false);
@@ -293,7 +293,7 @@ impl Database {
         }
         if ahead.is_told() && ahead.verdict() == Verdict::Whole {
             self.checkpoints().take_over(ahead.end, &ahead.head, ahead.len);
-            // Whoever waits too long for the turn is told by the live block whose it is.
+            // The live block names this process for an error of others that wait too long for the turn.
             return self.checkpoints().tell().map(|_| true);
         }
         self.recover(writing, sharing).map(|()| true)
@@ -306,7 +306,7 @@ impl Database {
             return Ok(());
         }
         let ahead = self.look(self.read_head()?, writing)?;
-        // Whoever made an image of it knew that the path is durable.
+        // The process that made an image of it had made the path durable.
         let newest = self.core().image().and_then(|imager| imager.peek());
         let is_imaged = newest.is_some_and(|root| root.segment == segment.file.segment);
         if ahead.is_empty() && !is_imaged {
@@ -326,7 +326,7 @@ impl Database {
         segments::finish(&**directory, name, &*file.storage, ahead, seal, by)
     }
 
-    /// True if a few small reads show that nobody wrote since this handle did.
+    /// True if a few small reads show that no process wrote since this handle did.
     fn is_up_to_date(&self, writing: &Writing) -> Result<bool> {
         let file = self.file();
         let storage = &*file.storage;
@@ -339,7 +339,7 @@ impl Database {
         Ok(is_own && next.iter().take(read).all(|&byte| byte == 0))
     }
 
-    /// Recovers what a process left that was interrupted. Nobody else writes meanwhile.
+    /// Recovers what a process left that was interrupted. No other process writes meanwhile.
     fn recover(&self, writing: &mut Writing, sharing: &Sharing) -> Result<()> {
         let Sharing { directory, file, recovery, .. } = sharing;
         let shown = directory.display(file);

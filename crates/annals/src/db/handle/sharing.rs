@@ -1,4 +1,4 @@
-//! What a database needs that shares its file with other processes.
+//! The state that a database in shared mode needs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use crate::journal::Recovery;
 use crate::storage::Directory;
 use crate::{Error, ErrorKind, Result};
 
-/// What a database needs that shares its file with other processes.
+/// The state that a database in shared mode needs.
 #[derive(Debug)]
 pub(in crate::db) struct Sharing {
     pub(in crate::db) directory: Arc<dyn Directory>,
@@ -22,8 +22,8 @@ pub(in crate::db) struct Sharing {
 }
 
 impl Sharing {
-    /// Notes whether the store has gone ahead of the program: nothing can be shown or written with it any
-    /// more then.
+    /// Notes whether the store has a newer schema than the program: then nothing can be shown or written with it any
+    /// more.
     pub(in crate::db) fn note_schema(&self, is_outdated: bool) -> Result<()> {
         if is_outdated {
             self.is_outdated.store(true, Ordering::Relaxed);

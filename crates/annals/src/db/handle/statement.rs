@@ -43,7 +43,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Notes whether an error of the store can have stopped it in the middle of a change; gives it back.
+/// Notes whether an error of the store can have stopped it in the middle of a change; returns the error.
 #[cold]
 fn stopped(broken: &mut bool, error: Error) -> Error {
     *broken |= matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost);

@@ -14,7 +14,7 @@ use crate::journal::{Level, Point};
 use crate::store::{Uniqueness, View};
 use crate::{Error, Result};
 
-/// What a commit gave.
+/// The result of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// The transaction's number.
@@ -27,8 +27,8 @@ pub struct Commit {
 
 /// A commit that was written, and that may still have to reach its level.
 ///
-/// Dropped without [`wait`](Self::wait), it is acknowledged together with a later one, or when the
-/// database closes: nobody is told then whether that went well.
+/// Dropped without [`wait`](Self::wait), it is acknowledged together with a later one, or when the database closes:
+/// an error of that is lost.
 #[must_use = "nothing is promised before `wait` has returned"]
 pub struct Pending<'db> {
     database: &'db Database,
@@ -42,13 +42,12 @@ pub struct Pending<'db> {
 brief!(Pending<'_>, "Pending", "txid": |it| it.point.txid, "level": |it| it.level);
 
 impl Pending<'_> {
-    /// Returns once the commit is acknowledged: it is visible, and its level's promise holds, and so
-    /// are all before it. Does what is missing for that, or waits for whoever does.
+    /// Returns once the commit is acknowledged: it is visible, and its level's promise holds, and so are all before
+    /// it. Does the missing steps itself, or waits for the thread that does.
     ///
     /// # Errors
-    /// `UnknownOutcome` if a flush failed: the database must be reopened to see whether the
-    /// transaction is there. `Poisoned` or `Io` if a transaction without events can't make durable
-    /// what was before it.
+    /// `UnknownOutcome` if a flush failed: reopen the database to see whether the transaction survived. `Poisoned` or
+    /// `Io` if a transaction without events can't make durable what was before it.
     pub fn wait(self) -> Result<Commit> {
         let Self { database, level, .. } = self;
         database.check_origin()?;
@@ -73,12 +72,12 @@ impl Pending<'_> {
 /// A set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Transaction::commit), it is rolled back.
 ///
-/// It may be larger than memory: what it changes is written to free space of the image when it fills a
-/// half of [`Options::memory`](crate::Options::memory), where nobody sees it before it commits.
+/// It may be larger than memory: changes are written to free space of the image when they fill half of
+/// [`Options::memory`](crate::Options::memory). They aren't visible there before the commit.
 ///
-/// A statement that fails has changed nothing, and the transaction can continue; except after an error of
-/// kind `Io`, `Corrupt` or `PageLost`, or when a program's own code that makes the values of a run panics or makes
-/// others the second time: then all that is left is to roll back.
+/// A statement that fails has changed nothing, and the transaction can continue. After an error of kind `Io`,
+/// `Corrupt` or `PageLost` it can only be rolled back; also if a program's own code for the values of a run panics,
+/// or returns different values the second time.
 pub struct Transaction<'db> {
     pub(in crate::db) database: &'db Database,
     pub(in crate::db) writing: MutexGuard<'db, Writing>,
@@ -92,7 +91,7 @@ pub struct Transaction<'db> {
     found: usize,
     /// How many may be before room is made for more.
     room: usize,
-    /// Whether a part of it lies in the image.
+    /// True if a part of it is in the image.
     spilled: bool,
 }
 
@@ -127,9 +126,9 @@ impl<'db> Transaction<'db> {
     /// Applies a command of the schema language.
     ///
     /// # Errors
-    /// `Invalid` if it doesn't fit the schema, or if the database was opened with the schema of a
-    /// program, whose code relies on it; `Unique` if rows contradict a new unique index; `Reference`
-    /// if rows would get a default that leads to no row.
+    /// `Invalid` if it doesn't fit the schema, or if the database was opened with the schema of a program, whose code
+    /// relies on it. `Unique` if rows have the same key in a new unique index; `Reference` if the default of rows
+    /// would be a dangling reference.
     pub fn apply_command(&mut self, command: &Command) -> Result<()> {
         self.usable()?;
         if self.database.has_fixed_schema() {
@@ -231,8 +230,8 @@ impl<'db> Transaction<'db> {
         self.note(&Event::Update { table, id, field, value })
     }
 
-    /// Applies an insert or an update in which null stands for a value that was erased, also where the field may
-    /// not be null: for who makes a history again, as the shell does of a log. Unique keys are checked at commit.
+    /// Applies an insert or an update in which null is an erased value, even if the field may not be null: for
+    /// rebuilding a history, as the shell does from a log. Unique keys are checked at commit.
     ///
     /// # Errors
     /// As [`Self::insert_at`], [`Self::update`] and [`Self::update_vector`]; then all that is left is to roll
@@ -251,11 +250,11 @@ impl<'db> Transaction<'db> {
         })
     }
 
-    /// Deletes a row; and at once what refers to it by `cascade`, with what refers to that, while
-    /// references by `set_null` become null. `restrict` is looked at by the commit.
+    /// Deletes a row; and at once what refers to it by `cascade`, with what refers to that, while references by
+    /// `set_null` become null. The commit checks `restrict`.
     ///
-    /// Cost: where enforced references lead to the table, a lookup in an index that begins with the
-    /// reference, or a walk over the referring table if there is none.
+    /// Cost: with enforced references to the table, a lookup in an index that begins with the reference, or a scan of
+    /// the referring table if there is none.
     ///
     /// # Errors
     /// `NotFound`: no such table or row; `Invalid`: the row, or one that would be deleted with it, is
@@ -276,8 +275,8 @@ impl<'db> Transaction<'db> {
         self.note(&Event::Comment(text))
     }
 
-    /// Notes a time in the journal, in seconds since 1970-01-01T00:00:00Z, as joedb's `timestamp`
-    /// does. (Each commit has a time of its own; see [`Self::set_time`].)
+    /// Notes a time in the journal, in seconds since 1970-01-01T00:00:00Z, as joedb's `timestamp` does. (Each commit
+    /// also has a time; see [`Self::set_time`].)
     ///
     /// # Errors
     /// `Io` if the journal can't be written.
@@ -286,7 +285,7 @@ impl<'db> Transaction<'db> {
         self.note(&Event::Timestamp(seconds))
     }
 
-    /// Marks the data as coherent here, for whoever looks for a good place in the history.
+    /// Marks the data as coherent here, for readers of the history.
     ///
     /// # Errors
     /// `Io` if the journal can't be written.
@@ -319,19 +318,17 @@ impl<'db> Transaction<'db> {
     /// Blocks until the level is reached. Threads that commit at the same time share flushes.
     ///
     /// # Errors
-    /// `Unique` if two rows have the same key in a unique index; `Reference` if an enforced reference
-    /// leads to no row; `Io` if the journal can't be
-    /// written: in both cases everything is rolled back. `UnknownOutcome` if the flush failed: the
-    /// database must be reopened to see whether the transaction is there.
+    /// `Unique` if two rows have the same key in a unique index; `Reference` if an enforced reference is dangling;
+    /// `Io` if the journal can't be written: in these cases everything is rolled back. `UnknownOutcome` if the flush
+    /// failed: reopen the database to see whether the transaction survived.
     pub fn commit(self) -> Result<Commit> {
         self.submit()?.wait()
     }
 
-    /// Commits without waiting for a flush: the changes are written, and the next transaction builds on
-    /// them, but they are neither visible to [`Database::read`] nor promised until
-    /// [`Pending::wait`] has returned. (A soft commit that needn't wait for an earlier one is both at
-    /// once.) So one thread can share a flush among several transactions, or do something else
-    /// meanwhile.
+    /// Commits without waiting for a flush: the changes are written, and the next transaction builds on them, but
+    /// they are neither visible to [`Database::read`] nor promised until [`Pending::wait`] has returned. (A soft
+    /// commit that needn't wait for an earlier one is visible at once.) So one thread can share a flush among several
+    /// transactions, or do other work meanwhile.
     ///
     /// In shared mode it waits all the same, since the turn ends with it.
     ///
@@ -342,7 +339,7 @@ impl<'db> Transaction<'db> {
         let (database, level) = (self.database, self.level);
         if self.is_empty() {
             if level.flushes() && database.sharing().is_some() {
-                // While it is this process's turn, so that the others are told if it fails.
+                // Within this process's turn, so that a failure can be marked for the others.
                 database.harden()?;
             }
             let point = self.writing.writer.committed();
@@ -376,8 +373,8 @@ impl<'db> Transaction<'db> {
     /// Rolls back: nothing of the transaction remains.
     ///
     /// # Errors
-    /// `Io` if frames that were already written can't be cut off; the next transaction tries again
-    /// before it begins. The changes are gone in any case.
+    /// `Io` if frames that were already written can't be cut off; the next transaction tries again before it begins.
+    /// The changes are undone in any case.
     pub fn rollback(mut self) -> Result<()> {
         self.undo()
     }

@@ -46,7 +46,7 @@ fn unload(database: &Database) -> Arc<TestImage> {
     image
 }
 
-/// Does something that needs what can't be loaded; looks at what remains.
+/// Runs a statement that needs a page which can't be loaded; checks the state after it.
 fn stops(what: &str, statement: impl Fn(&mut Transaction<'_>) -> Result<()>) {
     let database = filled();
     let image = unload(&database);
@@ -59,14 +59,14 @@ fn stops(what: &str, statement: impl Fn(&mut Transaction<'_>) -> Result<()>) {
     let error = tx.comment("after").unwrap_err();
     assert!(error.to_string().contains("roll it back"), "{what}: {error}");
     assert!(tx.commit().is_err(), "{what}");
-    // It is as it was, and fit to be written.
+    // It is unchanged, and can be written.
     let mut tx = database.begin().unwrap();
     tx.view().check().unwrap();
     assert_eq!(tx.view().table(TABLE).unwrap().len(), ROWS, "{what}");
     statement(&mut tx).unwrap();
     tx.view().check().unwrap();
     tx.commit().unwrap();
-    // Not closed: that would bring an image forward which this one isn't.
+    // Not closed: that would write to an image that isn't this database's.
     std::mem::forget(database);
 }
 

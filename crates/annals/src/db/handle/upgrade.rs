@@ -1,9 +1,9 @@
-//! Bringing the schema of a file up to that of a program.
+//! Upgrading the schema of a file to that of a program.
 //!
 //! Invariants
 //! 1. An upgrade is one transaction at [`Level::Checksummed`]: after a crash at any point the file
 //!    has the old schema or the new one, and rows to match.
-//! 2. A step or a custom function that fails, or panics, leaves the file as it was.
+//! 2. A step or a custom function that fails, or panics, leaves the file unchanged.
 //! 3. A custom function changes rows, never the schema.
 
 use annals_schema::{Command, Difference, Newer, Plan, Relation, Schema, Step, compare};
@@ -13,7 +13,7 @@ use crate::db::handle::transaction::Transaction;
 use crate::journal::Level;
 use crate::{Error, ErrorKind, Result};
 
-/// A `custom NAME` that an upgrade came to: the program's function of that name has to run.
+/// A `custom NAME` in an upgrade: the program's function of that name has to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Custom<'a> {
     /// Its name, which may be there twice.
@@ -22,17 +22,17 @@ pub struct Custom<'a> {
     pub number: usize,
 }
 
-/// What runs the custom functions of an upgrade, with its transaction. The schema is then as it was
-/// at that line, but for indexes and single rows that the upgrade brings: these come at the end.
+/// Runs the custom functions of an upgrade, with its transaction. The schema is then as of that line, but without new
+/// indexes and single rows: these are made at the end.
 pub type Customs<'f> = dyn FnMut(Custom<'_>, &mut Transaction<'_>) -> Result<()> + 'f;
 
 impl Database {
-    /// Brings the schema up to a program's, in one transaction; does nothing if they are the same.
+    /// Upgrades the schema to a program's, in one transaction; does nothing if they are the same.
     ///
     /// # Errors
-    /// `SchemaMismatch`: the file's schema is newer, or another, with the first line that differs.
-    /// What a step meets (`Unique`: rows contradict a new unique index), with the line of the schema
-    /// and the rows; what a custom function returns, with its name. The file is then as it was.
+    /// `SchemaMismatch`: the file's schema is newer, or another, with the first line that differs. An error of a step
+    /// (`Unique`: rows have the same key in a new unique index), with the line of the schema and the rows; an error
+    /// of a custom function, with its name. The file is then unchanged.
     pub fn upgrade(&self, schema: &Schema, customs: &mut Customs<'_>) -> Result<()> {
         if compare(self.read().schema(), schema) == Relation::Same {
             return Ok(());
@@ -130,7 +130,7 @@ fn too_old(plan: &Plan) -> String {
     )
 }
 
-/// Says how many lines there are besides the one that was shown.
+/// Returns a note of how many lines there are besides the shown one.
 fn and_more(count: usize) -> String {
     match count {
         0 | 1 => String::new(),

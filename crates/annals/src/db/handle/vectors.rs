@@ -49,9 +49,8 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Inserts rows with the table's next ids: the values of each field, in the order of the schema.
-    /// All have the same length. Gives the first row's id. Unique keys and references are checked at
-    /// commit.
+    /// Inserts rows with the table's next ids: the values of each field, in the order of the schema. All have the
+    /// same length. Returns the first row's id. Unique keys and references are checked at commit.
     ///
     /// Cost: for a field of a type of fixed size a copy for each page.
     ///
@@ -97,7 +96,7 @@ impl Transaction<'_> {
                 tx.note(&Event::InsertVector { table, id, count })?;
             }
             for (field, values) in filled.iter().zip(fields) {
-                // A field of zeros is as it was inserted.
+                // A field of zeros stays as inserted.
                 if let Some(field) = *field {
                     tx.write_pieces(table, id, field, values, true)?;
                 }
@@ -127,8 +126,8 @@ impl Transaction<'_> {
     /// Cost: for a field of a type of fixed size, which no index is on, a copy for each page.
     ///
     /// # Errors
-    /// `NotFound`: no such table or field, or one of the rows isn't there (the message names the
-    /// first); `Invalid`: a value that doesn't fit the field.
+    /// `NotFound`: no such table or field, or one of the rows doesn't exist (the message names the first); `Invalid`:
+    /// a value that doesn't fit the field.
     pub fn update_vector<'v>(
         &mut self,
         table: TableNumber,
@@ -142,12 +141,12 @@ impl Transaction<'_> {
         self.wholly(|tx| tx.write_pieces(table, id, field, &values, false))
     }
 
-    /// Deletes rows with ids from `id` on, the last one first, and what enforced references say goes
-    /// with them (see [`Self::delete`]).
+    /// Deletes rows with ids from `id` on, the last one first, and rows that enforced references delete with them
+    /// (see [`Self::delete`]).
     ///
     /// # Errors
-    /// `NotFound`: no such table, or one of the rows isn't there (the message names the first);
-    /// `Invalid`: the table has a single row.
+    /// `NotFound`: no such table, or one of the rows doesn't exist (the message names the first); `Invalid`: the
+    /// table has a single row.
     pub fn delete_vector(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.usable()?;
         self.change(|store| store.check_there(table, id, count))?;
@@ -160,7 +159,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Returns the table's next id, if there are so many more.
+    /// Returns the table's next id, if there are `count` more.
     fn next_id_for(&self, table: TableNumber, count: u64) -> Result<RowId> {
         let id = self.view().table(table)?.next_id();
         if id.saturating_add(count.saturating_sub(1)) > RowId::MAX.0 {

@@ -21,7 +21,7 @@ pub(in crate::db) const BATCH: u64 = 1 << 20;
 /// How many bytes of rows are kept, about, before the state is looked up again.
 pub(in crate::db) const KEPT: usize = 64 << 20;
 
-/// What the transactions of a range did, in their order: see [`Database::changes`].
+/// The changes of the transactions of a range, in their order: see [`Database::changes`].
 ///
 /// It is no borrow of the database, and may be stepped when that is closed. It has the state in which the range
 /// begins, as a [`Snapshot`] does.
@@ -141,7 +141,7 @@ impl Iterator for Changes {
             }
             match self.read_on() {
                 Ok(is_more) => self.is_over = !is_more,
-                // What was read before that is worth giving.
+                // Transactions read before that are still returned.
                 Err(error) => (self.is_over, self.failure) = (true, Some(error)),
             }
         }
@@ -151,8 +151,7 @@ impl Iterator for Changes {
 impl std::iter::FusedIterator for Changes {}
 
 impl Snapshot {
-    /// Returns what the transactions of a range did, up to the one that this snapshot stands behind: see
-    /// [`Database::changes`].
+    /// Returns the changes of the transactions of a range, up to this snapshot: see [`Database::changes`].
     ///
     /// # Errors
     /// As [`Database::changes`].
@@ -161,8 +160,8 @@ impl Snapshot {
     }
 
     /// Returns the rows that differ between two earlier moments, the ends of two transactions, in order of tables and
-    /// ids: what was added from the one to the other has no `before`, what was removed no `after`. The second may
-    /// be the earlier one. Values are those of the present schema, as in [`RowChange`].
+    /// ids. A row added between them has no `before`, a removed one no `after`. The second may be the earlier one.
+    /// Values are those of the present schema, as in [`RowChange`].
     ///
     /// Cost: the state as of the earlier moment, and reading the journal between the two; memory for each row that
     /// was touched in between.
@@ -206,9 +205,9 @@ impl Database {
     /// Returns what the transactions of a range of numbers did, in their order, up to the last commit as of now: each
     /// with its time, its comments, and the rows that differ after it, with all their values before and after.
     ///
-    /// Values are seen through the present schema, by the numbers of its fields; rows of tables that were dropped
-    /// are left out. A range without a beginning begins with all that is left of the history: if some of it was
-    /// forgotten, the first transaction is the state as it was then.
+    /// Values are seen through the present schema, by the numbers of its fields; rows of tables that were dropped are
+    /// left out. A range without a beginning begins with the oldest kept history: if some was forgotten, the first
+    /// transaction is the state at that point.
     ///
     /// ```
     /// # annals::schema!("tutorial.schema");
@@ -227,12 +226,13 @@ impl Database {
     /// # }
     /// ```
     ///
-    /// Cost: the state as of the beginning, and reading the journal from there on, in memory for one transaction and
-    /// at most some 64 MiB of rows that were touched; then the state is looked up again.
+    /// Cost: the state as of the beginning, and reading the journal from there on. Takes memory for one transaction,
+    /// and for at most some 64 MiB of touched rows; then the state is looked up again.
     ///
     /// # Errors
     /// `NotFound`: the beginning was forgotten, and the message says from where on there is history; `Corrupt`;
-    /// `Unsupported`; `Io`. In a forked child `Poisoned`. What comes later may give the same errors; then it ends.
+    /// `Unsupported`; `Io`. In a forked child `Poisoned`. Later transactions may return the same errors; then it
+    /// ends.
     pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes> {
         self.check_origin()?;
         self.read().changes(txids)
@@ -240,8 +240,7 @@ impl Database {
 }
 
 impl Reader {
-    /// Returns what the transactions of a range did, in their order, up to the last one that was brought in: see
-    /// [`Database::changes`].
+    /// Returns the changes of the transactions of a range, up to the last one loaded: see [`Database::changes`].
     ///
     /// # Errors
     /// As [`Database::changes`].

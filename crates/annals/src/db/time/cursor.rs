@@ -1,7 +1,7 @@
 //! Reading a journal on from the end of a commit, transaction by transaction, segment after segment.
 //!
-//! Nothing is kept open in between: whoever reads slowly, or stops, keeps no file from being forgotten, and finds
-//! out when it reads on.
+//! Nothing is kept open in between: a slow or stopped reader doesn't prevent forgetting, and gets an error when it
+//! continues.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use crate::storage::{self, Storage, SystemClock};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
-/// How far the journal may be read: the segment that is written, and where its last transaction ends that counts.
+/// The end up to which the journal may be read: the current segment, and the end of its last transaction that counts.
 pub(in crate::db) struct End<'f> {
     pub(in crate::db) file: &'f Arc<JournalFile>,
     pub(in crate::db) position: u64,
 }
 
-/// Where in the journal somebody is: after a commit.
+/// A position in the journal, after a commit.
 #[derive(Clone, Debug)]
 pub(in crate::db) struct JournalCursor {
     since: Since,
-    /// The schema by then.
+    /// The schema there.
     schema: Schema,
-    /// Whether the state by then is known. What a segment begins with only repeats it then.
+    /// True if the state there is known. Then the state at the beginning of a segment only repeats it.
     knows_state: bool,
 }
 
@@ -69,7 +69,7 @@ impl JournalCursor {
     }
 
     /// Reads into a sink what was committed after this, up to the transaction `last` at most, and no further when
-    /// `most` bytes were read; returns whether there is more. After an error this is of no use any more.
+    /// `most` bytes were read; returns whether there is more. It can't be used after an error.
     pub(in crate::db) fn read(
         &mut self,
         end: &End<'_>,
@@ -160,13 +160,13 @@ impl JournalCursor {
     fn kept(&self, file: &JournalFile, segment: u64) -> Result<Option<Kept>> {
         let own = Head::read(&*file.storage, &file.name)?.header;
         let journal = journal_of(&file.journal, file.segment);
-        // What is asked for is the segment before that one.
+        // The caller wants the segment before that one.
         let successor = Header { segment: segment + 1, ..own };
         Kept::before(&*file.directory, journal, &successor)
     }
 
-    /// Goes on in the oldest segment that is left, if that begins with the state that is known: then what was
-    /// forgotten was read.
+    /// Continues in the oldest segment that exists, if that begins with the known state: then the forgotten history
+    /// had been read.
     fn skip_forgotten(&mut self, file: &JournalFile) -> Result<()> {
         let first = first_head(file)?;
         let known = first.header.first_own_txid() - 1;
@@ -178,7 +178,7 @@ impl JournalCursor {
         Ok(())
     }
 
-    /// Goes on in the segment that a seal names.
+    /// Continues in the segment that a seal names.
     fn enter(&mut self, seal: Seal, file: &JournalFile) -> Result<()> {
         let head = match seal.next.segment == file.segment {
             true => Head::read(&*file.storage, &file.name)?,
@@ -213,7 +213,7 @@ impl JournalCursor {
     }
 }
 
-/// Returns the state as of the end of a transaction that there is, and where in the journal that is.
+/// Returns the state as of the end of an existing transaction, and its position in the journal.
 pub(in crate::db) fn state_at(end: &End<'_>, txid: u64) -> Result<(Arc<View>, Since)> {
     let file = end.file;
     if txid < earliest(file)? {

@@ -46,7 +46,7 @@ impl Snapshot {
 }
 
 impl Events {
-    /// Returns the state in which the range begins, with the schema of then.
+    /// Returns the state in which the range begins, with the schema of that time.
     #[must_use]
     pub fn begin(&self) -> &View {
         &self.begin

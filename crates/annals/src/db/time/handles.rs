@@ -1,4 +1,4 @@
-//! The past as the handles of a database give it.
+//! The past, as methods of the handles of a database.
 
 use crate::journal::lock;
 use std::sync::{Arc, Weak};
@@ -14,22 +14,22 @@ use crate::storage::SystemClock;
 use crate::store::{Rescue, Shown};
 
 impl Database {
-    /// Returns what went wrong last with the history index, the file beside the journal that tells in which parts of it a
-    /// row was changed, since the database was opened: it was rebuilt, or nothing could be added. Nothing is lost by
-    /// that, and it is tried again after the next backfill.
+    /// Returns the last problem of the history index since the database was opened: it was rebuilt, or nothing could
+    /// be added. The history index is the file beside the journal that records in which parts of it a row was
+    /// changed. Nothing is lost by that, and it is tried again after the next backfill.
     #[must_use]
     pub fn history_error(&self) -> Option<String> {
         lock(&self.core().history.problem).clone()
     }
 
-    /// Returns the state as it was at a moment: after a transaction, at a time, or at a comment. It is read through
-    /// the present schema, by the numbers of tables and fields: what wasn't there yet is empty, or has its
-    /// default; a unique index that came later, and that the rows of then don't fit, isn't unique there.
+    /// Returns the state at an earlier moment: after a transaction, at a time, or at a comment. It is read through
+    /// the present schema, by the numbers of tables and fields: later tables are empty, and later fields have their
+    /// default. A later unique index isn't unique there if the old rows have equal keys.
     ///
     /// Cost: for a transaction, the replay from the nearest older state that the image keeps
-    /// ([`Options::key_frames`](crate::Options::key_frames)), of milliseconds where there is one; else that of all of the journal up to
-    /// there. For a time or a comment also that of [`txid_of`](Self::txid_of). What was replayed is in memory, as long as
-    /// the snapshot is.
+    /// ([`Options::key_frames`](crate::Options::key_frames)), of milliseconds where there is one; else that of all of
+    /// the journal up to there. For a time or a comment also that of [`txid_of`](Self::txid_of). The replayed state
+    /// is in memory as long as the snapshot.
     ///
     /// # Errors
     /// `NotFound` if there is no such moment, or it was forgotten; `Corrupt`, `Io`; `Poisoned` in a forked child.
@@ -37,8 +37,8 @@ impl Database {
         self.past(&moment.into(), Through::Present)
     }
 
-    /// Does what [`at`](Self::at) does, with the schema that there was: tables and fields that were dropped since
-    /// are there, and have the names of then.
+    /// Does what [`at`](Self::at) does, with the schema of that time: it has tables and fields that were dropped
+    /// since, with their old names.
     ///
     /// # Errors
     /// As [`at`](Self::at).
@@ -73,15 +73,15 @@ impl Database {
 }
 
 impl Reader {
-    /// Returns the state as it was at a moment before: see [`Database::at`](crate::Database::at).
+    /// Returns the state at an earlier moment: see [`Database::at`](crate::Database::at).
     ///
     /// # Errors
-    /// As there. What was committed since the last [`pull`](Self::pull) isn't found.
+    /// As there. Commits since the last [`pull`](Self::pull) aren't found.
     pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
         self.past(&moment.into(), Through::Present)
     }
 
-    /// Returns the state as it was, with the schema that there was: see
+    /// Returns the state at an earlier moment, with the schema of that time: see
     /// [`Database::as_it_was`](crate::Database::as_it_was).
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Reader {
     /// [`Database::txid_of`](crate::Database::txid_of).
     ///
     /// # Errors
-    /// As there. What was committed since the last [`pull`](Self::pull) isn't found.
+    /// As there. Commits since the last [`pull`](Self::pull) aren't found.
     pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<u64> {
         txid_of(&self.read().published, &moment.into())
     }

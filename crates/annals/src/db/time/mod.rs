@@ -1,8 +1,8 @@
-//! Reading the past and the present on: handles of the state as it was, changes, histories and subscriptions.
+//! Reading the past and following the present: handles of past states, changes, histories and subscriptions.
 //!
-//! The `handles` offer the state as it was. A `cursor` reads a journal on: so `changes` gives a range of transactions,
-//! and a `subscription` those to come; a `tail` and the `events` of a range give them as they are; `versions` are what
-//! each transaction made of a row.
+//! The `handles` return past states. A `cursor` reads a journal from a position on: `changes` returns a range of
+//! transactions with it, and a `subscription` new ones. A `tail` and the `events` of a range return plain events;
+//! `versions` are those of one row.
 
 mod changes;
 mod cursor;

@@ -1,7 +1,7 @@
-//! Subscriptions: what is committed from now on, in order, as it comes.
+//! Subscriptions: new commits, in order.
 //!
 //! A subscription reads the journal from its own point on, so it misses nothing, however slow it is; the writer only
-//! wakes it. What a row was before is told by the state at that point, which is the last snapshot as long as the
+//! wakes it. The old values of a row come from the state at that point, which is the last snapshot as long as the
 //! subscription keeps up.
 
 use std::collections::VecDeque;
@@ -23,25 +23,24 @@ use crate::storage::{Clock, Directory, Origin, SystemClock};
 use crate::store::View;
 use crate::{Error, ErrorKind, Result};
 
-/// How often a file that other processes write is looked at.
+/// The polling interval of a file that other processes write.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// What is committed from some transaction on, each once, in the order of txids: see [`Database::subscribe`].
+/// The commits from some transaction on, each once, in the order of txids: see [`Database::subscribe`].
 ///
-/// As an iterator it waits for the next one ([`try_next`](Self::try_next) and
-/// [`next_timeout`](Self::next_timeout) don't, or not for ever), and ends when the database or the reader is dropped,
-/// after all that was committed by then. After an error it ends too: begin another one after
-/// [`txid`](Self::txid).
+/// As an iterator it waits for the next one; [`try_next`](Self::try_next) doesn't wait, and
+/// [`next_timeout`](Self::next_timeout) waits up to a timeout. It ends when the database or the reader is dropped,
+/// after all commits up to then. After an error it ends too: begin another one after [`txid`](Self::txid).
 ///
-/// What waits, waits as a thread does. In an async program let a thread of its own step it, and send what it
-/// gives through a channel.
+/// Waiting blocks the thread. In an async program run it in a separate thread, and send the transactions through a
+/// channel.
 pub struct Subscription {
     source: Source,
     slot: Arc<Slot>,
     cursor: JournalCursor,
     /// How many bytes of rows are kept, about, before the state is looked up again.
     kept: usize,
-    /// What was read, and not given yet.
+    /// Transactions that were read, and not returned yet.
     ready: VecDeque<Changed>,
     /// The last transaction that was given.
     txid: u64,
@@ -52,19 +51,19 @@ pub struct Subscription {
 
 brief!(Subscription, "Subscription", "txid": |it| it.txid);
 
-/// Where commits come from.
+/// The source of commits.
 #[derive(Debug)]
 enum Source {
     /// From this process alone.
     Own(Arc<Feed>),
     /// From a file that others write, as long as there is this reader.
     Reader(Weak<Pulling>),
-    /// From a file that this process writes in turn with others: read as they read it, since a handle brings in
-    /// what others wrote only when it is asked to.
+    /// From a file that this process writes in turn with others: read through a reader, since a handle loads commits
+    /// of others only when requested.
     Shared { feed: Arc<Feed>, place: (Arc<dyn Directory>, String), reader: Option<Reader> },
 }
 
-/// How far it can be read.
+/// The end up to which it can be read.
 struct Latest {
     published: Arc<Published>,
     /// Where the last transaction ends that its writer acknowledged.
@@ -73,7 +72,7 @@ struct Latest {
     is_last: bool,
 }
 
-/// What reading on has come to.
+/// The result of reading a part.
 #[derive(PartialEq, Eq)]
 enum Read {
     Some,
@@ -82,8 +81,7 @@ enum Read {
 }
 
 impl Source {
-    /// Looks how far there is something; `None`: there will be nothing any more. All up to transaction `read` was
-    /// read.
+    /// Returns the end of the readable journal; `None` if nothing will follow. All up to transaction `read` was read.
     fn latest(&mut self, read: u64) -> Result<Option<Latest>> {
         let (latest, is_last) = match self {
             Self::Own(feed) => {
@@ -111,7 +109,7 @@ impl Source {
         Ok(Some(Latest { published, position, is_last }))
     }
 
-    /// Waits for something after a transaction, at most so long; others' commits are looked for now and then.
+    /// Waits up to `timeout` for a transaction after `txid`; polls for commits of other processes.
     fn wait(&self, txid: u64, timeout: Option<Duration>) {
         match self {
             Self::Own(feed) => feed.wait(txid, timeout),
@@ -143,7 +141,7 @@ impl Subscription {
         }
     }
 
-    /// Returns the number of the last transaction that it gave; at first of the one that it begins after.
+    /// Returns the number of the last transaction that it returned; at first of the one that it begins after.
     #[must_use]
     pub const fn txid(&self) -> u64 {
         self.txid
@@ -157,18 +155,18 @@ impl Subscription {
         self.next_within(Some(Duration::ZERO))
     }
 
-    /// Returns the next transaction; waits for it at most so long. `None`: there was none, or there will be none any
-    /// more, which [`is_over`](Self::is_over) tells.
+    /// Returns the next transaction; waits for it up to `timeout`. `None`: there was none within that time, or it has
+    /// ended, see [`is_over`](Self::is_over).
     ///
     /// # Errors
-    /// `NotFound`: it was so slow that rules of retention forgot what it hadn't read, and the message says from where
-    /// there still is history; or the file was removed or replaced. `Corrupt`; `Unsupported`; `Io`; in a forked child
-    /// `Poisoned`. It is over then.
+    /// `NotFound`: it was so slow that rules of retention forgot history that it hadn't read (the message names the
+    /// beginning of the history), or the file was removed or replaced. `Corrupt`; `Unsupported`; `Io`; in a forked
+    /// child `Poisoned`. It is over then.
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Changed>> {
         self.next_within(Some(timeout))
     }
 
-    /// True if it gives nothing any more: the database or the reader was dropped, or there was an error.
+    /// True if it has ended: the database or the reader was dropped, or there was an error.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over && self.ready.is_empty() && self.failure.is_none()
@@ -187,7 +185,7 @@ impl Subscription {
             match self.read_on() {
                 Ok(Read::Some) => {}
                 Ok(Read::Over) => self.is_over = true,
-                // What was read before that is worth giving.
+                // Transactions read before that are still returned.
                 Err(error) => (self.is_over, self.failure) = (true, Some(error)),
                 Ok(Read::Nothing) => {
                     let waited = SystemClock.elapsed().saturating_sub(begun);
@@ -237,7 +235,7 @@ impl Subscription {
         Ok(if self.ready.is_empty() { Read::Nothing } else { Read::Some })
     }
 
-    /// Goes on from what was committed last, if that is where it stands.
+    /// Continues from the last commit, if that is its position.
     fn stand_at(&self, published: &Published) {
         let mut slot = lock(&self.slot);
         let (txid, view) = (self.cursor.txid(), &published.view);
@@ -253,7 +251,7 @@ impl Subscription {
         }
     }
 
-    /// Returns the state in which it stands; looks it up if it was given up, or if too much of it changed since.
+    /// Returns the state at its position; looks it up if it was released, or if too much of it changed since.
     fn standing(&mut self, end: &End<'_>) -> Result<Standing> {
         let standing = lock(&self.slot).take();
         if let Some(standing) = standing {
@@ -279,7 +277,7 @@ impl Iterator for Subscription {
     }
 }
 
-/// Returns the state after which transaction `first` comes, and where that is.
+/// Returns the state before transaction `first`, and its position.
 fn before(published: &Published, first: u64) -> Result<(Arc<View>, JournalCursor)> {
     let txid = first.saturating_sub(1);
     let newest = published.point.txid;
@@ -299,16 +297,16 @@ fn before(published: &Published, first: u64) -> Result<(Arc<View>, JournalCursor
 }
 
 impl Database {
-    /// Begins to follow what is committed from now on: each transaction once, in the order of their numbers, with its
-    /// rows before and after, as [`changes`](Self::changes) gives them.
+    /// Follows the commits from now on: each transaction once, in the order of their numbers, with its rows before
+    /// and after, as [`changes`](Self::changes) does.
     ///
-    /// It gives what [`read`](Self::read) shows: what has reached its [`Level`](crate::Level). It never makes a writer
-    /// wait, and misses nothing, however slow it is: it reads the journal from its own point on. It keeps no file and
-    /// no older state for long: what it has of the past is given up when the image has come forward twice meanwhile,
-    /// and looked up again when it continues.
+    /// It returns the commits that [`read`](Self::read) shows: those that have reached their [`Level`](crate::Level).
+    /// It never makes a writer wait, and misses nothing, however slow it is: it reads the journal from its own point
+    /// on. It pins no file and no older state for long: it releases its state after two backfills without progress,
+    /// and looks it up again when it continues.
     ///
-    /// In shared mode it follows the file, as a [`Reader`] does that is opened beside this handle, looks every 10 ms,
-    /// and may be ahead of what [`read`](Self::read) shows.
+    /// In shared mode it follows the file with a [`Reader`], polls every 10 ms, and may be ahead of
+    /// [`read`](Self::read).
     ///
     /// ```
     /// # annals::schema!("tutorial.schema");
@@ -323,7 +321,7 @@ impl Database {
     /// # }
     /// ```
     ///
-    /// Cost: for each commit a wake-up, and reading it from the journal. Where nobody follows, nothing.
+    /// Cost: for each commit a wake-up, and reading it from the journal. Without subscribers, nothing.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         let slot: Arc<Slot> = Arc::new(Mutex::new(None));
@@ -331,8 +329,8 @@ impl Database {
         Subscription::new(source, slot, state_of(&published))
     }
 
-    /// Does what [`subscribe`](Self::subscribe) does, beginning with transaction `first`, which may be the next one or
-    /// any before: so a program continues after the last one that it has taken care of.
+    /// Does what [`subscribe`](Self::subscribe) does, beginning with transaction `first`, which may be the next one
+    /// or an earlier one: so a program continues after the last one that it has handled.
     ///
     /// Cost: the state as of that beginning.
     ///
@@ -358,11 +356,11 @@ impl Database {
 }
 
 impl Reader {
-    /// Begins to follow what is committed after the state that [`read`](Self::read) gives now: each transaction once,
-    /// in the order of their numbers, with its rows before and after. See [`Database::subscribe`].
+    /// Follows the commits after the state that [`read`](Self::read) returns now: each transaction once, in the order
+    /// of their numbers, with its rows before and after. See [`Database::subscribe`].
     ///
-    /// It looks at the file every 10 ms, and returns what the process that writes has acknowledged, and told so: that
-    /// takes it at most 10 ms more. What it gives, [`read`](Self::read) sees too: it does what
+    /// It polls the file every 10 ms, and returns commits that the writer has acknowledged and noted in the file:
+    /// that takes the writer at most 10 ms more. [`read`](Self::read) shows the returned commits too: it does what
     /// [`pull`](Self::pull) does.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {

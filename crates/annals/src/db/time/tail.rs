@@ -1,4 +1,4 @@
-//! The tail of a journal: events as they are, of what is there and of what comes.
+//! The tail of a journal: plain events, existing and new ones.
 
 use std::fmt;
 use std::path::Path;
@@ -14,11 +14,11 @@ use crate::journal::{Head, Point, Survey};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
-/// Reads the history of a file that another process may be writing, and what comes, in memory that doesn't grow with
-/// it: for whoever wants events, and no state.
+/// Reads the history of a file that another process may be writing, and then new commits, as events without a state.
+/// Its memory doesn't grow with the history.
 ///
-/// It shows what the process that writes has acknowledged, and told so, which takes it 10 ms; of what a process left
-/// that was killed, what the next one keeps.
+/// It shows commits that the writer has acknowledged and noted in the file, which takes it 10 ms. Of a writer that
+/// was killed, it shows the commits that the next writer keeps.
 pub struct Tail {
     directory: Arc<dyn Directory>,
     name: String,
@@ -58,12 +58,12 @@ impl Tail {
         self.cursor.as_ref().map_or(0, JournalCursor::txid)
     }
 
-    /// Reads what is there by now and wasn't read yet into a sink, and comes back. Writes nothing, and keeps nothing
-    /// open afterwards.
+    /// Reads all new events into a sink, and returns. Writes nothing, and keeps nothing open afterwards.
     ///
     /// # Errors
-    /// `NotFound`: there is no such file, or what wasn't read was forgotten; `Diverged`: what was read was written again
-    /// since, or the file is another; `NotAJournal`; `Corrupt`; `Unsupported`; `Io`; and what the sink returns. After an error it is of no use any more.
+    /// `NotFound`: there is no such file, or unread history was forgotten; `Diverged`: history that was read has been
+    /// rewritten since, or the file is another. `NotAJournal`; `Corrupt`; `Unsupported`; `Io`; and errors of the
+    /// sink. It can't be used after an error.
     pub fn read(&mut self, sink: &mut impl Sink) -> Result<()> {
         let (storage, shown, head) = open_moving(
             (&*self.directory, &self.name),

@@ -21,27 +21,27 @@ use crate::event::{self, Event};
 use crate::history::Zone;
 use crate::journal::Committed;
 
-/// How much of the journal is read at once, where no index tells what has to be.
+/// The bytes of the journal read at once, without an index.
 const STEP: u64 = 1 << 20;
 
 /// The history of a row, the oldest version first: an iterator.
 ///
 /// The first one of all has no `before`: the row was inserted. So has each that is after a deletion, which is a
-/// version without `after`. What a transaction changes and changes back is no version. Values are those of the
-/// present schema's fields: one that wasn't there yet has its default, and one that was dropped is null.
+/// version without `after`. A change that the same transaction reverts is no version. Values are those of the present
+/// schema's fields: one that wasn't there yet has its default, and one that was dropped is null.
 ///
-/// Where older history was forgotten, the history begins with what was there then: that version
+/// Where older history was forgotten, the history begins with the state at that point: that version
 /// [`is_beginning`](Version::is_beginning), and has no `before` either.
 ///
-/// It keeps older segments from being removed as long as it is there. It reads as it continues, and keeps one version;
-/// the newest are given by [`History::newest`]. After an error it ends.
+/// While it exists, older segments aren't removed. It reads as it continues, and keeps one version; the newest are
+/// given by [`History::newest`]. After an error it ends.
 pub struct History {
     files: Files,
     present: Arc<Schema>,
-    /// The parts that have to be read, then all from a place on.
+    /// The parts to read, then everything from a position on.
     zones: VecDeque<Zone>,
     tail: Option<Tail>,
-    /// The schema where it has come to.
+    /// The schema at its position.
     schema: Schema,
     row: Running,
     transaction: Transaction,
@@ -60,7 +60,7 @@ struct Tail {
     commands: Option<u64>,
 }
 
-/// What was read of a transaction.
+/// A transaction as far as it was read.
 #[derive(Debug, Default)]
 struct Transaction {
     txid: u64,
@@ -70,12 +70,12 @@ struct Transaction {
 }
 
 impl Database {
-    /// Returns the history of a row: each version, with the transaction that made it. Of a row that never was there is
+    /// Returns the history of a row: each version, with the transaction that made it. A row that never existed has
     /// none. An id may be given again by an explicit insert: all rows that had it are in its history.
     ///
-    /// Cost: reads the parts of the journal in which the history index says that the row was changed, about 64 KiB for
-    /// each change, and what isn't in the index yet, which is some MiB at most where it is kept in the background.
-    /// Without an index it reads the whole journal.
+    /// Cost: reads the parts of the journal in which the row was changed according to the history index, about 64 KiB
+    /// for each change. It also reads the part that isn't in the index yet, some MiB at most if the index is kept in
+    /// the background. Without an index it reads the whole journal.
     ///
     /// # Errors
     /// `NotFound`: no such table (now); `Corrupt`, `Io`; `Poisoned` in a forked child.
@@ -86,7 +86,7 @@ impl Database {
 }
 
 impl Reader {
-    /// Returns the history of a row up to what was brought in last, as [`Database::history_of`] does.
+    /// Returns the history of a row up to the last loaded commit, as [`Database::history_of`] does.
     ///
     /// # Errors
     /// As there.
@@ -120,9 +120,9 @@ impl History {
         })
     }
 
-    /// Returns the newest versions, the newest first, so many at most.
+    /// Returns the `most` newest versions, the newest first.
     ///
-    /// Cost: that of the whole history of the row, and memory for those that are given.
+    /// Cost: that of the whole history of the row, and memory for the returned versions.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -135,7 +135,7 @@ impl History {
         Ok(newest.into())
     }
 
-    /// Returns why the history index that is there isn't used, if it can't be: then the whole journal is read.
+    /// Returns why an existing history index can't be used; then the whole journal is read.
     #[must_use]
     pub fn index_problem(&self) -> Option<&str> {
         self.problem.as_deref()
@@ -171,7 +171,7 @@ impl History {
         Ok(true)
     }
 
-    /// Lets what comes be read by the schema of so many commands.
+    /// Sets the schema for the following events, by the number of its commands.
     fn stand_at(&mut self, commands: u64) -> Result<()> {
         if self.schema.commands().len() as u64 != commands {
             self.schema = schema_of(&self.present, commands)?;
