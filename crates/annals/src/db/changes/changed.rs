@@ -1,8 +1,8 @@
-//! What changed: rows with both their sides, by transaction and by row.
+//! Changes: rows with their values before and after, by transaction and by row.
 
 use annals_schema::{FieldNumber, RowId, TableNumber, Timestamp, Value};
 
-/// What became of one row from one moment to a later one.
+/// The change of one row from one moment to a later one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowChange {
     /// Its table.
@@ -12,13 +12,13 @@ pub struct RowChange {
     /// Its values before, one for each field number of the present schema (null where a field is dropped);
     /// `None`: there was no such row.
     pub before: Option<Vec<Value>>,
-    /// Its values afterwards, in the same way; `None`: the row is gone.
+    /// Its values after, in the same way; `None` if the row was deleted.
     pub after: Option<Vec<Value>>,
 }
 
 impl RowChange {
-    /// Returns the fields whose values differ, as keys of indexes do (one NaN is like another); all of them where the row
-    /// came or went.
+    /// Returns the fields whose values differ, as keys of indexes do (one NaN is like another); all of them if the
+    /// row was inserted or deleted.
     pub fn fields(&self) -> impl Iterator<Item = FieldNumber> + '_ {
         let [before, after] =
             [&self.before, &self.after].map(|side| side.as_deref().unwrap_or_default());
@@ -28,7 +28,7 @@ impl RowChange {
     }
 }
 
-/// What one transaction did.
+/// The changes of one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed {
     /// Its number.
@@ -50,7 +50,7 @@ pub struct Version {
     pub time: Timestamp,
     /// Its comments, in order.
     pub comments: Vec<String>,
-    /// What it did to the row.
+    /// The change that it made to the row.
     pub change: RowChange,
     /// Whether it is the state with which the history begins that is left: the row may be older, but what made it so
     /// was forgotten.

@@ -1,9 +1,9 @@
-//! How those who follow a database in its own process hear of commits.
+//! How subscribers in the same process are notified of commits.
 //!
 //! Invariants
-//! 1. Where nobody follows, a commit costs one relaxed load here.
-//! 2. Nobody who publishes waits for a follower: the locks here are held for a few instructions.
-//! 3. A state that a follower has is given up when the image came forward twice without the follower.
+//! 1. Without subscribers, a commit costs one relaxed load here.
+//! 2. Publishing never waits for a subscriber: the locks here are held for a few instructions.
+//! 3. The state of a subscriber is released after two backfills without progress of the subscriber.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,10 +13,10 @@ use crate::db::changes::rows::RowChanges;
 use crate::db::present::snapshot::Published;
 use crate::journal::lock;
 
-/// What is told to those who follow.
+/// The notifications to subscribers.
 #[derive(Debug, Default)]
 pub(in crate::db) struct Feed {
-    /// Whether anybody ever followed who may do so still.
+    /// True if somebody ever subscribed and may still do so.
     is_followed: AtomicBool,
     news: Mutex<News>,
     signal: Condvar,
@@ -24,7 +24,7 @@ pub(in crate::db) struct Feed {
 
 #[derive(Debug, Default)]
 struct News {
-    /// What was committed last; none if nobody follows.
+    /// The last commit; `None` without subscribers.
     latest: Option<Arc<Published>>,
     /// Whether the database was closed.
     is_over: bool,
@@ -34,20 +34,20 @@ struct News {
 /// The state that a follower has.
 pub(in crate::db) type Slot = Mutex<Option<Standing>>;
 
-/// The state in which a follower stands, from which it continues.
+/// The state at a subscriber's position, from which it continues.
 #[derive(Debug)]
 pub(in crate::db) struct Standing {
     pub(in crate::db) rows: RowChanges,
-    /// The transaction after which it stands.
+    /// The transaction after which it is.
     pub(in crate::db) txid: u64,
     /// A later state, which becomes the one to begin with once it is reached.
     pub(in crate::db) target: Option<Arc<Published>>,
-    /// Whether it was the same when the image came forward the last time.
+    /// True if it was the same at the last backfill.
     pub(in crate::db) is_idle: bool,
 }
 
 impl Standing {
-    /// Goes on from a newer base, if that is the state in which it stands; returns whether it is.
+    /// Continues from a newer base, if that is its own state; returns true if it is.
     pub(in crate::db) fn take_over(&mut self, published: &Published) -> bool {
         let is_there = published.point.txid == self.txid;
         if is_there {
@@ -59,8 +59,7 @@ impl Standing {
 }
 
 impl Feed {
-    /// Begins to be followed by somebody who keeps a state there; the caller sees to it that nothing is published
-    /// meanwhile.
+    /// Adds a subscriber, which keeps its state in `slot`; the caller makes sure that nothing is published meanwhile.
     pub(in crate::db) fn follow(&self, latest: Arc<Published>, slot: &Arc<Slot>) {
         self.is_followed.store(true, Ordering::Relaxed);
         let mut news = lock(&self.news);
@@ -68,7 +67,7 @@ impl Feed {
         news.followers.push(Arc::downgrade(slot));
     }
 
-    /// Returns what was published, if anybody wants to know.
+    /// Publishes to subscribers, if there are any.
     #[inline]
     pub(in crate::db) fn tell(&self, published: impl FnOnce() -> Arc<Published>) {
         if self.is_followed.load(Ordering::Relaxed) {
@@ -90,8 +89,8 @@ impl Feed {
         self.signal.notify_all();
     }
 
-    /// Takes the same state as it lies over another root of the image, or in another segment: what followers keep
-    /// of older ones is given up if they don't come.
+    /// Publishes the same state over another root of the image, or in another segment: older states of subscribers
+    /// are released if they make no progress.
     pub(in crate::db) fn replace(&self, published: impl FnOnce() -> Arc<Published>) {
         if !self.is_followed.load(Ordering::Relaxed) {
             return;
@@ -123,7 +122,7 @@ impl Feed {
         (news.latest.clone(), news.is_over)
     }
 
-    /// Waits until something is committed after a transaction, or nothing will be, at most so long.
+    /// Waits up to `timeout` until a transaction after `txid` is committed, or no more will be.
     pub(in crate::db) fn wait(&self, txid: u64, timeout: Option<Duration>) {
         let is_still = |news: &mut News| {
             !news.is_over && news.latest.as_ref().is_none_or(|latest| latest.point.txid <= txid)

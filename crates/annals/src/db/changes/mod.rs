@@ -1,4 +1,4 @@
-//! What changed, when, and how those hear of it who follow.
+//! Changes, moments, and the feed of commits to subscribers.
 
 pub(in crate::db) mod changed;
 pub(in crate::db) mod feed;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use annals_schema::Timestamp;
 
-/// The number of a transaction: the first one is 1, and it grows by one. 0 stands for the time before it.
+/// The number of a transaction: the first one is 1, and it grows by one. 0 is the time before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Txid(pub u64);
 

@@ -1,8 +1,8 @@
-//! What becomes of rows: their values before and after each transaction that is read.
+//! The changes of rows: their values before and after each transaction that is read.
 //!
 //! Invariants
 //! 1. A row that isn't `known` is as it is in `base`.
-//! 2. `touched` has each row that the current transaction touches once, as it was before.
+//! 2. `touched` has each row that the current transaction touches once, as before it.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use crate::journal::Committed;
 use crate::store::View;
 use crate::{Error, Result, Row};
 
-/// What a row takes that is known, beside its values, in bytes; and what each value takes.
+/// The memory of a known row besides its values, and of each value, in bytes.
 const ROW: usize = 80;
 const VALUE: usize = size_of::<Value>();
 
@@ -48,7 +48,7 @@ pub(in crate::db) struct RowChanges {
     turn: u64,
     /// How many bytes what is known takes, about.
     weight: usize,
-    /// What was read, and not yet taken.
+    /// Transactions that were read, and not yet taken.
     pub(in crate::db) done: VecDeque<Changed>,
 }
 
@@ -72,7 +72,7 @@ impl RowChanges {
         self.weight
     }
 
-    /// Goes on from a state: that after the last transaction that was read.
+    /// Continues from a state: that after the last transaction that was read.
     pub(in crate::db) fn rebase(&mut self, base: Arc<View>) {
         self.base = base;
         self.known = HashMap::new();
@@ -229,7 +229,7 @@ fn load(view: &View, (table, id): Key) -> Result<Values> {
     Ok(table.find(id)?.map(values))
 }
 
-/// Returns the same row as a schema has it: a field that came later has its default, one that is gone is null.
+/// Returns the same row in the form of a schema: a field that was added later has its default, a dropped one is null.
 fn fitted(values: Values, table: &Table) -> Values {
     let mut values = values?;
     let had = values.len();

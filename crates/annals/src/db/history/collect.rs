@@ -11,12 +11,12 @@ use crate::history::{
 };
 use crate::journal::Point;
 
-/// Rows one after another are an entry if they are so many; each is one of its own if they are fewer. So rows that
-/// are changed again and again have the same entries in all zones, which takes less.
+/// At least this many consecutive rows are one entry; fewer have an entry each. So rows that are changed again and
+/// again have the same entries in all zones, which takes less.
 const RANGE: u64 = 4;
 
-/// A zone with so many changes of single rows is longer than others, by this factor: where a change takes few bytes of
-/// the journal, an entry for each shall take fewer still, and rows come again in the same zone.
+/// A zone with this many changes of single rows is longer than others, by this factor. There a change takes few bytes
+/// of the journal, so an entry for each must take fewer still, and rows repeat in the same zone.
 const DENSE: usize = 2048;
 const DENSE_LEN: u64 = 4;
 
@@ -27,7 +27,7 @@ pub(in crate::db) struct Collector {
     zone_len: u64,
     next_zone: u64,
     schema: Schema,
-    /// That of the state that a segment repeats, as far as it was read.
+    /// The schema of the state that a segment repeats, as far as it was read.
     state: Schema,
     /// Whether it has begun within that.
     is_resumed: bool,
@@ -129,7 +129,7 @@ impl Collector {
         (self.state, self.is_resumed) = (state, true);
     }
 
-    /// Returns how many commands of the schema there are before what comes next.
+    /// Returns the number of commands of the schema before the next event.
     pub(in crate::db) fn commands(&self) -> u64 {
         self.schema.commands().len() as u64
     }
@@ -186,7 +186,7 @@ impl Collector {
             }
         }
         let len = frame.end - zone.start.position;
-        // A zone doesn't begin in the midst of a long event.
+        // A zone doesn't begin in the middle of a long event.
         let is_long = len >= self.zone_len
             && !header.has_more()
             && (self.rows.len() < DENSE || len >= self.zone_len.saturating_mul(DENSE_LEN));

@@ -18,7 +18,7 @@ pub(in crate::db) struct Files {
     past: Past,
     pub(in crate::db) file: Arc<JournalFile>,
     head: Head,
-    /// How far the last is read.
+    /// The end in the last file.
     pub(in crate::db) end: Point,
 }
 
@@ -27,7 +27,7 @@ struct Part<'f> {
     storage: &'f dyn Storage,
     shown: &'f str,
     header: &'f Header,
-    /// How far it is read.
+    /// The end up to which it is read.
     len: u64,
     /// The one after it.
     next: Option<(&'f Header, Point)>,
@@ -117,12 +117,12 @@ impl Files {
         }
     }
 
-    /// Reads frames from a place on, until so many bytes were read or a segment ends; returns where it continues, or
-    /// nothing at the end.
+    /// Reads frames from a position on, until `most` bytes were read or a segment ends; returns the position where it
+    /// continues, or nothing at the end.
     ///
     /// # Errors
-    /// `Corrupt` if a frame doesn't verify, or the place is none of this history; `Unsupported`; `Io`; and what
-    /// `visit` gives.
+    /// `Corrupt` if a frame doesn't verify, or the position isn't in this history; `Unsupported`; `Io`; and errors of
+    /// `visit`.
     pub(in crate::db) fn read(
         &self,
         since: Since,

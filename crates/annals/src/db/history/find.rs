@@ -1,7 +1,7 @@
-//! Which parts of a journal have to be read: what the history index tells, as far as the journal proves it.
+//! The parts of a journal to read for a lookup, from the history index as far as the journal proves it.
 //!
-//! An index is believed up to the end of its last zone before the end of what is read, if what the journal has after
-//! that follows it: the chain there stands for all that was before, so that the history is the one that was indexed.
+//! An index is used up to the end of its last zone before the end of the files, if the journal after that zone
+//! follows it. The chain there covers everything before, so that the history is the indexed one.
 
 use std::collections::BTreeSet;
 
@@ -18,15 +18,15 @@ use crate::journal::Committed;
 use crate::storage::Access;
 use crate::{ErrorKind, Result};
 
-/// How often the index is looked at again that somebody adds to meanwhile.
+/// The number of tries to read the index while another process adds to it.
 const TRIES: usize = 5;
 
-/// What has to be read for a row.
+/// The parts to read for a row.
 #[derive(Debug)]
 pub(in crate::db) struct Parts {
     /// In their order.
     pub(in crate::db) zones: Vec<Zone>,
-    /// From where all has to be read, and how many commands of the schema there are before.
+    /// The position from which everything must be read, and the number of commands of the schema before it.
     pub(in crate::db) tail: Since,
     pub(in crate::db) commands: u64,
     /// Why the index can't be used.
@@ -35,20 +35,20 @@ pub(in crate::db) struct Parts {
     pub(in crate::db) bytes: u64,
 }
 
-/// An index, as far as it stands for the history that is read.
+/// An index, as far as it covers the history that is read.
 pub(in crate::db) struct Indexed<'i> {
     pub(in crate::db) lookup: Lookup<'i>,
     /// The last of its zones that is before the end of what is read.
     last: u64,
     /// The segment with which the history that is left begins.
     first_segment: u64,
-    /// Where all has to be read from, and how many commands of the schema there are before.
+    /// The position from which everything must be read, and the number of commands of the schema before it.
     pub(in crate::db) tail: Since,
     pub(in crate::db) commands: u64,
     bytes: u64,
 }
 
-/// Returns what has to be read for a row.
+/// Returns the parts to read for a row.
 ///
 /// # Errors
 /// `Io`.
@@ -66,7 +66,7 @@ pub(in crate::db) fn parts_of(files: &Files, table: TableNumber, id: RowId) -> R
 /// Looks something up in the index of a journal; nothing if there is none, or it can't be used, and then why.
 ///
 /// # Errors
-/// What `look` gives, but that the index is damaged, or can't be read.
+/// Those of `look`, except that the index is damaged, or can't be read.
 pub(in crate::db) fn with_index<T>(
     files: &Files,
     mut look: impl FnMut(&mut Indexed<'_>) -> Result<T>,
@@ -107,7 +107,7 @@ pub(in crate::db) fn with_index<T>(
 }
 
 impl<'i> Indexed<'i> {
-    /// Takes an index for what it is; `None` if none of it is before the end of what is read, or not all.
+    /// Checks an index; `None` if no zone of it is before the end of the files, or if it isn't complete.
     ///
     /// # Errors
     /// `Corrupt` if it isn't this history's, or damaged; `Io`.
@@ -141,8 +141,8 @@ impl<'i> Indexed<'i> {
         Ok(Some(Self { lookup, last, first_segment: first.segment, tail, commands, bytes }))
     }
 
-    /// Returns the zones that have to be read for a row: those that change it, and of transactions that are in several
-    /// those with comments, and the end.
+    /// Returns the zones to read for a row: those that change it. Of a transaction in several zones also those with
+    /// its comments, and its end.
     fn zones_of(&mut self, table: u64, row: u64) -> Result<Vec<Zone>> {
         let mut wanted = BTreeSet::new();
         for number in self.lookup.zones_of(table, row)? {
@@ -245,8 +245,8 @@ impl<'i> Indexed<'i> {
         Ok(state)
     }
 
-    /// Returns the last transaction in the index that has a comment. `schema_of` gives the schema that so many
-    /// commands build.
+    /// Returns the last transaction in the index that has a comment. `schema_of` returns the schema of a number of
+    /// commands.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.

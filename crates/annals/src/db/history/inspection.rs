@@ -10,12 +10,12 @@ use crate::journal::Survey;
 use crate::storage::{Access, Directory};
 use crate::{Error, Result};
 
-/// What verifying a history index found.
+/// The result of verifying a history index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryCheck {
-    /// What there is to know of it.
+    /// Facts of it.
     pub inspection: HistoryInspection,
-    /// What is wrong with it, if anything is. Nothing is lost by that.
+    /// Its problem, if there is one. Nothing is lost by that.
     pub problem: Option<String>,
 }
 
@@ -64,9 +64,9 @@ fn told_of(index: &IndexFile) -> HistoryInspection {
 }
 
 impl Snapshot {
-    /// Verifies the history index that is beside the journal: every page of it, that it is this journal's, and that
-    /// each of its parts is where it says. If it is to be `deep`, it is rebuilt in memory, and each entry compared.
-    /// `None` if there is no index, or it can't be used for what this snapshot shows.
+    /// Verifies the history index beside the journal: every page, that it belongs to this journal, and that each of
+    /// its parts is at its position. If it is to be `deep`, it is rebuilt in memory, and each entry compared. `None`
+    /// if there is no index, or it can't be used for what this snapshot shows.
     ///
     /// Cost: reads the index, and for a deep check the journal; memory for all entries.
     ///

@@ -1,4 +1,4 @@
-//! What an open database knows of its history index.
+//! The state of the history index of an open database.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::db::options::Sizes;
 use crate::journal::lock;
 
-/// What an open database knows of its history index.
+/// The state of the history index of an open database.
 #[derive(Debug)]
 pub(in crate::db) struct Keeping {
     /// None if there is to be none.
@@ -29,7 +29,7 @@ impl Keeping {
         }
     }
 
-    /// Keeps anything from being added as long as what it gives is there.
+    /// Prevents additions while the returned guard exists.
     pub(in crate::db) fn pause(&self) -> MutexGuard<'_, ()> {
         lock(&self.adding)
     }

@@ -1,8 +1,9 @@
-//! The history index, and what it tells of a journal.
+//! The history index, and lookups in it.
 //!
-//! In reading order: `files` are those of a journal up to a commit; `find` tells which parts of them have to be read;
-//! `moments` are looked up so, too; `row` is a row as events make it, by the `schema` of then; `collect` makes zones and
-//! entries of frames; `keeping` is what an open database knows of the index, and `inspection` looks at it from outside.
+//! In reading order: `files` are those of a journal up to a commit; `find` returns the parts of them to read;
+//! `moments` finds transactions with it. `row` applies events to a row, by the `schema` of that time; `collect` makes
+//! zones and entries of frames. `keeping` is the state of the index in an open database, and `inspection` examines it
+//! without opening.
 
 pub(in crate::db) mod collect;
 pub(in crate::db) mod files;

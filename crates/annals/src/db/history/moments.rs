@@ -1,4 +1,4 @@
-//! Which transaction a moment means: by what the history index tells, and what isn't in it yet.
+//! Finds the transaction of a moment, in the history index and in the part of the journal after it.
 
 use annals_schema::Schema;
 
@@ -13,7 +13,7 @@ use crate::journal::Committed;
 use crate::store::View;
 use crate::{Error, ErrorKind, Result};
 
-/// What is looked for, and the last transaction that was found.
+/// The moment to find, and the last matching transaction so far.
 struct Looking<'m> {
     moment: &'m Moment,
     schema: Schema,
@@ -67,7 +67,7 @@ fn last_of(files: &Files, now: &View, moment: &Moment) -> Result<Option<u64>> {
 }
 
 impl Looking<'_> {
-    /// Reads all from a place on, but for what only repeats the state.
+    /// Reads everything from a position on, except repetitions of the state.
     fn read(&mut self, files: &Files, since: Since) -> Result<()> {
         let first = files.first().segment;
         files.read_all(since, &mut |seen| match seen.is_state && seen.segment != first {

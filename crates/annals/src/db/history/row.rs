@@ -13,7 +13,7 @@ pub(in crate::db) struct Running {
     present: Arc<Schema>,
     pub(in crate::db) table: TableNumber,
     pub(in crate::db) id: RowId,
-    /// Its values by the numbers of fields; none if it isn't there.
+    /// Its values by the numbers of fields; `None` if it doesn't exist.
     pub(in crate::db) values: Option<Vec<Value>>,
 }
 
@@ -22,7 +22,7 @@ fn type_of(schema: &Schema, table: TableNumber, field: FieldNumber) -> Option<Ty
 }
 
 impl Running {
-    /// Begins with a row that isn't there.
+    /// Begins with a row that doesn't exist.
     ///
     /// # Errors
     /// `NotFound`: the present schema has no such table.
@@ -56,7 +56,7 @@ impl Running {
     /// Applies an event of this row. `schema` is the one before it.
     ///
     /// # Errors
-    /// `Corrupt` if it changes the row though that isn't there.
+    /// `Corrupt` if it changes a missing row.
     pub(in crate::db) fn apply(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         match *event {
             Event::Insert { values, .. } => self.insert(schema, |place, _| {
@@ -83,7 +83,7 @@ impl Running {
         self.present.table(self.table)
     }
 
-    /// What wasn't a field then has its default; what isn't one now is null.
+    /// A later field has its default; a field that was dropped since is null.
     fn insert(&mut self, then: &Schema, value: impl Fn(usize, &Field) -> Value) {
         let Some(table) = self.present() else { return };
         let count = table.fields.last().map_or(0, |last| last.number.0 as usize + 1);

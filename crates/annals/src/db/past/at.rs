@@ -1,4 +1,4 @@
-//! The state as it was: from the nearest earlier root of the image, or from the beginning, and a replay from there.
+//! Past states: a replay from the nearest earlier root of the image, or from the beginning.
 //!
 //! ```text
 //! 1. which transaction a moment means                     (the history index, or a look at the journal)
@@ -8,8 +8,8 @@
 //! 5. the later commands of the schema, so that the program's types fit
 //! ```
 //!
-//! What was read is a store of its own: the past has no part in what is present, and pins the root that it lies
-//! over, and no segment.
+//! A past state is a separate store: it shares nothing with the present one. It pins the root that it lies over, and
+//! no segment.
 
 use std::sync::Arc;
 
@@ -37,19 +37,19 @@ use crate::{Error, ErrorKind, Result};
 pub(in crate::db) enum Through {
     /// The present one, by the numbers of fields: what wasn't there yet is empty, or has its default.
     Present,
-    /// The one that it had then.
+    /// The one of that time.
     Then,
 }
 
-/// From where the past is looked at.
+/// The present, from which the past is read.
 pub(in crate::db) struct Present<'p> {
     pub(in crate::db) published: Arc<Published>,
     pub(in crate::db) clock: &'p dyn Clock,
     /// How much of the image may be kept in memory, in bytes.
     pub(in crate::db) budget: u64,
-    /// What of images is known to be damaged.
+    /// The known damage of images.
     pub(in crate::db) damage: Arc<Damage>,
-    /// Who may stop it; nobody if there is none.
+    /// The callback that may stop it, if there is one.
     pub(in crate::db) watch: Option<Watch>,
 }
 
@@ -57,15 +57,15 @@ pub(in crate::db) struct Present<'p> {
 struct Part {
     storage: Arc<dyn Storage>,
     head: Head,
-    /// What it is called in the directory, and in messages.
+    /// Its name in the directory, and in messages.
     name: String,
     shown: String,
-    /// How far to read at most.
+    /// The end up to which to read.
     end: u64,
 }
 
 impl Present<'_> {
-    /// Returns the state as it was.
+    /// Returns the state at a moment.
     pub(in crate::db) fn at(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
         let now = self.published.point.txid;
         let txid = txid_of(&self.published, moment)?;
@@ -98,7 +98,8 @@ impl Present<'_> {
         }
     }
 
-    /// Returns the state as of the end of a transaction, with the schema of then, and where in the journal that is.
+    /// Returns the state as of the end of a transaction, with the schema of that time, and its position in the
+    /// journal.
     pub(in crate::db) fn then(&self, txid: u64) -> Result<(Arc<View>, Since)> {
         let part = self.part_with(txid)?;
         let (store, point) = self.replayed(&part, txid)?;
@@ -145,8 +146,8 @@ impl Present<'_> {
         }
     }
 
-    /// Returns the error of a segment that isn't there, unless the history that is left begins after the
-    /// transaction: then what is left of older segments tells nothing any more.
+    /// Returns the error of a missing segment, unless the kept history begins after the transaction: then remains of
+    /// older segments mean nothing.
     fn if_not_forgotten(&self, error: Error, txid: u64) -> Error {
         let file = self.file();
         let first = self.newest().and_then(|part| {
@@ -208,7 +209,7 @@ impl Present<'_> {
         Ok((replay.finish().0, reader.point()))
     }
 
-    /// Brings the schema of a store of the past up to the present one.
+    /// Upgrades the schema of a past store to the present one.
     fn adapted(&self, mut store: Store) -> Result<Arc<View>> {
         let present = self.published.view.schema();
         let since = store.view().schema().commands().len();
@@ -217,7 +218,7 @@ impl Present<'_> {
                 Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::PageLost) => {
                     return Err(error);
                 }
-                // What the rows of then don't fit: they are read without that rule.
+                // The old rows contradict the rule: they are read without it.
                 Err(_) => {
                     if let Some(command) = without_rule(command) {
                         store.apply_command(&command)?;
@@ -230,7 +231,7 @@ impl Present<'_> {
     }
 }
 
-/// Returns a command that does the same to the shape of the rows, and asks nothing of those that there are.
+/// Returns a command that changes the form of rows in the same way, without a rule that existing rows must satisfy.
 fn without_rule(command: &Command) -> Option<Command> {
     match command {
         Command::CreateIndex { name, table, fields, .. } => Some(Command::CreateIndex {

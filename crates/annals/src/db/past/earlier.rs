@@ -11,15 +11,15 @@ use crate::image::{Frame, Guarded, Identity, Image, Root, image_name};
 use crate::journal::format::Header;
 use crate::store::{Pager, Store};
 
-/// A root of the image that stands for a moment before, or for just that, ready to be replayed from.
+/// A root of the image at a moment or before it, ready for a replay from there.
 pub(in crate::db) struct Earlier {
     /// Where in the journal it is.
     pub(in crate::db) since: Since,
     pub(in crate::db) replay: Replay,
 }
 
-/// Returns how many entries of indexes the past leaves to be put in by whoever needs them: whoever looks back
-/// seldom needs all indexes. Each takes some 50 bytes.
+/// Returns how many late entries of indexes a past state may keep until they are needed: reading the past seldom
+/// needs all indexes. Each takes some 50 bytes.
 pub(in crate::db) fn late_entries(budget: u64) -> usize {
     usize::try_from(budget >> 8).unwrap_or(usize::MAX).clamp(1 << 14, 1 << 20)
 }
@@ -38,7 +38,7 @@ impl Earlier {
             return None;
         }
         let (directory, name) = (&file.directory, image_name(&file.journal));
-        // Whoever made another image meanwhile, may have made it for a later segment.
+        // A new image that was made meanwhile may be for a later segment.
         let (journal_id, segment) = (header.journal_id, u64::MAX);
         let identity = Identity { journal_id, segment, segment_hash: 0 };
         let is_before = |root: &Root| root.segment <= header.segment && root.point.txid <= txid;

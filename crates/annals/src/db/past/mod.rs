@@ -1,4 +1,4 @@
-//! The state as it was: from the nearest earlier root of the image, and a replay from there.
+//! Past states: the nearest earlier root of the image, and a replay from there.
 
 pub(in crate::db) mod at;
 pub(in crate::db) mod earlier;
