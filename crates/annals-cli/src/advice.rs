@@ -1,4 +1,4 @@
-//! Advice of messages and documents, compared with the commands and options that there are.
+//! Advice of messages and documents, compared with the existing commands and options.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     library().into_iter().chain(others).collect()
 }
 
-/// Returns what stands between this and the next backtick or end of the line.
+/// Returns the text up to the next backtick or end of the line.
 fn quoted<'t>(text: &'t str, begin: &'static str) -> impl Iterator<Item = &'t str> {
     text.split(begin)
         .skip(1)

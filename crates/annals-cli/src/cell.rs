@@ -4,8 +4,8 @@ use annals::{Error, Field, Result, Table, Type, Value, ValueRef};
 
 use crate::language;
 
-/// Returns the heading of a field's column. `id` is the column of the row's id, so a field of that
-/// name goes by its full name.
+/// Returns the heading of a field's column. `id` is the column of the row's id, so a field of that name gets its full
+/// name.
 pub(crate) fn heading(table: &Table, field: &Field) -> String {
     crate::json::key(table, field)
 }
@@ -29,8 +29,8 @@ pub(crate) fn value(table: &Table, field: &Field, text: &str) -> Result<Value> {
     }
 }
 
-/// Reads a cell of a CSV file, and whether it stands in quotes. Null is the text `null` if one is given;
-/// else a cell without quotes that is empty, where the field may be null.
+/// Reads a cell of a CSV file, and whether it is quoted. Null is the text `null` if one is given; else a cell without
+/// quotes that is empty, where the field may be null.
 pub(crate) fn cell(
     table: &Table,
     field: &Field,

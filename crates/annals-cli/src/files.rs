@@ -1,4 +1,4 @@
-//! Files beside the database that are read, plain or compressed, and what is known of any file.
+//! Input files beside the database, plain or compressed, and facts of any file.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};

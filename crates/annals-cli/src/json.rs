@@ -22,7 +22,7 @@ pub(crate) fn push_value(text: &mut String, value: ValueRef<'_>) {
         ValueRef::UInt16(value) => push_display(text, value),
         ValueRef::UInt32(value) => push_display(text, value),
         ValueRef::UInt64(value) => push_display(text, value),
-        // The shortest digits that give this float again are not those of the double next to it.
+        // The shortest digits that restore this float differ from those of the nearest double.
         ValueRef::Float32(value) if value.is_finite() => push_debug(text, value),
         ValueRef::Float64(value) if value.is_finite() => push_debug(text, value),
         ValueRef::Float32(value) => push_not_finite(text, f64::from(value)),
@@ -55,8 +55,8 @@ pub(crate) fn push_string(text: &mut String, value: &str) {
     }
 }
 
-/// Returns the key of a field. `id` is the row's id, so a field of that name goes by its full name,
-/// which can't be another field's because names have no dot.
+/// Returns the key of a field. `id` is the row's id, so a field of that name gets its full name, which can't be
+/// another field's because names have no dot.
 pub(crate) fn key(table: &Table, field: &Field) -> String {
     if field.name == "id" { format!("{}.id", table.name) } else { field.name.clone() }
 }

@@ -57,7 +57,7 @@ pub(crate) fn read_schemas(paths: &[impl AsRef<Path>]) -> Result<SchemaFile> {
     Ok(file)
 }
 
-/// Says of a file that is no database that it is a schema, if it is one.
+/// Adds a hint to the error if the file is a schema rather than a database.
 pub(crate) fn or_a_schema(path: &Path, error: Error) -> Error {
     /// Longer files are no schemas.
     const LONGEST: u64 = 16 << 20;
@@ -77,12 +77,12 @@ pub(crate) fn or_a_schema(path: &Path, error: Error) -> Error {
     )
 }
 
-/// Returns the first difference of a file's schema from the one that it should have.
+/// Returns the first difference of a file's schema from the expected one.
 pub(crate) fn difference(file: &Schema, wanted: &Schema) -> Option<String> {
     annals_schema::first_difference(file, wanted).map(|difference| difference.to_string())
 }
 
-/// Reads a value that stands for one of the field's.
+/// Reads a value for the field from a text that represents it.
 pub(crate) fn value(table: &Table, field: &Field, token: &Token<'_>) -> Result<Value> {
     let wrong = |message: &str| {
         Error::invalid(format!("field {} of table {}: {message}", field.name, table.name))
@@ -111,7 +111,7 @@ pub(crate) fn table<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
     })
 }
 
-/// Finds the table of a file: where there is none of that name, `-` stands for `_`.
+/// Finds the table of a file: if none has that name, `-` is read as `_`.
 pub(crate) fn table_of_file<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
     schema.table_named(name).map_or_else(|| table(schema, &name.replace('-', "_")), Ok)
 }

@@ -3,9 +3,8 @@
 //! It is a library so that fuzzing can reach it ([`run_script`], [`print_log`], [`import_joedb`], [`export_joedb`]);
 //! nothing else may use it as one.
 //!
-//! Exit status: 0 when what was asked was done, 1 after an error (which stderr names), 2 when
-//! `check` found damage, 3 when it found a commit that doesn't apply; `diff` has 3 for rows that
-//! differ, and `schema diff` 3 and 4 for schemas.
+//! Exit status: 0 on success, 1 after an error (printed on stderr), 2 if `check` found damage, 3 if it found a commit
+//! that doesn't apply. `diff` has 3 if rows differ, and `schema diff` 3 and 4 if schemas do.
 
 #[cfg(test)]
 mod advice;
@@ -31,14 +30,14 @@ use annals::storage::Directory;
 use annals::{Database, Error, Level};
 use clap::{Parser, Subcommand};
 
-/// What a command that didn't fail ends with.
+/// The status of a command that didn't fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// It did what was asked.
     Done,
-    /// It looked for damage and found some, and has said so.
+    /// It found damage, and has reported it.
     Damaged,
-    /// It looked for damage and found a commit that doesn't apply, and has said so.
+    /// It found a commit that doesn't apply, and has reported it.
     Unapplied,
     /// It compared schemas, which differ, and the file can be upgraded.
     Upgradable,
@@ -109,14 +108,14 @@ pub fn main(has_output: bool) -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Status 2 is what `check` says of damage, so a wrong argument must not give it.
+            // Status 2 means damage in `check`, so a wrong argument must not cause it.
             let wrong = error.use_stderr();
             let printed = error.print().is_ok() && (wrong || has_output);
             return if wrong || !printed { ExitCode::from(1) } else { ExitCode::SUCCESS };
         }
     };
     match run(&cli.command) {
-        // What was asked was done with the state before a commit that doesn't apply.
+        // It succeeded with the state before a commit that doesn't apply.
         Ok(Outcome::Done) if commands::is_behind() => ExitCode::from(1),
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Damaged) => ExitCode::from(2),
@@ -135,7 +134,7 @@ pub fn main(has_output: bool) -> ExitCode {
 /// which the rest of it is still to be read.
 ///
 /// # Errors
-/// What the script's line or the commit at its end did.
+/// The result of a line of the script, or of the commit at its end.
 #[doc(hidden)]
 pub fn run_script(
     database: &Database,
@@ -164,11 +163,11 @@ pub fn print_log(
     commands::log::print(output::Output::to(output), |sink| annals::scan_in(directory, name, sink))
 }
 
-/// Reads the bytes of a joedb file into a new database as `annals import joedb` does, with at most so many rows of
-/// vectors; up to its checkpoint, or as far as it can be read.
+/// Reads the bytes of a joedb file into a new database as `annals import joedb` does, with a limit on rows of
+/// vectors; up to its checkpoint, or as far as it is readable.
 ///
 /// # Errors
-/// What is wrong with the file.
+/// The problem of the file.
 #[doc(hidden)]
 pub fn import_joedb(
     bytes: &[u8],
@@ -225,8 +224,7 @@ fn run(command: &Command) -> annals::Result<Outcome> {
     }
 }
 
-/// True if the error is only that nobody reads our output any more (`annals log F | head`),
-/// which is no reason to speak.
+/// True if the error is only that the reader closed the output (`annals log F | head`), which needs no message.
 fn reader_left(error: &Error) -> bool {
     error.io_error().is_some_and(|cause| cause.kind() == IoKind::BrokenPipe)
 }

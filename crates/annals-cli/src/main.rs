@@ -11,8 +11,8 @@ fn main() -> ExitCode {
     annals_cli::main(standard_output::is_open())
 }
 
-/// Standard output as the program was given it. Before `main`, the standard library puts `/dev/null` in the place of
-/// a closed one, where all output would be lost without a word.
+/// Standard output as the program was given it. Before `main`, the standard library replaces a closed descriptor with
+/// `/dev/null`, where all output would be lost silently.
 #[cfg(unix)]
 mod standard_output {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ mod standard_output {
     }
 
     extern "C" fn look() {
-        // SAFETY: the call only looks at a descriptor, which need not be open.
+        // SAFETY: the call only examines a descriptor, which need not be open.
         let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
         IS_CLOSED.store(flags == -1, Ordering::Relaxed);
     }

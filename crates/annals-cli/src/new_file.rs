@@ -17,8 +17,8 @@ use annals::{Error, ErrorKind, Result};
 use crate::files::{cannot, holds_database};
 
 /// A file being written under a temporary name beside the one it will have. Dropped before
-/// [`finish`](NewFile::finish), it is removed. A link stays one: the file that it leads to is
-/// replaced. A pipe or a character device is written to as it is.
+/// [`finish`](NewFile::finish), it is removed. A link is kept: its target is replaced. A pipe or a character device
+/// is written to as it is.
 pub(crate) struct NewFile {
     writer: Option<BufWriter<Out>>,
     /// Where it is until it is whole; none if it is written where it is.
@@ -35,9 +35,9 @@ struct Place {
     unless: Option<&'static str>,
 }
 
-/// What is written to.
+/// The target of the output.
 enum Out {
-    /// A file of our own, and where the next byte goes.
+    /// A regular file of ours, and the position of the next byte.
     File(Arc<dyn Storage>, u64),
     Stream(File),
 }
@@ -98,7 +98,7 @@ impl NewFile {
         self.place.as_ref().map(|place| self.target.with_file_name(&place.temporary))
     }
 
-    /// Returns the name that it will have.
+    /// Returns its final name.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
@@ -118,7 +118,7 @@ impl NewFile {
         let Some(Place { directory, temporary, name, unless, .. }) = &self.place else {
             return Ok(());
         };
-        // Somebody may have made a file of that name meanwhile.
+        // Another program may have created a file of that name meanwhile.
         check_target(&self.target, *unless)?;
         let named = directory.rename(temporary, name).and_then(|()| directory.flush());
         named.map_err(|error| cannot("write", &self.target, error))
@@ -220,7 +220,7 @@ impl Seek for NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if let Some(Place { directory, temporary, .. }) = &self.place {
-            // After `finish` the temporary name is gone, and there is nothing to remove.
+            // After `finish` the temporary name doesn't exist, and there is nothing to remove.
             let _ = directory.remove(temporary);
         }
     }

@@ -1,4 +1,4 @@
-//! What is said on standard error of a database, beside the answer.
+//! Notes about a database on standard error, beside the answer.
 
 use crate::output;
 

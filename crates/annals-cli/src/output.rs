@@ -23,7 +23,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Says something on standard error. If nobody reads that, nobody is told, and nothing else comes of it.
+/// Says something on standard error. If standard error is closed, the note is lost.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
@@ -36,13 +36,13 @@ pub(crate) fn close() {
     IS_CLOSED.store(true, Ordering::Relaxed);
 }
 
-/// Standard output, held for the whole command; or what stands for it.
+/// Standard output, locked for the whole command; or its replacement.
 pub(crate) struct Output {
     writer: BufWriter<Box<dyn Write>>,
     interrupts: Option<Rc<Interrupts>>,
 }
 
-/// What stands for a standard output that isn't there.
+/// The replacement for a missing standard output.
 struct Closed;
 
 impl Write for Closed {
@@ -70,7 +70,7 @@ impl Output {
         Self { writer, interrupts: None }
     }
 
-    /// Lets an interrupt end what writes here from now on, or nothing more.
+    /// Sets whether an interrupt ends the output from now on.
     pub(crate) fn end_at(&mut self, interrupts: Option<&Rc<Interrupts>>) {
         self.interrupts = interrupts.map(Rc::clone);
     }
@@ -89,8 +89,8 @@ impl Output {
         self.write("\n")
     }
 
-    /// Hands everything written so far to whoever reads it. The last call of every command: an
-    /// error of a write that was buffered shows up only here.
+    /// Flushes the output. The last call of every command: an error of a write that was buffered
+    /// shows up only here.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.writer.flush().map_err(cannot_write)
     }
@@ -110,7 +110,7 @@ pub(crate) fn plain(message: &str) -> String {
 fn plain_line(line: &str) -> String {
     /// Longer lines are cut, in characters.
     const LONGEST: usize = 1000;
-    /// What is kept of each end, in characters.
+    /// The characters kept of each end.
     const KEPT: usize = 400;
     let shown = |c: char| match c {
         '\t' => c.to_string(),

@@ -1,10 +1,10 @@
-//! What a session sees: the last commit, or its own pending changes.
+//! The state that a session sees: the last commit, or its own pending changes.
 
 use std::ops::Deref;
 
 use annals::{Blob, BlobReader, Field, Result, Snapshot, Table, Transaction, View};
 
-/// What there is, pending changes included.
+/// The present state, pending changes included.
 pub(crate) enum Present<'s> {
     /// A transaction is open.
     Pending(&'s Transaction<'s>),

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::files;
 
-/// What takes less than this needs no bar.
+/// The duration from which a progress bar is shown.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Returns the default options, with a bar on standard error if that is a terminal.
@@ -29,7 +29,7 @@ pub(crate) fn options_for_a_pass() -> Options {
     options().memory(PASS)
 }
 
-/// Returns what shows how far a backfill has come, on standard error if that is a terminal.
+/// Returns a progress bar for a backfill, on standard error if that is a terminal.
 pub(crate) fn of_backfill() -> impl FnMut(BackfillProgress) -> ControlFlow<()> {
     let bar = Bar::new();
     bar.bar.set_message("writing pages");
@@ -66,7 +66,7 @@ impl Rows {
     }
 }
 
-/// A bar that comes late, and goes when whatever it shows is done.
+/// A bar that appears after a delay, and disappears at the end.
 struct Bar {
     bar: ProgressBar,
     is_shown: Mutex<bool>,

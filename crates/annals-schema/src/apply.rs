@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Schema {
-    /// Applies one command; on error the schema is as it was.
+    /// Applies one command; on error the schema is unchanged.
     ///
     /// # Errors
     /// Those of [`check`](Self::check).
@@ -127,7 +127,7 @@ impl Schema {
         });
     }
 
-    /// Notes at the table to which an enforced reference leads that it is about to go.
+    /// Removes an enforced reference, which is being dropped, from the referrers of its table.
     fn forget_referrer(&mut self, table: TableNumber, field: &Field) {
         if let Some(target) = field.enforced_target() {
             self.change(target, |target| {
@@ -149,9 +149,9 @@ impl Schema {
     /// Returns whether a command can be applied.
     ///
     /// # Errors
-    /// A name that is none, or in use; a table, field or index that isn't there; a default that the
-    /// field can't hold; an index of no field, or of one field twice; a field to be dropped that an
-    /// index is on; a table to be dropped that an enforced reference leads to.
+    /// An invalid or used name; a missing table, field or index; a default that the field can't
+    /// hold. An index of no field, or of one field twice; dropping a field of an index, or a table
+    /// that an enforced reference refers to.
     pub fn check(&self, command: &Command) -> Result<(), SchemaError> {
         match command {
             Command::CreateTable { name } => {
@@ -197,7 +197,7 @@ impl Schema {
         self.table(number).ok_or(SchemaError::NoTable(number))
     }
 
-    /// Checks that no enforced reference of another table leads to a table.
+    /// Checks that no enforced reference of another table refers to a table.
     fn check_unreferenced(&self, target: TableNumber) -> Result<(), SchemaError> {
         let referrers = &self.find(target)?.referrers;
         let Some(&(table, field)) = referrers.iter().find(|(table, _)| *table != target) else {

@@ -22,7 +22,7 @@ pub enum Command {
         ty: Type,
         /// Whether it may be null. Always true for references.
         nullable: bool,
-        /// What `insert` and existing rows get; `None`: null if nullable, else zero or empty.
+        /// The value for `insert` without one and for existing rows; `None`: null if nullable, else zero or empty.
         default: Option<Value>,
     },
     /// `create_index NAME TABLE FIELD,..` and `create_unique_index NAME TABLE FIELD,..`

@@ -18,9 +18,9 @@ pub struct Diagnostic {
     pub length: usize,
     /// The offending text, or its beginning; empty where something is missing.
     pub text: Box<str>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: Option<String>,
     /// The whole line; empty until [`at`](Self::at) says it.
     pub source: Box<str>,
@@ -98,7 +98,7 @@ impl Diagnostic {
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
         let (source, before) = self.excerpt();
-        // Tabs stay tabs, so that the caret stands below its text at any tab width.
+        // Tabs stay tabs, so that the caret is below its text at any tab width.
         let blank = |c| if c == '\t' { '\t' } else { ' ' };
         let blanks = source.chars().map(blank).chain(std::iter::repeat(' '));
         let indent: String = blanks.take(before).collect();
@@ -115,8 +115,8 @@ impl Diagnostic {
         text
     }
 
-    /// Returns the line, or the part of a long one that is around the offending text, and how many
-    /// characters of it are before that text.
+    /// Returns the line, or the part of a long one around the offending text, and the number of its characters before
+    /// that text.
     fn excerpt(&self) -> (String, usize) {
         let before = self.column.saturating_sub(1);
         let start = if before <= 2 * SHOWN { 0 } else { before - SHOWN };

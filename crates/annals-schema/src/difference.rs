@@ -1,10 +1,10 @@
-//! How a file's schema stands to a program's.
+//! Comparison of a file's schema with a program's.
 
 use std::fmt;
 
 use crate::{Command, Index, Plan, Schema};
 
-/// How the schema of a file stands to that of a program.
+/// The relation of a file's schema to that of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Relation {
     /// They are the same.
@@ -17,18 +17,18 @@ pub enum Relation {
     Different(Difference),
 }
 
-/// What the schema of a file has beyond that of an older program.
+/// The additions of a file's schema to that of an older program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Newer {
     /// The file's commands that the program doesn't know, as lines; without those of indexes and
     /// single rows.
     pub lines: Vec<String>,
-    /// What the program has, and the file not any more: a phrase each. If there is none, the program
-    /// can read the file.
+    /// The program's items that the file doesn't have any more: a phrase each. If there is none, the program can read
+    /// the file.
     pub missing: Vec<String>,
 }
 
-/// What two schemas differ in.
+/// The first difference of two schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// This command of tables and fields, `custom` among them, counted from 1.
@@ -42,11 +42,11 @@ pub enum Subject {
 /// The first difference of two schemas, as lines of the schema language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What differs.
+    /// The differing property.
     pub subject: Subject,
-    /// What the file has there; `None`: nothing.
+    /// The file's line there; `None`: nothing.
     pub file: Option<String>,
-    /// What the program has there; `None`: nothing.
+    /// The program's line there; `None`: nothing.
     pub program: Option<String>,
 }
 
@@ -140,8 +140,9 @@ fn shared(file: &[&Command], program: &[&Command]) -> usize {
     file.iter().zip(program).take_while(|(file, program)| is_same(file, program)).count()
 }
 
-/// True if a command of the file stands for one of the program. A field without default stands for one with: what
-/// rows have in it is in the file, and the program's default is for rows to come. (joedb's files hold no defaults.)
+/// True if a command of the file corresponds to one of the program. A field without default corresponds to one with:
+/// the file has the values of existing rows, and the program's default is for new rows. (joedb's files hold no
+/// defaults.)
 fn is_same(file: &Command, program: &Command) -> bool {
     let Command::AddField { default: None, .. } = file else { return file == program };
     let mut program = program.clone();

@@ -9,7 +9,7 @@ use std::fmt;
 /// A word or a quoted string of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it says: a quoted string without its quotes, and with its escapes resolved.
+    /// Its text: a quoted string without its quotes, and with its escapes resolved.
     pub text: Cow<'a, str>,
     /// Where it begins in its line, in characters, counted from 1.
     pub column: usize,
@@ -34,9 +34,9 @@ pub struct LexError {
     pub column: usize,
     /// How many characters of the line are wrong.
     pub length: usize,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub hint: String,
 }
 
@@ -173,7 +173,7 @@ impl<'a> Lexer<'a> {
             Some('n') => Some(b'\n'),
             Some('t') => Some(b'\t'),
             Some('r') => Some(b'\r'),
-            // A sign stands for itself, as in joedb.
+            // A sign is a token of its own, as in joedb.
             Some(c) if c.is_ascii_punctuation() => u8::try_from(c).ok(),
             Some('x') => self.number(2, 16).and_then(|n| u8::try_from(n).ok()),
             Some(c @ '0'..='3') => {
@@ -201,7 +201,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// Reads exactly so many digits.
+    /// Reads exactly `digits` digits.
     fn number(&mut self, digits: usize, radix: u32) -> Option<u32> {
         let mut number = 0;
         for _ in 0..digits {

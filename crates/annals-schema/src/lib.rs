@@ -1,11 +1,10 @@
 //! The schema language of Annals.
 //!
-//! In reading order: [`Type`] and [`Value`] are what a field holds; [`Schema`] is the model, a log
-//! of [`Command`]s and the tables they build; [`tokenize`] splits a line of text, [`parse_value`]
-//! and [`write_value`] are the text form of values; [`parse`] reads a schema file,
-//! [`parse_files`] several as one, [`parse_command`] one line; [`Schema::to_text`] writes it; [`compare`] tells how
-//! a file's schema stands to a program's, and a [`Plan`] how the one becomes the other; [`generate`],
-//! [`generate_module`] and [`expand_module`] write the typed API of a schema.
+//! In reading order: [`Type`] and [`Value`] are the contents of fields; [`Schema`] is the model, a log of
+//! [`Command`]s and the tables they build. [`tokenize`] splits a line of text, [`parse_value`] and [`write_value`]
+//! are the text form of values. [`parse`] reads a schema file, [`parse_files`] several as one, [`parse_command`] one
+//! line; [`Schema::to_text`] writes it. [`compare`] compares a file's schema with a program's, and a [`Plan`] has the
+//! steps of an upgrade. [`generate`], [`generate_module`] and [`expand_module`] write the typed API of a schema.
 //!
 //! This crate knows nothing of files, and nothing of the runtime.
 

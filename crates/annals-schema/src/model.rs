@@ -1,12 +1,12 @@
 //! The model: a log of commands, and the tables and indexes that they build.
 //!
 //! Invariants
-//! 1. A table's number is its place among all tables ever created, a field's among all that its
-//!    table ever had, an index's among all ever created. Numbers start at 0 and are never used again.
+//! 1. A table's number is its index among all tables ever created, a field's among all that its table ever had, an
+//!    index's among all ever created. Numbers start at 0 and are never used again.
 //! 2. [`Schema::tables`], [`Table::fields`] and [`Schema::indexes`] hold what wasn't dropped, in
 //!    order of the numbers; their names are unique.
-//! 3. An index is on a table and on fields that are there; so is an enforced reference.
-//! 4. Applying [`Schema::commands`] in order to an empty schema gives the same schema.
+//! 3. The table and fields of an index exist; so does the table of an enforced reference.
+//! 4. Applying [`Schema::commands`] in order to an empty schema builds the same schema.
 //! 5. A command costs O(log n) comparisons, whatever the number of tables, fields and indexes; but a
 //!    table's drop costs as much as its own fields and indexes. A clone shares tables, indexes and
 //!    commands.
@@ -29,7 +29,7 @@ pub struct Field {
     pub ty: Type,
     /// Whether it may be null.
     pub nullable: bool,
-    /// The default as it was declared, if it was.
+    /// The declared default, if there is one.
     pub default: Option<Value>,
 }
 
@@ -50,7 +50,7 @@ pub struct Table {
     pub(crate) names: Names,
     /// The indexes that are on it, in order of their numbers.
     pub(crate) indexes: Vec<IndexNumber>,
-    /// The enforced references that lead to it.
+    /// The enforced references to it.
     pub(crate) referrers: BTreeSet<(TableNumber, FieldNumber)>,
 }
 
@@ -116,7 +116,7 @@ impl Field {
         }
     }
 
-    /// True if `value` may stand in this field: of its type, or null where that is allowed.
+    /// True if `value` is valid for this field: of its type, or null where that is allowed.
     #[must_use]
     pub fn accepts(&self, value: crate::ValueRef<'_>) -> bool {
         self.ty.accepts(self.nullable, value)
@@ -200,7 +200,7 @@ impl Table {
     }
 }
 
-/// Makes things of a list of those that have a number and a name.
+/// Builds items from a list of those that have a number and a name.
 macro_rules! listed {
     ($($item:ty),+) => {$(
         impl Listed for $item {

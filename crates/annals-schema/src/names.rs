@@ -81,7 +81,7 @@ mod tests {
         }
     }
 
-    /// Returns how many names are looked at to add so many, rename and find each, and remove half.
+    /// Returns how many names are visited to add `count`, rename and find each, and remove half.
     fn compared(count: u32) -> u32 {
         COMPARED.set(0);
         let (mut list, mut names) = (Vec::new(), Names::default());

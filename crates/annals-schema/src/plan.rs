@@ -9,9 +9,9 @@ use crate::{Command, Schema, write_value};
 /// rows that go, then what happens to tables and fields with the custom functions between, then new
 /// single rows, then new indexes.
 ///
-/// So a custom function can repair what a new unique index, or a single row, would not bear, isn't
-/// held up by those that go, and no field is dropped with an index on it. Shown, a plan is text of the schema language, with what
-/// each line does after it as a comment.
+/// So a custom function can repair rows that would violate a new unique index or a single row. Old ones don't hinder
+/// it, and no field is dropped with an index on it. Shown, a plan is text of the schema language, with what each line
+/// does after it as a comment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     steps: Vec<Step>,
@@ -87,8 +87,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// Returns the tables that are there already a single row, or takes it from them, as the program
-    /// has it.
+    /// Returns commands that turn existing tables into tables of a single row or back, as in the program.
     fn set_single_rows(&mut self, program: &Schema, single: bool) {
         for table in program.tables().iter().filter(|table| table.single_row == single) {
             let now = self.schema.table(table.number);
@@ -100,15 +99,15 @@ impl Draft {
 
     fn push(&mut self, command: Command, custom: Option<usize>) {
         let text = self.schema.command_text(&command);
-        // The program has applied the ordered commands to the same tables, and what indexes are
-        // left here are its own, which let it do so.
+        // The program has applied the ordered commands to the same tables, so the remaining indexes are its own,
+        // which permit that.
         self.schema.apply(command.clone()).expect("the program's schema is one");
         self.steps.push(Step { command, text, custom });
     }
 }
 
 impl Step {
-    /// Says what the step does to what is there.
+    /// Describes the effect of the step on existing data.
     #[must_use]
     pub fn effect(&self) -> String {
         match &self.command {

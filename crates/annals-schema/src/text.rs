@@ -1,11 +1,12 @@
-//! The canonical text of a schema: what parsing it gives back is the schema again.
+//! The canonical text of a schema: parsing it gives the schema again.
 
 use std::fmt::Write;
 
 use crate::{Command, FieldNumber, Schema, TableNumber, Type, write_value};
 
 impl Schema {
-    /// Returns the text of a command that this schema could apply. What it doesn't have reads `?`.
+    /// Returns the text of a command that this schema could apply. Missing items are printed as
+    /// `?`.
     #[must_use]
     pub fn command_text(&self, command: &Command) -> String {
         let mut text = String::new();

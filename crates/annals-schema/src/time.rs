@@ -1,8 +1,8 @@
 //! Points in time, and their text form.
 //!
-//! Dates are counted in the proleptic Gregorian calendar with Howard Hinnant's algorithms
-//! `days_from_civil` and `civil_from_days`: years begin in March there, so that the leap day is the
-//! last day of a year, and everything repeats after an era of 400 years.
+//! Dates are counted in the proleptic Gregorian calendar with Howard Hinnant's algorithms `days_from_civil` and
+//! `civil_from_days`. Years begin in March there, so that the leap day is the last day of a year, and everything
+//! repeats after an era of 400 years.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 const DAYS_PER_ERA: i64 = 146_097;
-/// What a timestamp is written like.
+/// The form of a timestamp.
 pub(crate) const HOW_TO_WRITE_TIMESTAMPS: &str = "write 2021-11-02T22:10:25Z, with at most nine digits of a second, \
      or a date, or @ and the microseconds since 1970";
 
@@ -24,7 +24,7 @@ const DATE_LEN: usize = "2021-11-02".len();
 /// A point in time: microseconds since 1970-01-01T00:00:00Z.
 ///
 /// Its text form is that of RFC 3339 in UTC, and `@MICROSECONDS` for years outside 0 to 9999. A date without a time
-/// is read as its midnight in UTC, and up to nine digits of a second are rounded to the nearest microsecond.
+/// is read as its midnight in UTC. Up to nine digits of a second are rounded to the nearest microsecond.
 ///
 /// ```
 /// use annals_schema::Timestamp;
@@ -161,7 +161,7 @@ fn parse_rfc3339(text: &[u8]) -> Option<i64> {
     Some(seconds * MICROSECONDS_PER_SECOND + fraction)
 }
 
-/// Reads `.fffffffff` if it is there; returns microseconds, rounded to the nearest, and what follows.
+/// Reads `.fffffffff` if present; returns microseconds, rounded to the nearest, and the rest.
 fn parse_fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     let Some(text) = text.strip_prefix(b".") else {
         return Some((0, text));
@@ -216,7 +216,7 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * DAYS_PER_ERA + day_of_era - EPOCH_IN_ERAS
 }
 
-/// Howard Hinnant's `civil_from_days`: year, month and day, so many days from 1970-01-01.
+/// Howard Hinnant's `civil_from_days`: year, month and day of the day this many days after 1970-01-01.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_IN_ERAS;
     let era = days.div_euclid(DAYS_PER_ERA);

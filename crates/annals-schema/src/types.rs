@@ -2,7 +2,7 @@
 
 use crate::{Blob, RowId, TableNumber, ValueRef};
 
-/// What becomes of a reference when the row that it leads to is deleted.
+/// The rule of a reference for the deletion of its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnDelete {
     /// `references T`: nothing. The reference dangles, and reads as absent.
@@ -17,7 +17,7 @@ pub enum OnDelete {
 }
 
 impl OnDelete {
-    /// True if a committed reference always leads to a row.
+    /// True if a committed reference is never dangling.
     #[must_use]
     pub const fn is_enforced(self) -> bool {
         !matches!(self, Self::Dangle)
@@ -107,7 +107,7 @@ impl Type {
         }
     }
 
-    /// Finds a type other than a reference by its word; `boolean` is `bool`, as in joedb.
+    /// Finds a type other than a reference by its name; `boolean` is `bool`, as in joedb.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         let word = if word == "boolean" { "bool" } else { word };
@@ -139,7 +139,7 @@ impl Type {
         matches!(self, Self::String | Self::Bytes)
     }
 
-    /// True if every field of this type may be null, and its null needs no bit of its own.
+    /// True if every field of this type may be null, and its null needs no separate bit.
     #[must_use]
     pub const fn is_always_nullable(self) -> bool {
         matches!(self, Self::Blob | Self::Reference(..))
@@ -158,7 +158,7 @@ impl Type {
         }
     }
 
-    /// True if a value may stand in a field of this type.
+    /// True if a value is valid for a field of this type.
     #[must_use]
     pub fn accepts(self, nullable: bool, value: ValueRef<'_>) -> bool {
         use ValueRef as V;

@@ -120,7 +120,7 @@ impl Value {
     }
 }
 
-/// Makes a `ValueRef` of a Rust value by putting it into its variant.
+/// Makes a `ValueRef` of a Rust value.
 macro_rules! from_rust {
     ($($rust:ty => $variant:ident),+ $(,)?) => {$(
         impl<'a> From<$rust> for ValueRef<'a> {

@@ -1,4 +1,4 @@
-//! `annals backfill`: brings the image forward.
+//! `annals backfill`: updates the image.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,21 +13,20 @@ use serde_json::{Value, json};
 use crate::output::{Output, count, plain};
 use crate::{Outcome, commands, language, progress};
 
-/// Bring the image forward, so that opening has less to replay
+/// Update the image, so that opening has less to replay
 ///
 /// The image is the file FILE-image beside the journal: it holds the tables and indexes as of a transaction, and
-/// whoever opens the database continues from there. It holds nothing that the journal doesn't: deleting it
-/// loses nothing. A database that a program has open does this by itself when its journal has grown, and
-/// when it is closed; this command does it now, for databases of any size, and tells what it did.
+/// opening the database starts from it. It holds nothing that the journal doesn't: deleting it loses nothing. An open
+/// database does this by itself when its journal has grown, and when it is closed. This command does it now, for
+/// databases of any size, and prints a report.
 ///
-/// The mode `passive` waits for nobody; `full` waits for the transaction that is open, if this process has
-/// one. After `restart` the journal continues in a new file; the old one is sealed, and kept as history beside it
-/// as FILE-segment-NUMBER. It waits for the readers of older states of the image, whose space can be used
-/// again then. `truncate` does the same, and returns the image's free space back: its unused end, and all of it if
-/// that is most of it.
+/// The mode `passive` never waits; `full` waits for the open transaction, if this process has one. After `restart`
+/// the journal continues in a new file; the old one is sealed, and kept as history beside it as FILE-segment-NUMBER.
+/// It waits for the readers of older states of the image, whose space can be used again then. `truncate` does the
+/// same, and returns the image's free space back: its unused end, and all of it if that is most of it.
 ///
-/// With --forget-history, and never else, `truncate` removes the history: the new file begins with all tables,
-/// rows and blobs as they are now, and older files go. What was forgotten is told, and can't be had back.
+/// With --forget-history, and never else, `truncate` removes the history: the new file begins with all tables, rows
+/// and blobs as they are now, and older files go. The forgotten history is printed, and can't be restored.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals backfill people.annals
@@ -37,7 +36,7 @@ use crate::{Outcome, commands, language, progress};
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
-    /// How far to go: passive, full, restart or truncate
+    /// What to do besides: passive, full, restart or truncate
     #[arg(long, value_name = "MODE", default_value = "passive")]
     #[arg(value_parser = language::backfill_mode_option)]
     mode: BackfillMode,
@@ -148,7 +147,7 @@ pub(super) fn forgotten_object(forgotten: &Forgotten) -> Value {
     })
 }
 
-/// Says how many pages there were, and where they came from.
+/// Prints the number of pages, and their sources.
 fn pages(done: &Backfilled) -> String {
     let Backfilled { pages, from_memory, copied, .. } = *done;
     let share = ((from_memory + copied) * 100).checked_div(pages).unwrap_or(100);
@@ -167,7 +166,7 @@ fn reader(reader: Option<&OldestReader>) -> String {
     format!("oldest reader: {pid} reads root {root}{age}: its space isn't used again before")
 }
 
-/// Says how long each phase took, of those that took any time worth telling.
+/// Prints the duration of each phase that took noticeable time.
 fn times(phases: &BackfillPhases) -> String {
     let parts = named(phases).map(|(name, took)| format!("{name} {}", time(took)));
     format!("time: {} ({})", time(phases.total()), parts.join(", "))

@@ -14,11 +14,11 @@ use crate::{Outcome, progress};
 ///
 /// The copy has the whole history that is left, byte for byte: the same journal with the same transactions, in as
 /// many files as the original has (OUT and OUT-segment-NUMBER). Everything is verified while it is copied. Only
-/// what is known to be on permanent storage is copied; what was committed a moment ago may not be, and is told.
-/// The image isn't copied: it is rebuilt when it is needed.
+/// transactions that are known to be on permanent storage are copied; commits of the last moment may be missing, and
+/// are counted. The image isn't copied: it is rebuilt when it is needed.
 ///
-/// OUT must not exist yet. It appears when it is whole, and not at all if anything fails. `annals push` brings
-/// it up to the original later, unless it was written meanwhile.
+/// OUT must not exist yet. It appears when it is whole, and not at all if anything fails. `annals push` updates it
+/// from the original later, unless it was written meanwhile.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals backup people.annals /backups/people-monday.annals")]

@@ -1,4 +1,4 @@
-//! `annals check`: looks for damage.
+//! `annals check`: finds damage.
 
 use std::path::{Path, PathBuf};
 
@@ -12,20 +12,18 @@ use crate::{Outcome, progress};
 
 /// Look for damage
 ///
-/// Verifies every frame of the journal, replays the history and checks the tables and indexes that
-/// it gives. Prints `ok: ..` and ends with status 0, or the first damage, with its position and the
-/// transactions that it concerns, and status 2. A line `note: ..` tells what is no damage, but worth
-/// knowing: what lies after the last commit, where only zeros should.
+/// Verifies every frame of the journal, replays the history, and checks the resulting tables and indexes. Prints `ok:
+/// ..` and ends with status 0, or the first damage, with its position and the affected transactions, and status 2. A
+/// line `note: ..` reports harmless facts: bytes after the last commit, where only zeros should be.
 ///
 /// Status 3 is neither: every frame verifies, but a commit doesn't apply. A newer version wrote it, or a
 /// program had a bug. The error names its event, and says what to do; until then the file can only be read,
 /// as of the commit before.
 ///
-/// If there is an image, the page file beside the journal that opening begins with, all of it is
-/// verified too, and that it is this journal's. With --replay the state that it leads to is compared with
-/// the one that the journal gives: schema, rows with all values, next ids, order of indexes, blobs. Damage of
-/// the image loses nothing: it holds only what the journal does. So it is with the history index: all of it is
-/// verified, and with --replay each entry compared.
+/// If there is an image, the page file beside the journal from which opening starts, all of it is verified too, and
+/// that it belongs to this journal. With --replay its state is compared with that of the journal: schema, rows with
+/// all values, next ids, order of indexes, blobs. Damage of the image loses nothing: it holds only what the journal
+/// does. So it is with the history index: all of it is verified, and with --replay each entry compared.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals check people.annals && echo sound
@@ -33,7 +31,7 @@ use crate::{Outcome, progress};
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
-    /// Compare what opening from the image gives with what the replay of the journal does
+    /// Compare the state of the image with that of a replay of the journal
     #[arg(long)]
     replay: bool,
 }
@@ -59,12 +57,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-/// True if it is the file that is wrong, rather than that it couldn't be looked at.
+/// True if the file is damaged, rather than unreadable for another reason.
 fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotAJournal)
 }
 
-/// Runs all checks; returns what was looked at.
+/// Runs all checks; returns a summary.
 fn check(path: &Path, replay: bool) -> Result<String> {
     let examination = progress::options().examine(path)?;
     let inspection = &examination.inspection;
@@ -106,7 +104,7 @@ fn check(path: &Path, replay: bool) -> Result<String> {
     Ok(summary)
 }
 
-/// Says of what couldn't be looked at beside the journal that the journal is sound, if it is still there.
+/// Reports files beside the journal that couldn't be checked, and that the journal is sound, if it still exists.
 fn but_sound(path: &Path, error: Error, consequence: &str) -> Error {
     let shown = path.display();
     match path.try_exists() {
@@ -123,7 +121,7 @@ fn but_sound(path: &Path, error: Error, consequence: &str) -> Error {
     }
 }
 
-/// Verifies the image, and compares where it leads to with a state that was replayed, if one is given.
+/// Verifies the image, and compares its state with a replayed one, if one is given.
 fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
     let sound = |error| but_sound(path, error, "opening it doesn't need the image");
     let Some(found) = annals_tools::check_image(&progress::options(), path).map_err(sound)? else {
@@ -189,7 +187,7 @@ fn history(path: &Path, (snapshot, deep): (&Snapshot, bool)) -> Result<Option<St
     Ok(Some(format!("\nhistory index: transactions up to {txid}, {zones}, {ranges}{compared}")))
 }
 
-/// Says where references that nothing enforces lead to no row.
+/// Reports dangling references that aren't enforced.
 fn dangling(view: &View) -> Result<Vec<String>> {
     let note = |dangling: Dangling| {
         let table = view.schema().table(dangling.table)?;
@@ -213,7 +211,7 @@ fn torn_slots(inspection: &Inspection) -> Vec<String> {
         .collect()
 }
 
-/// Says what lies after the last commit, where only zeros should.
+/// Reports bytes after the last commit, where only zeros should be.
 fn unfinished(inspection: &Inspection) -> Vec<String> {
     if !inspection.has_tail() {
         return Vec::new();

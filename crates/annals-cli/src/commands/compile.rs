@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// The schema file, or several, read in this order
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Where to write the code, replacing what is there; standard output if left out
+    /// The output file, which is replaced if it exists; standard output if left out
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }

@@ -9,7 +9,7 @@ use crate::{Cli, Outcome};
 
 /// Print a script that lets a shell complete the commands of annals
 ///
-/// It is made from the commands themselves, so that it knows those of this version.
+/// It is generated from the commands themselves, so it matches this version.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   annals completions bash > ~/.local/share/bash-completion/completions/annals
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    // Straight to standard output, the generator would panic when nobody reads it.
+    // Directly on standard output, the generator would panic if the reader closes it.
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "annals", &mut script);
     let mut output = Output::new();

@@ -10,12 +10,11 @@ use crate::{Outcome, commands, json, language, progress};
 
 /// Compare two moments of a database
 ///
-/// Prints each row that was added (`+`), removed (`-`) or changed (`~`) from A to B, in order of tables and
-/// ids; of a changed one the fields that differ. A may be the later one. A moment is the end of a
-/// transaction: `txid:17`, `time:2024-02-29T12:00:00Z` (the last one that isn't later), or
-/// `comment:before the fair` (the last one that has this comment). Values are those of the fields that there are
-/// now; tables that were dropped since are left out. As JSON it is one object a line: `table`, `id`, `before` and
-/// `after`, which are null where there was no row.
+/// Prints each row that was added (`+`), removed (`-`) or changed (`~`) from A to B, in order of tables and ids; of a
+/// changed one the fields that differ. A may be the later one. A moment is the end of a transaction: `txid:17`,
+/// `time:2024-02-29T12:00:00Z` (the last one that isn't later), or `comment:before the fair` (the last one that has
+/// this comment). Values are those of the present fields; tables that were dropped since are left out. As JSON it is
+/// one object a line: `table`, `id`, `before` and `after`, which are null where there was no row.
 ///
 /// Reads the changes between the two, not all rows.
 ///

@@ -14,11 +14,11 @@ use crate::{Outcome, dump, files, progress};
 
 /// Print the present state, or that of any moment before
 ///
-/// As text it is a script: run through `annals shell` it gives a file with the same schema, rows, ids
-/// and next ids, but without the history. As SQL it is a script that SQLite and PostgreSQL read, or one of
-/// them. As JSON it is one object with an array of rows for each table, to look at; it holds the names of
-/// blobs, as in `blob:7`, where all others hold their bytes. (`annals export json` writes everything.) As CSV it
-/// is a file for each table in a directory, as `annals export csv` writes them.
+/// As text it is a script: run through `annals shell` it builds a file with the same schema, rows, ids and next ids,
+/// but without the history. As SQL it is a script that SQLite and PostgreSQL read, or one of them. As JSON it is one
+/// object with an array of rows for each table, for reading; it holds the names of blobs, as in `blob:7`, where all
+/// other formats hold their bytes. (`annals export json` writes everything.) As CSV it is a file for each table in a
+/// directory, as `annals export csv` writes them.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals dump people.annals | annals shell copy.annals
@@ -32,17 +32,17 @@ use crate::{Outcome, dump, files, progress};
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
-    /// The state as it was then, with the schema of then: after a transaction (txid:NUMBER), after the last one whose
-    /// time isn't later (time:RFC3339), or after the last one that has this comment (comment:TEXT)
+    /// The state at that moment, with its schema: after a transaction (txid:NUMBER), after the last one whose time
+    /// isn't later (time:RFC3339), or after the last one with this comment (comment:TEXT)
     #[arg(long, value_name = "MOMENT")]
     at: Option<Moment>,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Who reads the SQL
+    /// The database that reads the SQL
     #[arg(long, value_enum, default_value = "both")]
     dialect: Dialect,
-    /// The directory for the CSV files; it is created if it isn't there
+    /// The directory for the CSV files; it is created if it doesn't exist
     #[arg(required_if_eq("format", "csv"))]
     dir: Option<PathBuf>,
 }

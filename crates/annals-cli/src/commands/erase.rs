@@ -12,22 +12,23 @@ use crate::{Outcome, commands, language, progress};
 
 /// Erase the values of a row from all history
 ///
-/// The journal is written again from the first file on that holds a value of this row, or of the one field: all
-/// values that it ever had under this id are null from then on, as if they always had been. Blobs lose their bytes
-/// if nothing else ever led to them. What is made of the journal and may hold values is removed: the image, the
-/// history index, saved tails, copies from before a recovery, what interrupted commands left. A file that only has
-/// such a name stays, and is listed. Nothing else changes; a last transaction says what was erased.
+/// The journal is rewritten from the first file on that holds a value of this row, or of the one field. All values
+/// that it ever had under this id are null from then on, at all times. Blobs lose their bytes if nothing else ever
+/// led to them. Files that derive from the journal and may hold values are removed: the image, the history index,
+/// saved tails, copies from before a recovery, files of interrupted commands. A file that only has such a name stays,
+/// and is listed. Nothing else changes; a last transaction says what was erased.
 ///
 /// Comments aren't touched unless that is asked for, and the schema and other rows that say the same never are.
-/// Copies elsewhere, backups and replicas, have to be seen to, and whoever has the old files open continues seeing
-/// them.
+/// Copies elsewhere, backups and replicas, must be erased separately, and programs that have the old files open still
+/// see the values.
 ///
 /// Removing a file doesn't destroy its bytes on the disk. --overwrite writes zeros over the old files first. That
-/// destroys them on a plain disk with a file system that writes in place (ext4 and XFS on a hard disk). It does not on
-/// SSDs and flash cards, which write elsewhere by themselves, on file systems that copy on write or keep snapshots
-/// (btrfs, ZFS, APFS, XFS with reflinks), nor in backups of the machine: there only encrypting the disk helps.
+/// destroys them on a plain disk with a file system that writes in place (ext4 and XFS on a hard disk). It does not
+/// on SSDs and flash cards, which write to other places. Nor does it on file systems that copy on write or keep
+/// snapshots (btrfs, ZFS, APFS, XFS with reflinks), or in backups of the machine: there only encrypting the disk
+/// helps.
 ///
-/// It shows first what would be erased, and asks. Nobody may have the file open for writing.
+/// It shows first what would be erased, and asks. No process may have the file open for writing.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals erase people.annals person 17 --dry-run

@@ -1,4 +1,4 @@
-//! `annals export`: everything that there is, as files that other programs read.
+//! `annals export`: all data, as files that other programs read.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::{Outcome, commands, files};
 
 /// Write everything as files that other programs read
 ///
-/// `annals import` makes the same database of them again, but for the history: schema, rows, ids and next ids.
+/// `annals import` rebuilds the same database from them, without the history: schema, rows, ids and next ids.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals export csv people.annals people-csv
@@ -38,38 +38,37 @@ enum Format {
 
 /// Write a CSV file for each table
 ///
-/// DIR/TABLE.csv has a header, `id` and the fields in the order of the schema, and the rows in order
-/// of their ids. Null is an empty cell; the empty string stands in quotes. Bytes, and those of blobs, are written
-/// as 0x00ff. DIR/schema.annals has the schema. The files appear, and replace older ones, only when all of them
-/// are complete.
+/// DIR/TABLE.csv has a header, `id` and the fields in the order of the schema, and the rows in order of their ids.
+/// Null is an empty cell; the empty string is quoted. Bytes, and those of blobs, are written as 0x00ff.
+/// DIR/schema.annals has the schema. The files appear, and replace older ones, only when all of them are complete.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals export csv people.annals people-csv")]
 struct Csv {
     /// The database
     file: PathBuf,
-    /// The directory; it is created if it isn't there
+    /// The directory; it is created if it doesn't exist
     dir: PathBuf,
 }
 
-/// What becomes one file.
+/// The contents of one file.
 #[derive(Debug, Args)]
 struct File {
     /// The database
     file: PathBuf,
     /// The new file
     out: PathBuf,
-    /// Replace OUT if it is there
+    /// Replace OUT if it exists
     #[arg(long)]
     replace: bool,
 }
 
 /// Write one JSON document
 ///
-/// It has the schema as commands, and an array of rows for each table. Bytes, and those of blobs, are written in
-/// base64, times as texts, and a float that JSON has no number for as "NaN", "Infinity" or "-Infinity". Integers
-/// have all their digits, and floats as many as give the same again: read those beyond 2^53 with a program that
-/// doesn't make floats of them.
+/// It has the schema as commands, and an array of rows for each table. Bytes and blobs are written in base64, times
+/// as texts, and a float without a JSON number as "NaN", "Infinity" or "-Infinity". Integers have all their digits,
+/// and floats enough to restore the same value: read integers beyond 2^53 with a program that doesn't convert them to
+/// floats.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals export json people.annals people.json
@@ -95,8 +94,8 @@ struct Ndjson {
 /// Write a database of SQLite
 ///
 /// Ids are INTEGER PRIMARY KEY, references foreign keys with their rules; indexes, defaults and NOT NULL are
-/// there. Times are microseconds since 1970. What SQLite has no number for is another value: NaN the text `NaN`,
-/// -0 and integers from 2^63 on the eight bytes of the number.
+/// included. Times are microseconds since 1970. Values without a number in SQLite are stored differently: NaN as the
+/// text `NaN`, -0 and integers from 2^63 on as the eight bytes of the number.
 #[cfg(feature = "sqlite")]
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

@@ -13,11 +13,11 @@ use crate::{Outcome, commands, files, progress};
 
 /// Write the whole history as a joedb file
 ///
-/// OUT is a file of joedb's format 5, all of it below a hard checkpoint. Each event of FILE becomes an entry of it, an
-/// insert one for the row and one for each field that isn't zero. Types that joedb doesn't have become the next larger
-/// ones (uint8 becomes int16, timestamp becomes int64, bytes becomes string), null becomes 0 or empty, indexes and rules
-/// of references are left out: what was changed so is counted and told. A value that has no room is an error. OUT
-/// appears only when it is complete.
+/// OUT is a file of joedb's format 5, all of it below a hard checkpoint. Each event of FILE becomes an entry of it,
+/// an insert one for the row and one for each field that isn't zero. Types that joedb doesn't have become the next
+/// larger ones (uint8 becomes int16, timestamp becomes int64, bytes becomes string). Null becomes 0 or empty; indexes
+/// and rules of references are left out. Such changes are counted and printed. A value that has no room is an error.
+/// OUT appears only when it is complete.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals export joedb people.annals people.joedb
@@ -32,14 +32,14 @@ pub(crate) struct Arguments {
     /// Refuse what joedb can't hold as it is
     #[arg(long)]
     strict: bool,
-    /// Write the time of each commit as a timestamp after what it committed
+    /// Write the time of each commit as a timestamp after its changes
     #[arg(long)]
     times: bool,
     /// Write rows of zeros as joedb does, so that a file from joedb keeps its bytes: at ids that were used before,
     /// joedb's interpreter shows there what the deleted rows had
     #[arg(long)]
     same_bytes: bool,
-    /// Replace OUT if it is there
+    /// Replace OUT if it exists
     #[arg(long)]
     force: bool,
 }

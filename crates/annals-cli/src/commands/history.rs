@@ -10,13 +10,12 @@ use crate::{Outcome, commands, json, language, progress};
 
 /// Print every version of a row
 ///
-/// Each has the number and the time of its transaction, its comments, and the fields that it changed, with their
-/// values before and afterwards, in the fields that the table has now. An id may have been given again to another row
-/// by an explicit insert: both are its history. Where older history was forgotten, it begins with the state as it was
-/// then.
+/// Each has the number and the time of its transaction, its comments, and the changed fields, with their values
+/// before and after, in the present fields of the table. An explicit insert may reuse an id for another row: both are
+/// its history. Where older history was forgotten, it begins with the state at that point.
 ///
 /// With the history index beside the journal, FILE-history, which is kept in the background, only the parts of the
-/// journal are read that changed the row; without one all of it is.
+/// journal that changed the row are read; without it, all of it.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals history people.annals person 3
@@ -32,7 +31,7 @@ pub(crate) struct Arguments {
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Print only the newest versions, so many
+    /// Print only this many of the newest versions
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
 }
@@ -81,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-/// Finds a table by the name that it has now; says so of one that has been dropped or renamed.
+/// Finds a table by its present name; an error names tables that were dropped or renamed.
 fn find<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
     if let Some(table) = schema.table_named(name) {
         return Ok(table);
@@ -98,7 +97,7 @@ fn find<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
     Err(Error::new(ErrorKind::NotFound, format!("there is no table `{name}`: {why}")))
 }
 
-/// What became of the row.
+/// The change of the row.
 const fn what(version: &Version) -> &'static str {
     match (&version.change.before, &version.change.after) {
         _ if version.is_beginning => "was there when the history begins",

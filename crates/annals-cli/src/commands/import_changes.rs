@@ -130,7 +130,7 @@ fn text<'o>(object: &'o Map<String, serde_json::Value>, key: &str) -> Result<&'o
     value.ok_or_else(|| Error::invalid(format!("`{key}` must be there, and be a string")))
 }
 
-/// What was taken in so far, and the transaction that is being collected.
+/// The counts so far, and the transaction that is being collected.
 struct Import<'db> {
     database: &'db Database,
     pending: Option<(Timestamp, Transaction<'db>)>,

@@ -16,13 +16,13 @@ use crate::{Outcome, commands, files, language, progress};
 /// file is named with its table. Files may be compressed with gzip. Their first line names the columns: all
 /// fields of the table, in any order, and `id`, the row's id; without that column rows get the next ids.
 ///
-/// An empty cell without quotes is null where the field may be null, else the empty string; for other types
-/// it is an error. A cell in quotes is never a string's null. With --null that text is null, and nothing else
-/// is for a string. In a table's name `-` stands for `_`, too. The cell of a blob is its bytes, as in 0x00ff,
-/// or its name, as in `blob:7`, which must be in FILE already.
+/// An empty cell without quotes is null where the field may be null, else the empty string; for other types it is an
+/// error. A cell in quotes is never a string's null. With --null that text is null, and nothing else is for a string.
+/// In a table's name `-` is read as `_`, too. The cell of a blob is its bytes, as in 0x00ff, or its name, as in
+/// `blob:7`, which must be in FILE already.
 ///
-/// If FILE isn't there it is created with the schema of --schema or that of IN; without any, with one that
-/// holds all that was read. Else it must have the schema, if one is given. After an error nothing has changed.
+/// If FILE doesn't exist it is created with the schema of --schema or that of IN; without any, with a schema inferred
+/// from the values. Else it must have the schema, if one is given. After an error nothing has changed.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "annals import csv [OPTIONS] <IN> <FILE>
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     rest: Vec<String>,
 }
 
-/// What is to be done.
+/// The task.
 struct Plan {
     file: PathBuf,
     schema: Option<Schema>,
@@ -166,7 +166,7 @@ fn open(schema: &Schema, plan: &Plan, bar: &ProgressBar) -> Result<Vec<Source>> 
     Ok(sources)
 }
 
-/// Adds rows to a database that is there.
+/// Adds rows to an existing database.
 fn add(
     path: &Path,
     schema: &Schema,

@@ -16,11 +16,11 @@ use crate::{Outcome, files};
 
 /// Take in a joedb file, with its whole history
 ///
-/// Each entry of IN becomes an event of OUT, which is new: rows keep their ids, and comments, timestamps,
-/// valid-data marks, names of custom functions and blobs stay where they are in the history. joedb's programs end a
-/// transaction with marks, the timestamp last. So a commit is made after each timestamp, and after a comment or
-/// valid-data mark that no other mark follows. Its time is that of the timestamp, or else of the next one in IN. What
-/// follows the last checkpoint of IN is left out. After an error there is no OUT.
+/// Each entry of IN becomes an event of OUT, which is new: rows keep their ids, and comments, timestamps, valid-data
+/// marks, names of custom functions and blobs stay where they are in the history. joedb's programs end a transaction
+/// with marks, the timestamp last. So a commit is made after each timestamp, and after a comment or valid-data mark
+/// that no other mark follows. Its time is that of the timestamp, or else of the next one in IN. Entries after the
+/// last checkpoint of IN are left out. After an error there is no OUT.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals import joedb people.joedb people.annals

@@ -9,7 +9,7 @@ use crate::Outcome;
 use crate::exchange::arrival::To;
 use crate::exchange::json::{self, Layout, Source};
 
-/// What both take in.
+/// The common part of both imports.
 #[derive(Debug, Args)]
 struct Input {
     /// The JSON, which may be compressed with gzip
@@ -24,9 +24,9 @@ struct Input {
 /// Make a database of a JSON document
 ///
 /// Of one that `annals export json` wrote it makes the same tables, rows, ids and next ids. Any other must be an
-/// array of objects, which are the rows of a table that has the name of the file, or an object of such arrays.
-/// Then a schema is derived that holds all values: booleans, 64-bit integers, floats, or texts. `id` is the id
-/// of the row where all are ids and ascend. Arrays and objects in a row become texts of JSON.
+/// array of objects, which are the rows of a table with the name of the file, or an object of such arrays. Then a
+/// schema is derived that holds all values: booleans, 64-bit integers, floats, or texts. `id` is the id of the row
+/// where all are ids and ascend. Arrays and objects in a row become texts of JSON.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals import json people.json people.annals")]

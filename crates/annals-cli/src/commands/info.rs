@@ -1,4 +1,4 @@
-//! `annals info`: what a file says of itself, and what it holds.
+//! `annals info`: the header and the contents of a file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use crate::commands::{info_image, info_json};
 use crate::output::{Output, count, hex, plain};
 use crate::progress;
 
-/// Tell what a file holds: header, checkpoints, end, times, tables and indexes
+/// Print the contents of a file: header, checkpoints, end, times, tables and indexes
 ///
-/// Reads without a lock and changes nothing. Of a damaged file it tells what can be read, and a line
-/// `damage: ..` says what can't.
+/// Reads without a lock and changes nothing. Of a damaged file it prints the readable part, and a line `damage: ..`
+/// describes the rest.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals info people.annals
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What was found in a file.
+/// The findings in a file.
 pub(crate) struct Found {
     pub(crate) head: HeadInspection,
     /// All the rest; none if it wasn't asked for, or the damage that keeps from reading it.
@@ -179,7 +179,7 @@ fn no_copy() -> String {
 }
 
 fn shown_slot(slot: &Slot) -> String {
-    // The secret is nobody's business.
+    // The secret isn't printed.
     let Slot { point, zeroed_to, sequence, secret: _ } = slot;
     format!(
         "txid {}, position {}, chain {:016x}, zeros up to position {zeroed_to}, sequence {sequence}",
@@ -231,7 +231,7 @@ pub(crate) fn damaged_copy(inspection: &Inspection) -> Option<String> {
     }
 }
 
-/// Says what lies after the end, a line for each thing.
+/// Prints the bytes after the end, a line for each kind.
 pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
     let mut lines = Vec::new();
     let Inspection { end, len, verified_to, uncommitted_frames, left_out_commits, .. } = inspection;

@@ -1,11 +1,11 @@
-//! What `annals info` tells of the image and the history index beside a journal.
+//! The part of `annals info` about the image and the history index beside a journal.
 
 use annals::{HistoryInspection, ImageInspection, OldestReader, Result};
 use serde_json::{Value, json};
 
 use crate::output::{Output, count, plain};
 
-/// Prints what there is to know of an image, if there is one.
+/// Prints the facts of an image, if there is one.
 pub(super) fn print(image: Option<&ImageInspection>, output: &mut Output) -> Result<()> {
     let Some(image) = image else { return Ok(()) };
     let ImageInspection { path, len, newest, key_frames, readers } = image;
@@ -27,7 +27,7 @@ pub(super) fn print(image: Option<&ImageInspection>, output: &mut Output) -> Res
     Ok(())
 }
 
-/// Prints what there is to know of a history index, if there is one.
+/// Prints the facts of a history index, if there is one.
 pub(super) fn print_history(
     history: Option<&HistoryInspection>,
     output: &mut Output,
@@ -50,7 +50,7 @@ pub(super) fn print_history(
     }
 }
 
-/// Returns what there is to know of a history index as an object.
+/// Returns the facts of a history index as an object.
 pub(super) fn history_object(history: &HistoryInspection) -> Value {
     let HistoryInspection { path, len, txid, zones, entries, runs } = history;
     json!({
@@ -75,7 +75,7 @@ fn shown_reader(reader: &OldestReader) -> String {
     format!("{}: read by {by}{}", reader.root, age.unwrap_or_default())
 }
 
-/// Returns what there is to know of an image as an object.
+/// Returns the facts of an image as an object.
 pub(super) fn object(image: &ImageInspection) -> Value {
     let ImageInspection { path, len, newest, key_frames, readers } = image;
     let readers: Vec<_> = (readers.iter())

@@ -1,4 +1,4 @@
-//! What `annals info --json` prints.
+//! The output of `annals info --json`.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -13,16 +13,15 @@ use crate::dump::HistorySql;
 use crate::output::Output;
 use crate::{Outcome, commands, json, language, progress};
 
-/// How often a file that is followed is looked at.
+/// The polling interval of a file that is followed.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Print the whole history, or a part of it
 ///
-/// As text it is a script: run through `annals shell` it gives a file with the same history, times
-/// and comments included. As SQL it is a script for SQLite, which holds the same rows then; references
-/// and unique keys are not watched over there. As JSON it is one object a line for each transaction:
-/// `events`, each with its `op`, then `txid`, `time`, `level` and `position`. What did not commit is not
-/// shown.
+/// As text it is a script: run through `annals shell` it builds a file with the same history, times and comments
+/// included. As SQL it is a script for SQLite, which holds the same rows then; references and unique keys are not
+/// watched over there. As JSON it is one object a line for each transaction: `events`, each with its `op`, then
+/// `txid`, `time`, `level` and `position`. Uncommitted events are not shown.
 ///
 /// A moment is the end of a transaction: `txid:17`, `time:2024-02-29T12:00:00Z` (the last one that isn't
 /// later), or `comment:before the fair` (the last one that has this comment). So what is printed up to a
@@ -40,16 +39,16 @@ pub(crate) struct Arguments {
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Print only what came after this moment
+    /// Print only transactions after this moment
     #[arg(long, value_name = "MOMENT")]
     from: Option<Moment>,
-    /// Print only what came up to this moment
+    /// Print only transactions up to this moment
     #[arg(long, value_name = "MOMENT", conflicts_with = "follow")]
     to: Option<Moment>,
     /// Print only what concerns this table, as it is called now, and transactions in which something does
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
-    /// Print what other processes commit, as it comes, until it is interrupted
+    /// Also print new commits, of any process, until interrupted
     #[arg(long)]
     follow: bool,
 }
@@ -79,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Finds out which transactions are asked for, and their events, if that saves reading what came before.
+/// Finds the requested transactions, and their events if that saves reading the history before.
 fn range(arguments: &Arguments) -> Result<(Range, Option<Events>)> {
     let Arguments { file, from, to, table, follow, .. } = arguments;
     if from.is_none() && to.is_none() && table.is_none() {
@@ -109,12 +108,12 @@ fn print_part<P: Printer>(
         (false, Some(events)) if part.begin_at(events.begin())? => events.read(&mut part),
         (false, _) => progress::options().scan(&arguments.file, &mut part),
     };
-    // What was read before the damage is worth printing, too.
+    // Events read before the damage are printed, too.
     let flushed = part.printer.output().flush();
     printed.and(flushed)
 }
 
-/// Prints what there is, and what comes, until nobody reads it any more.
+/// Prints existing and new transactions until the reader closes the output.
 fn follow<P: Printer>(arguments: &Arguments, part: &mut Part<P>) -> Result<()> {
     let mut tail = Tail::open(&arguments.file)?;
     loop {
@@ -124,7 +123,7 @@ fn follow<P: Printer>(arguments: &Arguments, part: &mut Part<P>) -> Result<()> {
     }
 }
 
-/// Prints what `scan` gives as a script.
+/// Prints the events of `scan` as a script.
 pub(crate) fn print(
     output: Output,
     scan: impl FnOnce(&mut Part<Text>) -> Result<()>,
@@ -178,8 +177,8 @@ impl Printer for Text {
     }
 }
 
-/// Prints each transaction as an object. The events come first in it, because txid, time, level and
-/// position are known only at its end, and a transaction may be larger than memory.
+/// Prints each transaction as an object. The events are first in it, because txid, time, level and position are known
+/// only at its end, and a transaction may be larger than memory.
 struct Json {
     output: Output,
     events: u64,

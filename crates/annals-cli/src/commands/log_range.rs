@@ -10,10 +10,10 @@ pub(crate) trait Printer {
     /// Prints an event.
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
 
-    /// Begins where the database was in this state. False if it has to see what came before.
+    /// Begins where the database was in this state. False if it must see earlier events.
     fn begin(&mut self, state: &View) -> Result<bool>;
 
-    /// Takes an event that isn't printed, but that what follows may rest on.
+    /// Takes an event that isn't printed, but that later events may depend on.
     fn skip(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
 
     /// Prints the end of a transaction.
@@ -23,19 +23,19 @@ pub(crate) trait Printer {
     fn output(&mut self) -> &mut Output;
 }
 
-/// What is printed.
+/// The printed range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
-    /// Only what comes after this transaction, if there is one.
+    /// Only transactions after this one, if there is one.
     pub(crate) after: Option<u64>,
-    /// Nothing that comes after this one, if there is one.
+    /// No transaction after this one, if there is one.
     pub(crate) upto: Option<u64>,
     /// Only what is about this table, if there is one.
     pub(crate) table: Option<TableNumber>,
 }
 
 impl Range {
-    /// All that there is.
+    /// The whole history.
     pub(crate) const ALL: Self = Self { after: None, upto: None, table: None };
 }
 
@@ -43,13 +43,13 @@ impl Range {
 pub(crate) struct Part<P> {
     pub(crate) printer: P,
     range: Range,
-    /// Whether a transaction has come.
+    /// True if a transaction was seen.
     has_begun: bool,
     /// Whether the transaction is in the range.
     is_in: bool,
     /// Whether anything of it was printed.
     is_shown: bool,
-    /// What was noted in a transaction before anything else was in it that is printed.
+    /// The notes in a transaction before its first printed event.
     notes: Vec<Note>,
 }
 
@@ -92,7 +92,7 @@ impl<P: Printer> Sink for Part<P> {
     fn begin(&mut self, txid: u64) -> Result<()> {
         let Range { after, upto, .. } = self.range;
         if !std::mem::replace(&mut self.has_begun, true) {
-            // The first one that is left may be the state of then, which says nothing of what came when.
+            // The first one of the kept history may be the state at that point, which has no single time.
             let before = [after, upto].into_iter().flatten().find(|&end| end < txid);
             if let Some(end) = before.filter(|_| txid > 1) {
                 return Err(Error::new(

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let mut root = without_help(Cli::command());
-    // Gives each command its whole name and the options that it inherits.
+    // Sets each command's full name and its inherited options.
     root.build();
     match &arguments.directory {
         Some(directory) => {

@@ -11,13 +11,13 @@ use crate::{Outcome, progress};
 
 /// Merge databases of the same schema into a new one
 ///
-/// The rows of the first file keep their ids; those of each further one come after them with new ids, and
-/// references lead to the same rows as before. Blobs are copied. Each file becomes one transaction, with a comment
-/// that names it; the histories stay where they are. A table of a single row must be the same in all files.
+/// The rows of the first file keep their ids; those of each further one get new ids after them, and references still
+/// refer to the same rows. Blobs are copied. Each file becomes one transaction, with a comment that names it; the
+/// histories stay where they are. A table of a single row must be the same in all files.
 ///
-/// If a row has the key of a row of an earlier file in a unique index, both are named with their files, and nothing is
-/// written, unless --on-conflict says which one wins: they become one row then. A reference that leads to no row that
-/// ever was becomes null, and those are counted.
+/// If a row has the key of a row of an earlier file in a unique index, an error names both with their files, and
+/// nothing is written. With --on-conflict they become one row, with the values of the chosen one. A reference to a
+/// row that never existed becomes null, and those are counted.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals merge all.annals north.annals south.annals
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What wins.
+/// The row that is kept.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Choice {
     /// Write nothing, and name both

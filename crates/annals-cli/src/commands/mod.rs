@@ -51,7 +51,7 @@ pub(crate) fn confirm() -> Result<bool> {
             "nothing was changed: there is no terminal to ask at; say --yes if it is to be done",
         ));
     }
-    // An answer to a question that nobody could read is none.
+    // A question that couldn't be read has no answer.
     let asked = std::io::stderr().write_all(b"Do it? [yes, no] ");
     asked.map_err(|error| Error::io("cannot ask", error))?;
     let mut answer = String::new();
@@ -60,8 +60,8 @@ pub(crate) fn confirm() -> Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Opens a database that is there to work on its files, and says what opening found. Waits at most so long for
-/// other processes that share it.
+/// Opens a database to work on its files, and prints the report of opening. Waits up to `timeout` for other processes
+/// that share it.
 pub(crate) fn open_to_maintain(
     path: &Path,
     is_shared: bool,
@@ -81,8 +81,8 @@ pub(crate) fn is_behind() -> bool {
     IS_BEHIND.load(Ordering::Relaxed)
 }
 
-/// Opens a database that is there to read it. Where a commit doesn't apply it says so on standard error, and the
-/// program ends with status 1.
+/// Opens a database for reading. Where a commit doesn't apply it says so on standard error, and the program ends with
+/// status 1.
 pub(crate) fn open_to_read(options: &Options, path: &Path) -> Result<Reader> {
     let reader = options.open_read_only(path)?;
     if let Some(unapplied) = note_behind(reader.unapplied().as_ref()) {

@@ -13,10 +13,10 @@ use crate::{Outcome, commands, progress};
 
 /// Keep only the present of a database, and forget its history
 ///
-/// The tables, rows, blobs and ids are as they were, and programs open the file as before; what led there is gone and
-/// can't be had back. Without OUT the database itself is packed: its journal continues in a new file that begins with
-/// all that there is, and what was before is removed once that is on permanent storage. Files that somebody reads
-/// stay; packing again removes them later. With OUT the file itself stays as it is, and OUT is a new database.
+/// The tables, rows, blobs and ids are unchanged, and programs open the file as before; the history is removed and
+/// can't be restored. Without OUT the database itself is packed: its journal continues in a new file that begins with
+/// the present state, and the older files are removed once that is on permanent storage. Files in use by readers are
+/// kept; packing again removes them later. With OUT the file itself stays as it is, and OUT is a new database.
 ///
 /// Nothing is done where the result would have more bytes than before: FILE is left as it is then, and OUT isn't
 /// written, which is an error.

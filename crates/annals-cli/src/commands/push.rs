@@ -1,4 +1,4 @@
-//! `annals push`: brings a copy of a database up to it, once or for as long as it runs.
+//! `annals push`: updates a copy of a database from it, once or continuously.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -13,16 +13,16 @@ use super::backup::{line, object};
 use crate::output::{Output, plain};
 use crate::{Outcome, progress};
 
-/// Bring a copy of a database up to it
+/// Update a copy of a database from it
 ///
-/// DST is made if it is missing, with the whole history that SRC still has. Else SRC must have all that DST
-/// has: the same transactions, with the same chains. If the two histories part, nothing is changed, and the last
-/// transaction that both have is told. Programs may write SRC meanwhile, let it continue in new files, and forget its
-/// history; the same new files are made for DST, which keeps what SRC forgets. Others may read DST meanwhile. Only
-/// what is known to be on permanent storage is copied.
+/// DST is made if it is missing, with the whole history that SRC still has. Else SRC must have all that DST has: the
+/// same transactions, with the same chains. If the two histories diverge, nothing is changed, and the error names the
+/// last common transaction. Programs may meanwhile write SRC, continue it in new files, and forget its history; the
+/// same new files are made for DST, which keeps history that SRC forgets. Others may read DST meanwhile. Only what is
+/// known to be on permanent storage is copied.
 ///
-/// With --follow it continues until it is stopped, and copies what is committed as it comes. It may be killed at any
-/// moment: DST is a database all the time, and the next push continues from there.
+/// With --follow it continues until it is stopped, and copies new commits. It may be killed at any moment: DST is a
+/// database all the time, and the next push continues from there.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals push people.annals /backups/people.annals
@@ -31,10 +31,10 @@ pub(crate) struct Arguments {
     /// The database
     #[arg(value_name = "SRC")]
     from: PathBuf,
-    /// The copy, which nobody else writes
+    /// The copy, which no other program writes
     #[arg(value_name = "DST")]
     to: PathBuf,
-    /// Go on copying what is committed, until it is stopped
+    /// Continue to copy new commits, until it is stopped
     #[arg(long)]
     follow: bool,
     /// Print each report as one JSON object
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Copies what comes, until it is stopped or something fails.
+/// Copies new commits until it is stopped or something fails.
 fn follow(push: &mut Push, tell: &mut dyn FnMut(&Copied) -> Result<()>) -> Result<Infallible> {
     loop {
         SystemClock.pause(PAUSE);

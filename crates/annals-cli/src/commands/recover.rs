@@ -18,8 +18,8 @@ use crate::{Outcome, commands, progress};
 /// was never known to be durable. This command shows first what would be kept and cut, asks, and copies
 /// the whole file before it changes it. Nothing is done while another process has the file open.
 ///
-/// What was cut is saved as FILE.tail-TXID-CHAIN: the bytes of the journal from the end of transaction TXID
-/// on. The copy FILE.before-recovery-TXID-CHAIN is a database like any other.
+/// The cut bytes are saved as FILE.tail-TXID-CHAIN: the bytes of the journal from the end of transaction TXID on. The
+/// copy FILE.before-recovery-TXID-CHAIN is a database like any other.
 ///
 /// A commit that verifies, but whose events don't apply, isn't cut either: nothing is done then, and the error names
 /// the event. With --to hard it is cut, if it isn't known to have been flushed.
@@ -37,7 +37,7 @@ use crate::{Outcome, commands, progress};
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
-    /// How far back to go
+    /// The end to recover to
     #[arg(long, value_enum, conflicts_with = "salvage")]
     to: Option<To>,
     /// Write all transactions that verify into this new file, and change nothing else
@@ -61,13 +61,13 @@ pub(crate) struct Arguments {
 enum To {
     /// The last transaction that is known to have been flushed
     Hard,
-    /// The last transaction that was acknowledged, as far as the file tells
+    /// The last transaction that the file notes as acknowledged
     Soft,
     /// The last transaction that verifies, as without this option
     End,
 }
 
-/// What a person, or the arguments, decided.
+/// The decision of a person, or of the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
     Nothing,
@@ -135,7 +135,7 @@ fn recover(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// True if the file is there, but may not be written.
+/// True if the file exists, but may not be written.
 fn is_only_for_reading(error: &Error) -> bool {
     use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     let only_for_reading = |kind| matches!(kind, PermissionDenied | ReadOnlyFilesystem);

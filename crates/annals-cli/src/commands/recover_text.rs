@@ -1,4 +1,4 @@
-//! What `annals recover` says: the plan.
+//! The text of `annals recover`: the plan.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use annals::storage::{Access, FileDirectory};
 use crate::commands::info;
 use crate::output::plain;
 
-/// Says what is there, what would be kept, cut and saved.
+/// Prints the findings, and which bytes would be kept, cut and saved.
 pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
     let shown = plain(&file.display().to_string());
     let Inspection { end, len, header, .. } = inspection;

@@ -1,4 +1,4 @@
-//! `annals retain`: forgets the history that rules of retention let go.
+//! `annals retain`: forgets the history that rules of retention don't keep.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use super::backfill::{forgotten, forgotten_object};
 use crate::output::{Output, count, plain};
 use crate::{Outcome, commands};
 
-/// Forget the history that rules of retention let go
+/// Forget the history that rules of retention don't keep
 ///
-/// The rules say how much of the history is kept; what any of them asks for is. Nothing else is ever forgotten,
-/// and nothing without a rule. What was forgotten is told, and can't be had back.
+/// The rules say how much of the history is kept; what any of them asks for is. Nothing else is ever forgotten, and
+/// nothing without a rule. The forgotten history is printed, and can't be restored.
 ///
-/// History goes in pieces: up to a file of the journal that begins with the state itself, all tables, rows and
-/// blobs as they were then. Where one is needed, the journal continues in such a file. Both are done only where
-/// what goes, or what was written since the last such file, is at least as large as the live state; so
-/// somewhat more stays than the rules ask for. Files that somebody reads stay too, and all newer ones.
+/// History is removed in pieces: up to a file of the journal that begins with the state itself, all tables, rows and
+/// blobs as of that time. Where one is needed, the journal continues in such a file. A removal must be at least as
+/// large as the live state; so must the growth of the journal since the last such file, before a new one is begun. So
+/// somewhat more than the rules ask for is kept. Files in use by readers are kept too, and all newer ones.
 ///
 /// A program that keeps a database open for long does the same by itself with `Options::retention`.
 #[derive(Debug, Args)]
@@ -32,16 +32,16 @@ use crate::{Outcome, commands};
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
-    /// Keep at least so many bytes of history: a number, or one with KiB, MiB, GiB or TiB after it
+    /// Keep at least this many bytes of history: a number, or one with KiB, MiB, GiB or TiB after it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     bytes: Option<u64>,
-    /// Keep at least what was committed during the last so many days
+    /// Keep at least the commits of this many days
     #[arg(long, value_name = "NUMBER")]
     days: Option<u32>,
-    /// Keep at least so many transactions
+    /// Keep at least this many transactions
     #[arg(long, value_name = "NUMBER")]
     transactions: Option<u64>,
-    /// Say what would be done, and only bring the image forward
+    /// Print what would be done, and only update the image
     #[arg(long)]
     dry_run: bool,
     /// How many seconds to wait for writers at most
@@ -55,14 +55,14 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What was done, or would be.
+/// The actions, done or planned.
 struct Done {
     /// The size of the live state in bytes.
     live: u64,
     /// Whether the journal continues in a file that begins with the state.
     begins_with_state: bool,
     forgotten: Option<Forgotten>,
-    /// What is left.
+    /// The rest.
     left: Vec<SegmentFacts>,
 }
 

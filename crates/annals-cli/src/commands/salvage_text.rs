@@ -1,4 +1,4 @@
-//! What `annals recover --salvage` says.
+//! The text of `annals recover --salvage`.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::commands::recover_text::txids;
 use crate::output::count;
 
-/// Says what a salvage gave.
+/// Prints the result of a salvage.
 pub(crate) fn lines(new: &Path, salvaged: &Salvaged) -> Vec<String> {
     let transactions = count(salvaged.transactions, "transaction");
     let last = salvaged.last_time.map(|time| format!(", the last of {time}")).unwrap_or_default();

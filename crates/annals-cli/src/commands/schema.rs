@@ -35,7 +35,7 @@ enum What {
 struct Show {
     /// The database
     file: PathBuf,
-    /// Print the tables, fields and indexes that there are now, and how many rows
+    /// Print the present tables, fields and indexes, with row counts
     #[arg(long)]
     tables: bool,
 }
@@ -45,8 +45,8 @@ struct Show {
 /// Prints what a program with that schema does to the file when it opens it: the steps of the upgrade,
 /// one a line, with what each does after it. Nothing is changed.
 ///
-/// Exit status: 0 when there is nothing to do, 1 after an error, 3 when the schemas differ and the
-/// file can be upgraded, 4 when they differ and it can't.
+/// Exit status: 0 if there is nothing to do, 1 after an error, 3 if the schemas differ and the file can be upgraded,
+/// 4 if it can't.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals schema diff people.annals people.schema
@@ -105,7 +105,7 @@ fn show_tables(view: &View, output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// Returns what stands behind a field's name when it is added.
+/// Returns the words after a field's name when it is added.
 fn type_text(schema: &Schema, table: &Table, field: &Field) -> String {
     let Field { name, ty, nullable, default, .. } = field.clone();
     let adding = Command::AddField { table: table.number, name, ty, nullable, default };
@@ -152,7 +152,7 @@ fn diff(arguments: &Diff) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Says below a plan what it does as a whole.
+/// Prints a summary below a plan.
 fn summarize(plan: &Plan, view: &View, output: &mut Output) -> Result<()> {
     let steps = count(plan.steps().len(), "step");
     let functions = match plan.customs() {

@@ -13,22 +13,22 @@ use crate::{Outcome, commands, files, language, progress, shell};
 
 /// Run commands, typed or from a script
 ///
-/// The file is created if it isn't there. With --read-only it isn't, and nothing can be changed: that
-/// shows a file as it is now, also one that another process is writing, or that nobody may write.
+/// The file is created if it doesn't exist. With --read-only it isn't, and nothing can be changed: that shows a file
+/// as it is now, even if another process is writing it, or if it is read-only.
 ///
-/// With --shared other processes that open the file so may write it too, in turn. The first change, or
-/// `begin`, waits for the turn, 10 seconds at most unless --timeout says so, and brings in what the others committed. The turn is
-/// held until `commit` or `rollback`: as long as changes are pending, nobody else can write. `pull` brings
-/// in without a turn what the others committed; nothing else does.
+/// With --shared other processes that open the file so may write it too, in turn. The first change, or `begin`, waits
+/// for the turn, 10 seconds at most unless --timeout says so, and loads the commits of the others. The turn is held
+/// until `commit` or `rollback`: as long as changes are pending, no other process can write. `pull` loads the commits
+/// of the others without a turn; nothing else does.
 ///
 /// A script on standard input is one transaction until it says `commit`, and its end commits what is
 /// pending. After each commit one line is printed at once: `committed txid=N position=P
 /// level=soft|half|two_phase|checksummed`. An error rolls back what is not committed, prints `error: line N: ..` and
 /// ends with status 1.
 ///
-/// At a terminal each line commits by itself, but for those between `begin` and `commit`. An error is
-/// shown, has changed nothing, and doesn't end the session. Tab completes; Ctrl-C clears the line, or ends a long
-/// output; Ctrl-D leaves, and asks what shall happen to changes that are pending.
+/// At a terminal each line is a transaction, except for those between `begin` and `commit`. An error is shown, has
+/// changed nothing, and doesn't end the session. Tab completes; Ctrl-C clears the line, or ends a long output; Ctrl-D
+/// leaves, and asks what to do with pending changes.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Arguments {
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let is_unused = is_new && !arguments.shared && database.read().txid() == 0;
     let closed = database.close();
     if ran.is_err() && is_unused {
-        // A script that did nothing leaves nothing. Its error is the one to tell.
+        // A script that did nothing leaves nothing. Its error is the one to report.
         let _ = std::fs::remove_file(path);
     }
     ran.and(closed).map(|()| Outcome::Done)

@@ -9,9 +9,8 @@ use crate::language;
 use crate::output::Output;
 use crate::present::Present;
 
-/// Prints how the tables came to be; then the next ids that the rows don't give by themselves; then
-/// the rows; and at last which tables have a single row, and the indexes, which are then built in one
-/// go.
+/// Prints the commands of the tables; then the next ids that don't follow from the rows; then the rows; and last the
+/// tables of a single row, and the indexes, which are then built at once.
 pub(crate) fn text(present: &Present<'_>, output: &mut Output) -> Result<()> {
     let schema = present.schema();
     let mut blobs = Blobs::default();
@@ -52,7 +51,7 @@ pub(crate) fn text(present: &Present<'_>, output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// Uses and frees the last id that was ever used, if no row has it now.
+/// Uses and frees the last id that was ever used, unless a row has it now.
 fn print_next_id(table: &Table, rows: &TableView<'_>, output: &mut Output) -> Result<()> {
     let Some(last) = rows.next_id().checked_sub(1) else { return Ok(()) };
     if rows.contains(RowId(last))? {

@@ -1,4 +1,4 @@
-//! The database that an import makes: under a temporary name until all of it is there and durable.
+//! The database that an import creates: under a temporary name until it is complete and durable.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use clap::Args;
 use crate::output::{Output, count};
 use crate::{Outcome, files, language, progress};
 
-/// Where an import goes.
+/// The target of an import.
 #[derive(Debug, Args)]
 pub(crate) struct To {
     /// The database, which must not be there yet
@@ -25,7 +25,7 @@ pub(crate) struct To {
     pub(crate) at: Option<Timestamp>,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived {
     rows: u64,
@@ -47,7 +47,7 @@ impl Arrived {
     }
 }
 
-/// Refuses a database that is there already.
+/// Refuses an existing database.
 pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
     match path.try_exists() {
         Ok(false) => Ok(()),
@@ -61,8 +61,8 @@ fn exists(shown: &str) -> Error {
     Error::new(ErrorKind::InUse, message)
 }
 
-/// Makes a new database with a schema and what `fill` puts in, in one transaction. It has its name only once
-/// all of it is there and durable; after an error nothing is left.
+/// Creates a new database with a schema and the rows of `fill`, in one transaction. It gets its name only when it is
+/// complete and durable; after an error nothing is left.
 pub(crate) fn fill(
     to: &To,
     schema: &Schema,
@@ -107,7 +107,7 @@ pub(crate) fn named<T>(
 pub(crate) struct Loading<'db> {
     transaction: Transaction<'db>,
     schema: Schema,
-    /// What is done after the rows.
+    /// The work after the rows.
     ahead: Vec<Command>,
     /// Fields that may not be null, where null says that a value was erased.
     erased: Vec<(TableNumber, FieldNumber)>,
@@ -124,7 +124,7 @@ impl<'db> Loading<'db> {
         Ok(Self { transaction, schema: schema.clone(), ahead, erased: Vec::new(), rows: 0 })
     }
 
-    /// Makes the indexes already now, so that a row whose key is there already is refused by itself.
+    /// Makes the indexes first, so that each row with a duplicate key is refused individually.
     pub(crate) fn index_now(&mut self) -> Result<()> {
         let is_index = |command: &mut Command| matches!(command, Command::CreateIndex { .. });
         for command in self.ahead.extract_if(.., is_index) {
@@ -133,7 +133,7 @@ impl<'db> Loading<'db> {
         Ok(())
     }
 
-    /// Goes on in a database that has this schema.
+    /// Continues in a database with this schema.
     pub(crate) const fn resume(transaction: Transaction<'db>, schema: Schema) -> Self {
         Self { transaction, schema, ahead: Vec::new(), erased: Vec::new(), rows: 0 }
     }
@@ -150,8 +150,7 @@ impl<'db> Loading<'db> {
         &self.schema
     }
 
-    /// Sees to it that the next row without an id gets this one or a later one. To be called before the
-    /// table's rows come.
+    /// Makes the next row without an id get this one or a later one. Call it before the table's rows.
     pub(crate) fn set_next_id(&mut self, table: TableNumber, next: u64) -> Result<()> {
         let Some(last) = next.checked_sub(1).map(RowId) else { return Ok(()) };
         if last > RowId::MAX {
@@ -161,8 +160,7 @@ impl<'db> Loading<'db> {
         self.transaction.delete(table, last)
     }
 
-    /// Takes null for a value that was erased, in a field that may not be null. To be called before the table's rows
-    /// come.
+    /// Takes null for a value that was erased, in a field that may not be null. Call it before the table's rows.
     pub(crate) fn expect_erased(&mut self, table: TableNumber, field: FieldNumber) {
         self.erased.push((table, field));
     }
@@ -193,7 +191,7 @@ impl<'db> Loading<'db> {
         }
     }
 
-    /// Writes a blob, for a row to come.
+    /// Writes a blob for a later row.
     pub(crate) fn write_blob(&mut self, bytes: impl std::io::Read) -> Result<Blob> {
         self.transaction.write_blob(bytes)
     }

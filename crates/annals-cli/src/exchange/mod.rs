@@ -1,8 +1,8 @@
 //! Data from and for other programs: CSV, JSON, and SQLite's files.
 //!
-//! In reading order: `arrival` is the database that an import makes; `scalar` is a value of a format that
-//! knows fewer types, what was seen of a column of them, and the type that follows; `naming` makes names of
-//! ours from others. Then there is a folder for each format.
+//! In reading order: `arrival` is the database that an import creates. `scalar` is a value of a format with fewer
+//! types, the summary of a column of them, and the inferred type. `naming` makes valid names. Then there is a folder
+//! for each format.
 //!
 //! `docs/exchange.md` says what becomes of what.
 
@@ -16,8 +16,7 @@ pub(crate) mod sqlite;
 
 use annals::{Command, Index, Schema};
 
-/// Returns the commands that come after the rows: which tables have a single row, and the indexes, which are
-/// then built in one go.
+/// Returns the commands after the rows: the tables of a single row, and the indexes, which are then built at once.
 pub(crate) fn finishing(schema: &Schema) -> Vec<Command> {
     let singles = schema.tables().iter().filter(|table| table.single_row);
     let singles = singles.map(|table| Command::SetSingleRow { table: table.number, single: true });

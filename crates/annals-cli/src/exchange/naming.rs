@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use annals::Schema;
 
-/// Names have at most so many bytes.
+/// The length limit of names, in bytes.
 const LONGEST: usize = 255;
 
 /// The names that are taken, where each may be there only once.
@@ -13,8 +13,8 @@ const LONGEST: usize = 255;
 pub(crate) struct Naming(HashSet<String>);
 
 impl Naming {
-    /// Returns a name like this one, and takes it: what no name may hold becomes `_`, in front of a digit `_` is
-    /// put, and `_` is appended as long as the name is taken.
+    /// Returns a valid, free name like this one, and reserves it: invalid characters become `_`, a leading digit gets
+    /// `_` before it, and `_` is appended as long as the name is in use.
     pub(crate) fn take(&mut self, name: &str) -> String {
         let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         let mut free: String = name.chars().map(allowed).take(LONGEST - 16).collect();
@@ -24,7 +24,7 @@ impl Naming {
         while self.0.contains(&free) {
             free.push('_');
             if free.len() > LONGEST {
-                // Many that begin alike: a number tells them apart.
+                // Many with the same beginning: a number distinguishes them.
                 free = format!("_{}", self.0.len());
             }
         }
@@ -33,7 +33,7 @@ impl Naming {
     }
 }
 
-/// Names of files have at most so many bytes, without the ending `.csv`.
+/// The length limit of names of files, in bytes, without the ending `.csv`.
 const LONGEST_STEM: usize = 251;
 
 /// Returns names for files of the tables, in the order of the schema. A file system may take `City` and `city`
@@ -48,7 +48,7 @@ pub(crate) fn file_names(schema: &Schema) -> Vec<String> {
         while !taken.insert(name.to_ascii_lowercase()) {
             name.push('_');
             if name.len() > LONGEST_STEM {
-                // Many that begin alike: a number tells them apart.
+                // Many with the same beginning: a number distinguishes them.
                 name.truncate(LONGEST_STEM - 32);
                 name.push_str(&format!("_{}", taken.len()));
             }

@@ -1,5 +1,5 @@
-//! Values of formats that know fewer types than we do, what was seen of a column of them, and the type that
-//! holds them all without loss.
+//! Values of formats with fewer types, the summary of a column of them, and the type that holds them all without
+//! loss.
 
 #[cfg(any(feature = "sqlite", test))]
 use annals::{OnDelete, TableNumber};
@@ -9,7 +9,7 @@ use annals::{RowId, Timestamp, Type, Value};
 const EXACT: i128 = 1 << 53;
 /// The same for floats of 32 bits.
 const EXACT_SINGLE: i128 = 1 << 24;
-/// Longer texts and bytes than these can't stand in a row.
+/// The limit on the length of texts and bytes in a row.
 const LONGEST: usize = 1 << 30;
 
 /// A value.
@@ -27,7 +27,7 @@ pub(crate) enum Scalar<'a> {
     Bytes(&'a [u8]),
 }
 
-/// What was seen of a column.
+/// The summary of a column.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     /// Whether a row has nothing there.
@@ -87,7 +87,7 @@ impl Seen {
         }
     }
 
-    /// True if nothing but nulls was seen.
+    /// True if only nulls were seen.
     pub(crate) const fn is_empty(&self) -> bool {
         self.kinds() == 0
     }
@@ -113,7 +113,7 @@ impl Seen {
         self.ints.is_none_or(|(low, high)| least <= low && high <= most)
     }
 
-    /// True if a field of this type holds all that was seen, but for nulls, as it is.
+    /// True if a field of this type holds all values seen, except nulls, without loss.
     pub(crate) fn fits(&self, ty: Type) -> bool {
         let ints = |least: i128, most: i128| {
             self.has_only_numbers() && !self.reals && self.has_ints_within(least, most)

@@ -1,8 +1,8 @@
 //! Makes entries of events.
 //!
-//! Each event becomes an entry, an insert one for the row and one for each field that isn't zero. Where a row comes
-//! to an id that was used before, all fields are written, because joedb's interpreter and its pack tool leave in them
-//! what the last row had.
+//! Each event becomes an entry, an insert one for the row and one for each field that isn't zero. If a row gets an id
+//! that was used before, all fields are written, because joedb's interpreter and its pack tool keep the old row's
+//! values there.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Seek, Write};
@@ -27,14 +27,14 @@ use crate::output::count;
 /// A table with larger ids than this, and far fewer rows, makes joedb take much memory.
 const SPARSE: u64 = 1 << 24;
 
-/// What was exported.
+/// The counts of an export.
 #[derive(Debug)]
 pub(crate) struct Exported {
     /// How many events.
     pub(crate) events: u64,
     /// Of how many transactions.
     pub(crate) transactions: usize,
-    /// What a person should know.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Manner {
 /// Takes the history of a database and writes it as a joedb file.
 pub(crate) struct Export<'o, W> {
     writer: Writer<W>,
-    /// What the new file is called in messages.
+    /// The new file's name in messages.
     shown: String,
     losses: Losses,
     manner: Manner,
@@ -65,9 +65,9 @@ pub(crate) struct Export<'o, W> {
     /// Opens the database, once a blob is to be read.
     open: &'o dyn Fn() -> Result<Snapshot>,
     snapshot: Option<Snapshot>,
-    /// What was seen of the history before.
+    /// The summary of the history before.
     plan: Plan,
-    /// How many rows are still to come of a vector whose entry has begun.
+    /// The number of remaining rows of a vector whose entry has begun.
     more: u64,
     /// The timestamp that the last entry is.
     timestamp: Option<i64>,
@@ -78,7 +78,7 @@ pub(crate) struct Export<'o, W> {
     exported: Exported,
 }
 
-/// What is known of a table.
+/// The state of a table.
 #[derive(Default)]
 struct State {
     name: String,
@@ -116,7 +116,7 @@ impl<'o, W: Write> Export<'o, W> {
         })
     }
 
-    /// Says how many rows the vector has that begins here with so many; `None` if it has begun before.
+    /// Returns the number of rows of the vector that begins here with `count` rows; `None` if it has begun before.
     fn begin_vector(&mut self, count: u64) -> Result<Option<u64>> {
         let has_begun = self.more > 0;
         // This event is counted already.
@@ -206,7 +206,7 @@ impl<'o, W: Write> Export<'o, W> {
         Ok(given)
     }
 
-    /// Adds a field, and writes its default to the rows that are there.
+    /// Adds a field, and writes its default to the existing rows.
     fn add_field(&mut self, schema: &Schema, command: &Command) -> Result<()> {
         let Command::AddField { table, name, ty, nullable, default } = command else {
             return Ok(());
@@ -300,7 +300,7 @@ impl<'o, W: Write> Export<'o, W> {
     /// Writes zeros to rows that an event doesn't set, if there are any: joedb would show there what deleted rows had.
     fn settle(&mut self, schema: &Schema, event: Option<&Event<'_>>) -> Result<()> {
         if let (Some(unset), Some(event)) = (&mut self.unset, event) {
-            // Nothing may stand among the values of a vector.
+            // No other entry may be among the values of a vector.
             let goes_on = self.more > 0 && matches!(event, Event::UpdateVector { .. });
             if goes_on || unset.is_set_by(schema, event)? {
                 return Ok(());
@@ -436,7 +436,7 @@ impl<W: Write> Sink for Export<'_, W> {
 }
 
 impl<W: Write + Seek> Export<'_, W> {
-    /// Ends the file; gives it back for the caller to flush, with what was written.
+    /// Ends the file; returns it for the caller to flush, with the counts.
     pub(crate) fn finish(self) -> Result<(W, Exported)> {
         let Self { writer, shown, losses, mut exported, tables, bare, .. } = self;
         exported.notes.extend(losses.lines());

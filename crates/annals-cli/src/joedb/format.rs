@@ -1,8 +1,8 @@
-//! What a joedb file is made of: the head, the entries after it, and the types of values.
+//! The parts of a joedb file: the head, the entries after it, and the types of values.
 //!
 //! Version 5, as joedb 10.4 reads and writes it. All numbers of a fixed size are little-endian. A *compact* number
-//! has in the three highest bits of its first byte how many more bytes it has, and its own bits, most significant
-//! first, in the rest.
+//! has the number of further bytes in the three highest bits of its first byte. Its own bits follow, most significant
+//! first.
 
 /// The length of the head, where the entries begin, in bytes.
 pub(super) const HEAD: u64 = 41;
@@ -14,13 +14,13 @@ const _: () = assert!(LEN as u64 == HEAD);
 /// The version of the format.
 pub(super) const VERSION: u32 = 5;
 
-/// What stands behind the version.
+/// The bytes after the version.
 pub(super) const SIGNATURE: [u8; 5] = *b"joedb";
 
 /// The largest compact number.
 pub(super) const COMPACT_MAX: u64 = (1 << 61) - 1;
 
-/// The first bytes of entries, but for those of updates.
+/// The first bytes of entries, except updates.
 pub(super) mod code {
     pub(in crate::joedb) const CREATE_TABLE: u8 = 0x01;
     pub(in crate::joedb) const DROP_TABLE: u8 = 0x02;
@@ -41,7 +41,7 @@ pub(super) mod code {
     pub(in crate::joedb) const DELETE_VECTOR: u8 = 0x14;
     /// Those that joedb once wrote, and doesn't read any more.
     pub(in crate::joedb) const RETIRED: [u8; 4] = [0x07, 0x09, 0x11, 0x12];
-    /// After this come four codes for each type: see [`Way`](super::Way).
+    /// Four codes for each type follow: see [`Way`](super::Way).
     pub(in crate::joedb) const UPDATES: u8 = 0x80;
 }
 
@@ -103,12 +103,12 @@ impl Kind {
         Self::Blob,
     ];
 
-    /// Returns the number that stands for the type.
+    /// Returns the type's number.
     pub(super) const fn code(self) -> u8 {
         self as u8
     }
 
-    /// Finds the type that a number stands for.
+    /// Finds a type by its number.
     pub(super) fn of_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
@@ -175,7 +175,7 @@ impl Cell<'_> {
         }
     }
 
-    /// True if it is, to the bit, what a new row has.
+    /// True if it equals, to the bit, the value of a new row.
     pub(super) const fn is_zero(&self) -> bool {
         match *self {
             Self::String(text) => text.is_empty(),
@@ -246,7 +246,7 @@ pub(super) enum Entry<'a> {
         field: u64,
         value: Cell<'a>,
     },
-    /// The values follow; whoever takes the entry reads them.
+    /// The values follow; the caller reads them.
     UpdateVector {
         table: u64,
         row: u64,
@@ -254,7 +254,7 @@ pub(super) enum Entry<'a> {
         kind: Kind,
         count: u64,
     },
-    /// So many bytes follow; whoever takes the entry reads them.
+    /// This many bytes follow; the caller reads them.
     Blob {
         size: u64,
     },
@@ -264,7 +264,7 @@ pub(super) enum Entry<'a> {
     Custom(&'a [u8]),
 }
 
-/// What an entry may leave out, since it was said before.
+/// The parts that an entry may leave out, since an earlier one had them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Context {
     pub(super) table: u64,
@@ -300,8 +300,8 @@ impl Head {
         pairs.filter_map(|(position, _)| u64::try_from(position).ok()).fold(HEAD, u64::max)
     }
 
-    /// Returns the last soft checkpoint, which a negative position says, in a file of so many bytes; the start if
-    /// there is none.
+    /// Returns the last soft checkpoint, which is a negative position, in a file of `len` bytes; the start if there
+    /// is none.
     pub(super) fn soft(self, len: u64) -> u64 {
         let negative = self.0.into_iter().filter(|position| *position < 0);
         negative.map(i64::unsigned_abs).filter(|&position| position <= len).fold(HEAD, u64::max)

@@ -21,9 +21,9 @@ use super::survey::{Survey, Until, left_out, survey};
 use super::times::Times;
 use crate::output::count;
 
-/// A transaction of so much weight is long: an entry or a value of a vector weighs 1, and so do 64 bytes of a text or
-/// of a blob. What an entry weighs doesn't depend on how short it is written, so that an exported file comes in with the
-/// same transactions.
+/// The weight from which a transaction is long: an entry or a value of a vector weighs 1, and so do 64 bytes of a
+/// text or of a blob. The weight of an entry doesn't depend on its encoding, so that an exported file is imported
+/// with the same transactions.
 const LONG: u64 = 1 << 16;
 /// So many values of a vector, or bytes of them, are in memory at once.
 const PIECE: (usize, usize) = (1024, 1 << 20);
@@ -41,23 +41,23 @@ pub(crate) struct Choices {
     pub(crate) max_rows: Option<u64>,
 }
 
-/// What was imported.
+/// The counts of an import.
 #[derive(Debug)]
 pub(crate) struct Imported {
     /// How many entries.
     pub(crate) entries: u64,
     /// In how many transactions.
     pub(crate) transactions: u64,
-    /// What a person should know.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads a file into the empty database that `create` makes, once the whole file is known to be readable. The file
-/// comes as two inputs: one is read ahead, for the times of commits.
+/// Reads a file into the empty database that `create` makes, once the whole file is known to be readable. The file is
+/// read through two inputs: one is ahead, for the times of commits.
 ///
 /// # Errors
 /// `NotAJournal`, `Unsupported`, `Corrupt`, and what the database says of an entry that doesn't fit; all name the
-/// position. `Io`. The database is then of no use.
+/// position. `Io`. Then the database can't be used.
 pub(crate) fn import<R: BufRead + Seek>(
     input: &mut R,
     ahead: &mut R,
@@ -89,7 +89,7 @@ pub(crate) fn import<R: BufRead + Seek>(
 struct Import<'db, R> {
     database: &'db Database,
     pending: Option<Transaction<'db>>,
-    /// What the entries weigh since the last commit.
+    /// The weight of the entries since the last commit.
     weight: u64,
     /// When what is read was committed.
     times: Times<R>,
@@ -103,7 +103,7 @@ struct Import<'db, R> {
     imported: Imported,
 }
 
-/// What of a file didn't come in as it was.
+/// The parts of a file that weren't imported unchanged.
 #[derive(Default)]
 struct Lost {
     /// Texts that were changed.
@@ -152,7 +152,7 @@ impl<'db, R: BufRead> Import<'db, R> {
             Entry::UpdateVector { table, row, field, kind, count } => {
                 let may_end_here = at >= self.must;
                 if may_end_here {
-                    // It goes in parts, and comes in wholly or not at all.
+                    // It is written in parts, but takes effect as a whole or not at all.
                     self.commit(at)?;
                 }
                 let updated = self.update_vector(reader, (table, row, field), kind, count);

@@ -1,10 +1,10 @@
-//! Which of Annals' types stand for joedb's, and the other way; the same for values.
+//! The correspondence of joedb's types and Annals', in both directions; the same for values.
 
 use annals::{OnDelete, TableNumber, Type, ValueRef};
 
 use super::format::{Cell, Kind};
 
-/// Returns the type that stands for joedb's. The target is that of a reference.
+/// Returns the type that corresponds to joedb's. The target is that of a reference.
 pub(super) const fn to_type(kind: Kind, target: TableNumber) -> Type {
     match kind {
         Kind::String => Type::String,

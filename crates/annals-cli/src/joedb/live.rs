@@ -8,7 +8,7 @@ use std::ops::Range;
 pub(super) struct Live {
     /// First id and the end of each run; runs that touch are one.
     runs: BTreeMap<u64, u64>,
-    /// After the largest id that was ever used.
+    /// One more than the largest id ever used.
     pub(super) next: u64,
     /// How many rows were ever inserted.
     pub(super) inserted: u64,

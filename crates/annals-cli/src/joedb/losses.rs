@@ -1,4 +1,4 @@
-//! What of a database joedb can't hold: counted, or refused.
+//! The parts of a database that joedb can't hold: counted, or refused.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) enum Loss {
 }
 
 impl Loss {
-    /// Says what became of it, so many times.
+    /// Formats a loss, with its count.
     fn told(self, name: &str, times: u64) -> String {
         match self {
             Self::Type(from, to) => format!("{name}: joedb has no {from}, the field became {to}"),
@@ -62,7 +62,7 @@ impl Losses {
         Self { is_strict, met: BTreeMap::new() }
     }
 
-    /// Notes a loss, which happened so many times, of something that has a name.
+    /// Counts a loss of something that has a name.
     pub(super) fn note(
         &mut self,
         loss: Loss,

@@ -1,11 +1,10 @@
 //! joedb's files: reading them, writing them, and what their histories are in Annals.
 //!
-//! In reading order: `format` says what a file is made of; `reader` and `writer` take and make its
-//! entries, and know nothing of Annals' tables; `survey` finds the part of a file that counts, and `times` when
-//! it was written; `kind` says which
-//! of Annals' types stand for joedb's, and the other way; `import` turns entries into transactions, `export` events
-//! into entries, with the help of `plan`, which events belong together, `live`, the rows that are there, `names`, those
-//! that joedb takes, `unset`, rows of zeros, and `losses`, what joedb can't hold.
+//! In reading order: `format` defines the parts of a file. `reader` and `writer` read and write its entries, and know
+//! nothing of Annals' tables. `survey` finds the part of a file that counts, and `times` its times; `kind` maps
+//! joedb's types to Annals' and back. `import` turns entries into transactions, and `export` events into entries. For
+//! export, `plan` finds events that belong together, `live` tracks existing rows, `names` makes names valid in joedb,
+//! `unset` handles rows of zeros, and `losses` counts values that joedb can't hold.
 //!
 //! The format isn't Annals': it is described in `docs/joedb.md`.
 #![deny(clippy::indexing_slicing)]

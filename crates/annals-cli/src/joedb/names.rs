@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(names.give(2, "a_b"), "a_b_3");
         assert_eq!(names.give(3, "__"), "_");
         assert_eq!(names.give(4, "_"), "_2");
-        // A name is free again once its owner has another one, or is gone.
+        // A name is free again after its owner was renamed or dropped.
         assert_eq!(names.give(0, "c"), "c");
         assert_eq!(names.give(2, "a_b"), "a_b");
         names.drop(&1);

@@ -1,14 +1,13 @@
 //! Looks through a history before it is written: which events were one statement.
 //!
-//! A long vector is several events in a row, and one entry of joedb's, which says at its beginning how many values
-//! come.
+//! A long vector is several consecutive events, but one entry of joedb's, which begins with its number of values.
 
 use std::collections::BTreeMap;
 
 use annals::event::{Event, MAX_VECTOR, width};
 use annals::{Committed, FieldNumber, Result, RowId, Schema, Sink, TableNumber};
 
-/// What is known of a history.
+/// The summary of a history.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// By the number of an event with which a vector of several begins: how many rows it has in all.

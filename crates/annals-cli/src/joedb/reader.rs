@@ -1,7 +1,7 @@
 //! Reads entries, one after the other, in memory that doesn't grow with the file.
 //!
-//! Every length is compared with what is left of the file before anything is done with it, so that no file
-//! makes this take more memory than its own length.
+//! Every length is compared with the rest of the file before it is used, so that no file can cause the use of more
+//! memory than its own length.
 
 use std::io::{self, BufRead, Read, Take};
 
@@ -9,7 +9,7 @@ use annals::{Error, ErrorKind, Result};
 
 use super::format::{Cell, Context, Entry, Kind, Way, code};
 
-/// Reads what lies between two positions.
+/// Reads the bytes between two positions.
 pub(super) struct Reader<R> {
     input: R,
     /// Where the next byte is in the file.
@@ -148,13 +148,13 @@ impl<R: BufRead> Reader<R> {
         })
     }
 
-    /// Reads so many bytes of the values of a vector.
+    /// Reads `len` bytes of the values of a vector.
     pub(super) fn cells(&mut self, len: u64) -> Result<&[u8]> {
         self.fill(len)?;
         Ok(&self.bytes)
     }
 
-    /// Lets somebody read so many bytes, all of them.
+    /// Provides a reader of exactly `len` bytes.
     pub(super) fn stream<T>(
         &mut self,
         len: u64,
@@ -168,7 +168,7 @@ impl<R: BufRead> Reader<R> {
         if left > 0 { Err(self.cut()) } else { Ok(taken) }
     }
 
-    /// Skips so many bytes.
+    /// Skips `len` bytes.
     pub(super) fn skip(&mut self, len: u64) -> Result<()> {
         self.stream(len, |part| io::copy(part, &mut io::sink()).map(drop).map_err(unreadable))
     }
@@ -190,7 +190,7 @@ impl<R: BufRead> Reader<R> {
         self.cells(len)
     }
 
-    /// Reads how many things follow, each of at least so many bytes.
+    /// Reads a count of items, each of at least `least` bytes.
     fn length(&mut self, what: &str, least: u64) -> Result<u64> {
         let count = self.compact()?;
         let left = self.end - self.position;

@@ -20,16 +20,16 @@ pub(crate) enum Until {
     End,
 }
 
-/// What there is in a file.
+/// The findings in a file.
 #[derive(Debug)]
 pub(super) struct Survey {
     /// Where what counts ends.
     pub(super) end: u64,
-    /// Up to where a checkpoint says that it counts.
+    /// The position up to which a checkpoint makes it count.
     pub(super) checkpoint: u64,
     /// Where the last timestamp ends; where the entries begin if there is none.
     pub(super) timed: u64,
-    /// What a person should know.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
@@ -153,7 +153,7 @@ fn parse(bytes: &[u8]) -> Result<Head> {
     Ok(head)
 }
 
-/// How far it has looked.
+/// The position of the survey.
 struct Looked {
     /// Where the last whole entry ends.
     whole: u64,
@@ -203,7 +203,7 @@ mod tests {
     /// A file that a program writes: each question for its length finds a transaction more, and a checkpoint of it.
     struct Growing {
         file: Cursor<Vec<u8>>,
-        /// How many more transactions come.
+        /// The number of following transactions.
         left: usize,
     }
 

@@ -16,7 +16,7 @@ pub(super) struct Writer<W> {
     bytes: Vec<u8>,
 }
 
-/// Returns the number that stands for a row; `None` if there is none, as the id is too large.
+/// Returns the number of a row; `None` if the id is too large.
 pub(super) fn row_of(id: RowId) -> Option<u64> {
     id.0.checked_add(1).filter(|&row| row <= COMPACT_MAX)
 }
@@ -122,7 +122,7 @@ impl<W: Write> Writer<W> {
         written
     }
 
-    /// Writes the bytes of a blob, all that a reader gives.
+    /// Writes the bytes of a blob, all those of a reader.
     pub(super) fn stream(&mut self, reader: &mut dyn Read) -> io::Result<()> {
         self.position += io::copy(reader, &mut self.output)?;
         Ok(())

@@ -12,7 +12,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| command.name == name)
 }
 
-/// What runs a command of the schema language that has no line in the table.
+/// The handler of commands of the schema language without a line in the table.
 static UNLISTED: Command = Command {
     name: "",
     form: "",
@@ -38,7 +38,7 @@ pub(crate) fn command_of(tokens: &[Token<'_>]) -> Result<&'static Command> {
     }
 }
 
-/// Says that there is no such command, and which was meant or how to see all.
+/// Returns the error for an unknown command, with a suggestion or how to list all.
 pub(crate) fn unknown(name: &str) -> Error {
     let names = COMMANDS.iter().map(|command| command.name);
     let hint = match annals_schema::nearest(name, names) {

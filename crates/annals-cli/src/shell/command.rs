@@ -1,9 +1,9 @@
-//! What a command of the shell is.
+//! A command of the shell.
 //!
 //! Invariants
 //! 1. A command's form says how its arguments are written, and nothing else does: usage errors and
 //!    completion are made from it (see [`form`](super::form)).
-//! 2. Each command of the schema language stands in the table too; `annals_schema` reads its arguments.
+//! 2. Each command of the schema language is in the table too; `annals_schema` reads its arguments.
 
 use annals::{Result, Transaction};
 
@@ -18,17 +18,17 @@ pub(crate) struct Command {
     pub(crate) name: &'static str,
     /// How its arguments are written.
     pub(crate) form: &'static str,
-    /// What it does, in one line.
+    /// Its summary, in one line.
     pub(crate) help: &'static str,
-    /// What else there is to know, in sentences; may be empty.
+    /// Further details, in sentences; may be empty.
     pub(crate) more: &'static str,
-    /// Where it stands in the help.
+    /// Its section in the help.
     pub(crate) kind: Kind,
-    /// What runs it.
+    /// Its handler.
     pub(crate) run: Run,
 }
 
-/// What a command is about.
+/// The topic of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Tables, fields and indexes.
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Data,
     /// Where transactions begin and end.
     Transaction,
-    /// What there is, pending changes included.
+    /// The present state, pending changes included.
     Display,
     /// The session itself.
     Other,
@@ -65,7 +65,7 @@ pub(crate) type Change = fn(&mut Transaction<'_>, &Words<'_>, &mut Screen) -> Re
 /// A function that changes nothing.
 pub(crate) type Look = fn(&Present<'_>, &Words<'_>, &mut Screen) -> Result<()>;
 
-/// What runs a command.
+/// The handler of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Run {
     /// It changes something, in the transaction.
@@ -88,9 +88,9 @@ pub(crate) enum Run {
     Rollback,
     /// The session rolls back, with an error.
     Abort,
-    /// The session brings in what others committed.
+    /// The session loads the commits of others.
     Pull,
-    /// The session brings the image forward.
+    /// The session updates the image.
     Backfill,
     /// The session ends.
     Quit,

@@ -1,4 +1,4 @@
-//! What a line may continue with: commands, tables, fields, types and words, from the command's form.
+//! Completions of a line: commands, tables, fields, types and words, from the command's form.
 
 use annals::{Field, Schema, Table, Type};
 use annals_schema::Token;
@@ -7,12 +7,12 @@ use super::catalog;
 use super::commands::COMMANDS;
 use super::form::{self, Form, Slot};
 
-/// What can stand at the end of a line.
+/// The candidates for the end of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Completion {
     /// Where the word begins that would be replaced, in bytes.
     pub(crate) start: usize,
-    /// What it can be replaced with, in the order of the schema, or of the table of commands.
+    /// The replacements, in the order of the schema, or of the table of commands.
     pub(crate) words: Vec<String>,
     /// Whether a blank belongs after the word.
     pub(crate) ends_word: bool,
@@ -77,7 +77,7 @@ const fn end_of(token: &Token<'_>) -> usize {
     token.column - 1 + token.length
 }
 
-/// Where in a line the next word would stand.
+/// The position of the next word in a line.
 struct Place<'s> {
     schema: &'s Schema,
     /// The whole words before it.
@@ -92,7 +92,7 @@ impl<'s> Place<'s> {
         };
         let Some(command) = catalog::find(&first.text) else { return Vec::new() };
         let form = form::read(command.form);
-        // What stands behind the type is part of it: its table, then what a deletion does.
+        // The words after the type are part of it: its table, then the rule of deletion.
         match self.behind_references(&form, arguments) {
             Some(0) => return vec![Slot::Table],
             Some(1) => return vec![Slot::Word(ON_DELETE), Slot::Word("default")],
@@ -160,10 +160,10 @@ impl<'s> Place<'s> {
 }
 
 const REFERENCES: &str = "references";
-/// What becomes of a reference when its row is deleted.
+/// The rules of a reference when its row is deleted.
 const ON_DELETE: &str = "restrict|cascade|set_null";
 
-/// Returns what may follow the words that must be there, given those of it that are there.
+/// Returns the words that may follow the required ones, given those already typed.
 fn optional(form: &Form, given: &[Token<'_>]) -> Vec<Slot> {
     let begins = |group: &[Slot], token: &Token<'_>| match group.first() {
         Some(Slot::Word(words)) => words.split('|').any(|word| token.is(word)),

@@ -22,7 +22,7 @@ use crate::output::say;
 /// How many lines are remembered.
 const REMEMBERED: usize = 10_000;
 
-/// What a person did at the prompt.
+/// The action of a person at the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// Ended a line; where text was pasted, they can be several.
@@ -33,7 +33,7 @@ pub(crate) enum Typed {
     End,
 }
 
-/// What reads lines from a terminal.
+/// The reader of lines from a terminal.
 pub(crate) struct Editor {
     editor: rustyline::Editor<Guide, DefaultHistory>,
     history: Option<PathBuf>,
@@ -43,7 +43,7 @@ impl Editor {
     /// Takes the terminal; lines are remembered in the file, if there is one.
     pub(crate) fn new(history: Option<PathBuf>) -> Result<Self> {
         let color = if colours() { ColorMode::Enabled } else { ColorMode::Disabled };
-        // Where the output goes to a file, what is typed is still seen.
+        // If the output is a file, typed text is still echoed.
         let to_terminal = std::io::stdout().is_terminal();
         let behavior = if to_terminal { Behavior::Stdio } else { Behavior::PreferTerm };
         let config = Config::builder()
@@ -66,8 +66,7 @@ impl Editor {
         Ok(editor)
     }
 
-    /// Reads a line. What can be completed is known from the schema; the prompt shows whether a
-    /// transaction is open.
+    /// Reads a line. Completions come from the schema; the prompt shows an open transaction.
     pub(crate) fn read(&mut self, schema: Arc<Schema>, is_pending: bool) -> Result<Typed> {
         if let Some(guide) = self.editor.helper_mut() {
             *guide = Guide { schema: Some(schema), is_pending };
@@ -94,7 +93,7 @@ impl Editor {
         let (mut prompt, mut is_spoilt) = (prompt, false);
         loop {
             match self.editor.readline(prompt) {
-                // What follows such a byte in its line must not be run as if it were a line of its own.
+                // The text after such a byte must not be run as a separate line.
                 Err(ReadlineError::Io(error))
                     if error.kind() == std::io::ErrorKind::InvalidData =>
                 {
@@ -138,7 +137,7 @@ fn cannot_read(error: ReadlineError) -> Error {
     }
 }
 
-/// What knows how a line may continue.
+/// Provides completions and hints for a line.
 #[derive(Default)]
 struct Guide {
     /// None while the line is no command.

@@ -1,10 +1,9 @@
-//! The form of a command, read: which words may stand where.
+//! The parsed form of a command: the words that may follow each other.
 //!
-//! A form is made of words: `LEVEL` in capitals stands for something, `at` in small letters for
-//! itself, `soft|hard` for one of these; what is in brackets may be left out, and `..` at the end of
-//! a word says that there may be more of them.
+//! A form is made of words: `LEVEL` in capitals is a placeholder, `at` in small letters is literal, `soft|hard` is
+//! one of these. Words in brackets may be left out, and `..` at the end of a word means that it may be repeated.
 
-/// What a word of a form stands for.
+/// The meaning of a word of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// The name of a table.
@@ -51,7 +50,7 @@ impl Slot {
 pub(crate) struct Form {
     /// The words that must be there, in order.
     pub(crate) required: Vec<Slot>,
-    /// What may follow: in each group all words or none.
+    /// The optional words: in each group all or none.
     pub(crate) optional: Vec<Vec<Slot>>,
 }
 

@@ -1,4 +1,4 @@
-//! What the commands are, told from their table.
+//! The help for commands, from their table.
 
 use annals::Result;
 

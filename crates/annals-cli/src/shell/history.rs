@@ -17,7 +17,7 @@ pub(crate) fn file() -> Option<PathBuf> {
     let path = path(|name| std::env::var_os(name))?;
     if let Ok(there) = std::fs::metadata(&path) {
         let why = match (there.is_file(), there.len()) {
-            // That is how other programs are told to remember nothing.
+            // Other programs also use this to remember nothing.
             (false, _) if path == Path::new("/dev/null") => return None,
             (false, _) => "is not a regular file",
             (true, len) if len > LARGEST => "is too large for a history",

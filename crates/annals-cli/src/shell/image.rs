@@ -6,7 +6,7 @@ use super::screen::Screen;
 use super::words::Words;
 use crate::{language, progress};
 
-/// Brings the image forward to the newest commit; what is pending isn't part of it.
+/// Updates the image to the newest commit; pending changes aren't part of it.
 pub(super) fn backfill(
     database: &Database,
     words: &Words<'_>,

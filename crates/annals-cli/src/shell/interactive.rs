@@ -11,7 +11,7 @@ use super::screen::{Screen, Style, colours};
 use super::session::{Answer, Base, Commits, Session};
 use crate::output::{count, plain, say};
 
-/// What a person wants to happen to changes that are not committed.
+/// The choice of a person for uncommitted changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leave {
     Commit,
@@ -59,7 +59,7 @@ pub(crate) fn run(base: Base<'_>, level: Level, remember: bool) -> Result<()> {
     }
 }
 
-/// What a line leads to.
+/// The result of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     GoOn,
@@ -67,8 +67,8 @@ enum Next {
     Leave,
 }
 
-/// Runs what was typed: one line, or several that were pasted, up to the first that is wrong. Tells
-/// whether a line asks for the end.
+/// Runs what was typed: one line, or several that were pasted, up to the first that is wrong. True
+/// if a line ends the session.
 fn run_lines(
     session: &mut Session<'_>,
     lines: &str,
@@ -94,7 +94,7 @@ fn run_lines(
     Ok(false)
 }
 
-/// Runs one line, and shows what it says or what is wrong with it.
+/// Runs one line, and shows its output or error.
 fn run_line(
     session: &mut Session<'_>,
     line: &str,
@@ -103,7 +103,7 @@ fn run_line(
 ) -> Result<Next> {
     let was_open = session.is_open();
     screen.measure();
-    // One that came while nothing ran is none.
+    // An interrupt without a running command is ignored.
     let _ = interrupts.take();
     screen.output.end_at(Some(interrupts));
     let ran = session.run(line, screen);
@@ -113,7 +113,7 @@ fn run_line(
         Ok(answer) => return answer.tell(screen).map(|()| Next::GoOn),
         Err(error) => error,
     };
-    // The output may be what can't be written: then there is nobody to talk to.
+    // If the output can't be written, there is no dialog.
     screen.output.flush()?;
     show(&error);
     let is_gone = was_open && !session.is_open();
@@ -128,7 +128,7 @@ fn show(error: &Error) {
     say(&format!("{heading} {}", plain(&error.to_string())));
 }
 
-/// Asks what shall happen to changes that are not committed. Who doesn't answer wants none of them.
+/// Asks what to do with uncommitted changes. Without an answer they are rolled back.
 fn ask(editor: &mut Editor) -> Result<Leave> {
     loop {
         match editor.ask("Commit the pending changes? [yes, no: roll back, stay] ")? {

@@ -1,4 +1,4 @@
-//! The shell: a table of its commands, what runs them, and what shows and reads lines.
+//! The shell: a table of its commands, their handlers, and the input and output of lines.
 //!
 //! [`commands`] is the table of what a [`command`] is, and [`catalog`] looks it up: dispatch, help, error messages and
 //! completion are made from it.

@@ -68,7 +68,7 @@ mod tests {
             change(&mut transaction, &words, &mut screen).unwrap();
             std::sync::Arc::as_ptr(transaction.view().schema())
         };
-        // The first copies the one that readers have.
+        // The first change copies the schema that readers have.
         let schema = run("create_table t");
         for line in ["add_field t a int64", "rename_field t a b", "create_index i t b"] {
             assert_eq!(run(line), schema, "{line}");

@@ -12,7 +12,7 @@ const ROWS: u64 = 50;
 /// How wide a terminal is that doesn't say.
 const WIDTH: usize = 80;
 
-/// Standard output, and what is known of it.
+/// Standard output, and its properties.
 pub(crate) struct Screen {
     /// Where to write.
     pub(crate) output: Output,
@@ -26,14 +26,14 @@ pub(crate) struct Screen {
     is_interactive: bool,
 }
 
-/// What a text is, for its colour.
+/// The kind of a text, for its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// What names what stands below or beside it.
+    /// A heading or label.
     Heading,
-    /// What matters less than the rest.
+    /// Less important text.
     Aside,
-    /// What went wrong.
+    /// An error.
     Error,
     /// Where to type.
     Prompt,
@@ -87,7 +87,7 @@ impl Screen {
         if self.colours { Cow::Owned(style.paint(text)) } else { Cow::Borrowed(text) }
     }
 
-    /// Says what only a person wants to know; where the output goes to a file, beside it.
+    /// Prints a note for people; if the output is a file, on standard error.
     pub(crate) fn remark(&mut self, text: &str) -> Result<()> {
         match (self.is_interactive, self.width) {
             (true, Some(_)) => self.output.line(text)?,

@@ -8,7 +8,7 @@ use super::screen::Screen;
 use super::session::{Answer, Base, Commits, Session};
 use crate::files::read_line;
 
-/// Runs the lines as they come: what a line says is there to read before the next one is read.
+/// Runs the lines one by one: the output of a line is flushed before the next one is read.
 pub(crate) fn run(
     base: Base<'_>,
     level: Level,
@@ -16,7 +16,7 @@ pub(crate) fn run(
     screen: &mut Screen,
 ) -> Result<()> {
     let done = run_lines(base, level, input, screen);
-    // What was shown before an error is shown.
+    // Output before an error is flushed.
     done.and(screen.output.flush())
 }
 

@@ -21,7 +21,7 @@ use super::{catalog, help, image};
 use crate::language;
 use crate::present::Present;
 
-/// When a session commits what nobody said `begin` for.
+/// When a session commits changes that no `begin` precedes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Commits {
     /// Where `commit` is said, and at the end.
@@ -30,12 +30,12 @@ pub(crate) enum Commits {
     EachLine,
 }
 
-/// What a session works on.
+/// The target of a session.
 #[derive(Clone, Debug)]
 pub(crate) enum Base<'db> {
     /// A database that it may change.
     Database(&'db Database),
-    /// A file that it may look at only.
+    /// A read-only file.
     ReadOnly(&'db Reader),
 }
 
@@ -66,10 +66,10 @@ impl<'db> Base<'db> {
     }
 }
 
-/// What a line that didn't fail has done.
+/// The result of a line that didn't fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// What it says.
+    /// Its output.
     Done,
     /// It has made a commit.
     Committed(Commit),
@@ -87,7 +87,7 @@ impl Answer {
     }
 }
 
-/// What runs the lines of a script, or of a person.
+/// Runs the lines of a script, or of a person.
 pub(crate) struct Session<'db> {
     base: Base<'db>,
     transaction: Option<Transaction<'db>>,
@@ -192,7 +192,7 @@ impl<'db> Session<'db> {
         self.look(|present| present.schema().clone())
     }
 
-    /// Brings in what others committed, and says up to where.
+    /// Loads the commits of others, and prints the last one.
     fn pull(&self, screen: &mut Screen) -> Result<()> {
         if self.is_open() {
             return Err(Error::invalid(

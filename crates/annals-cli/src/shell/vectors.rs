@@ -1,4 +1,4 @@
-//! The commands that change rows whose ids stand in a row.
+//! The commands that change rows with consecutive ids.
 
 use annals::event::{Event, Vector, is_erased};
 use annals::{Error, Result, RowId, TableNumber, Transaction, Value};

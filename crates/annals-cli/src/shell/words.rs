@@ -85,7 +85,7 @@ pub(crate) fn number(what: &str, token: &Token<'_>) -> Result<u64> {
     })
 }
 
-/// Reads one value for each field; `before` is what stands before them.
+/// Reads one value for each field; `before` is the text before them.
 pub(crate) fn all_values(before: &str, table: &Table, tokens: &[Token<'_>]) -> Result<Vec<Value>> {
     if tokens.len() != table.fields.len() {
         let names = table.fields.iter().map(|field| field.name.as_str());

@@ -1,9 +1,9 @@
-//! The functions that an upgrade runs: what the program has to give, and for each of them the typed
-//! API of the schema as it is at its place.
+//! The functions that an upgrade runs: the parameter of the program, and for each function the typed API of the
+//! schema at its line.
 //!
-//! A function that is written once must stay right for ever, whatever becomes of the schema
-//! afterwards. So it sees tables and fields under the names, and with the types, that they have at
-//! its place. A table that is the same today isn't written again: its module is used.
+//! A function that is written once must stay right for ever, whatever becomes of the schema afterwards. So it sees
+//! tables and fields under the names, and with the types, that they have at its place. A table that is the same today
+//! isn't generated again: its module is used.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::names::{Names, Scope};
 use super::{block, indent, join, table};
 use crate::{Command, Schema, TableNumber, Type};
 
-/// What stands in every module of a function.
+/// The common part of the modules of functions.
 const TRANSACTION: &str = include_str!("custom.rs.in");
 
 /// The functions of a schema, in order.
@@ -38,7 +38,7 @@ impl Customs {
         let texts: Vec<_> = schema.commands().iter().filter_map(name).collect();
         let mut scope = Scope::new(&[], texts.iter().map(String::as_str));
         let (mut at, mut functions) = (Schema::default(), Vec::new());
-        // Indexes and single rows are brought up when all else is done.
+        // Indexes and single rows are upgraded last.
         for command in schema.commands().iter().filter(|command| command.is_ordered()) {
             if at.apply(command.clone()).is_ok()
                 && let Some(text) = name(command)
@@ -54,7 +54,7 @@ impl Customs {
         self.functions.is_empty()
     }
 
-    /// Writes the struct with which the program gives its functions.
+    /// Generates the struct that holds the program's functions.
     pub(super) fn parameter(&self) -> String {
         let fields = self.functions.iter().map(|custom| {
             let (text, name) = (&custom.text, &custom.name);

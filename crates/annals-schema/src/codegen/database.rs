@@ -9,7 +9,7 @@ use crate::{Index, Schema, Table};
 const HANDLES: &str = include_str!("handles.rs.in");
 const PLAIN: &str = "impl ::annals::typed::PlainSchema for Schema {}\n";
 
-/// Writes everything that stands beside the tables' modules.
+/// Generates everything besides the tables' modules.
 pub(super) fn outer_items(schema: &Schema, names: &Names, customs: &Customs) -> String {
     let mut code = schema_text(schema);
     code.push('\n');
@@ -86,7 +86,7 @@ fn schema_text(schema: &Schema) -> String {
     )
 }
 
-/// The methods that give tables and indexes.
+/// The methods that return tables and indexes.
 #[derive(Default)]
 pub(super) struct Accessors {
     /// Those of a view.

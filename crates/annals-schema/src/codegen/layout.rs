@@ -1,6 +1,5 @@
-//! Line breaks: the generator writes heads and calls on one line each, and here long ones are
-//! broken as rustfmt breaks them by default, so that a file of generated code stays as it is when
-//! its user formats the crate.
+//! Line breaks: the generator writes heads and calls on one line each. This module breaks long ones
+//! as rustfmt does by default, so that formatting a crate doesn't change a file of generated code.
 
 use super::indent;
 
@@ -101,12 +100,12 @@ fn broken_list(list: &str) -> Option<String> {
     Some(format!("{}[\n{elements}]", list.split_once('[')?.0))
 }
 
-/// Returns what stands in the brackets of `[..]` and `&[..]`.
+/// Returns the contents of the brackets of `[..]` and `&[..]`.
 fn inside(list: &str) -> Option<&str> {
     list.trim_start_matches('&').strip_prefix('[')?.strip_suffix(']')
 }
 
-/// Finds the first parenthesis that isn't in another pair of any kind, and the one that closes it.
+/// Finds the first parenthesis outside other pairs of any kind, and its closing one.
 fn parentheses(statement: &str) -> Option<(usize, usize)> {
     let mut depth = 0_u32;
     let mut from = None;
@@ -131,7 +130,7 @@ fn parentheses(statement: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// Splits at the commas that stand in no brackets.
+/// Splits at the commas outside all brackets.
 fn split(list: &str) -> Vec<&str> {
     let mut depth = 0_i32;
     let mut parts = Vec::new();

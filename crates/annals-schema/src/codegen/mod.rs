@@ -1,9 +1,8 @@
 //! The generator of typed Rust: a thin veneer over `annals::typed`, which holds what is generic.
 //!
-//! In reading order: [`names`] gives everything a name that Rust accepts, `types` says how fields
-//! look in Rust, `database` writes the outer module, `table` a table's module with its `row`, its
-//! `writer` and the lookups of each `index`; `custom` writes the schema as it was at a `custom`;
-//! `layout` breaks long lines.
+//! In reading order: [`names`] makes names that Rust accepts, `types` maps fields to Rust, and `database` generates
+//! the outer module. `table` generates a table's module with its `row`, its `writer` and the lookups of each `index`.
+//! `custom` generates the schema at a `custom`; `layout` breaks long lines.
 
 mod custom;
 mod database;
@@ -21,8 +20,7 @@ use crate::Schema;
 use custom::Customs;
 use names::Names;
 
-/// The lints that generated code may break: what isn't used, what the schema named in its own
-/// style, and matters of taste.
+/// The lints that generated code may violate: unused items, names in the schema's own style, and matters of taste.
 const ALLOWED: &str = "\
 #![allow(
     dead_code,
@@ -39,8 +37,8 @@ const ALLOWED: &str = "\
 )]
 ";
 
-/// Generates the typed API of a schema: the content of a Rust module, with its inner attributes, to
-/// be kept in a file of its own and declared with `mod`.
+/// Generates the typed API of a schema: the content of a Rust module, with its inner attributes, for a separate file
+/// that is declared with `mod`.
 #[must_use]
 pub fn generate(schema: &Schema) -> String {
     layout::broken(&content(schema, ALLOWED))
@@ -53,15 +51,15 @@ pub fn generate_module(schema: &Schema, name: &str) -> String {
     layout::broken(&in_modules(content(schema, ALLOWED), name))
 }
 
-/// Generates the same module for a macro to give. It allows no lints: the compiler applies none to
-/// code that comes from another crate's macro, and a program that forbids one can't have it allowed.
+/// Generates the same module for a macro. It allows no lints: the compiler applies none to code from another crate's
+/// macro, and in a program that forbids one, allowing it is an error.
 #[must_use]
 pub fn expand_module(schema: &Schema, name: &str) -> String {
     with_attributes(&in_modules(content(schema, ""), name))
 }
 
-/// Writes comments of documentation as attributes: rust-analyzer takes the third slash of a comment that
-/// a macro gives for a part of its text.
+/// Writes doc comments as attributes: rust-analyzer takes the third slash of a macro's comment for a part of its
+/// text.
 fn with_attributes(code: &str) -> String {
     let mut written = String::with_capacity(code.len() + code.len() / 8);
     for line in code.lines() {
@@ -153,13 +151,13 @@ fn array(arguments: &[String]) -> String {
 
 /// A function to be written.
 struct Function<'a> {
-    /// What it does, one line an element.
+    /// Its description, one line an element.
     doc: &'a [&'a str],
     /// Name and generics.
     name: &'a str,
     /// Its parameters, `self` among them.
     parameters: Vec<String>,
-    /// What it gives; empty: nothing.
+    /// Its result; empty: nothing.
     gives: &'a str,
     /// Its body, without indentation.
     body: &'a str,

@@ -1,8 +1,8 @@
-//! Names: everything in a schema gets one that Rust accepts and that is unique where it stands.
+//! Names: everything in a schema gets a name that Rust accepts and that is unique in its scope.
 //!
-//! The rule: a name stays as it is if it can. A keyword becomes a raw identifier. A keyword that
-//! can't be one (`self`, `super`, `crate`, `Self`, `_`), a name that generated code uses itself, and
-//! a name that is taken where it stands get `_` appended, as often as it takes to be unique.
+//! The rule: a name stays as it is if it can. A keyword becomes a raw identifier. A keyword that can't be a raw
+//! identifier (`self`, `super`, `crate`, `Self`, `_`), a name that generated code uses itself, and a name in use get
+//! `_` appended, as often as necessary to be unique.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,8 +17,8 @@ const KEYWORDS: [&str; 48] = [
 ];
 const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
-/// What tables and indexes, which are methods and modules, can't be called: the other methods and
-/// items of the outer module, and what its code uses by a short name.
+/// Reserved names for tables and indexes, which are methods and modules: the other methods and items of the outer
+/// module, and short names that its code uses.
 const OUTER: [&str; 47] = [
     "Change",
     "view",
@@ -69,11 +69,11 @@ const OUTER: [&str; 47] = [
     "Copy",
 ];
 
-/// What fields, which are getters and parameters, can't be called.
+/// Reserved names for fields, which are getters and parameters.
 const INNER: [&str; 10] =
     ["id", "as_dynamic", "clone", "fmt", "Row", "Writer", "Some", "None", "Ok", "Err"];
 
-/// What the types of indexes can't be called in their table's module.
+/// Reserved names for the types of indexes in their table's module.
 const TYPES: [&str; 21] = [
     "Kind",
     "Change",
@@ -175,7 +175,7 @@ pub(super) fn plain(name: &str) -> &str {
     name.strip_prefix("r#").unwrap_or(name)
 }
 
-/// Makes an identifier of a name that stands alone.
+/// Makes a stand-alone identifier of a name.
 pub(super) fn identifier(name: &str) -> String {
     Scope::new(&[], std::iter::empty()).declare(name)
 }
@@ -183,7 +183,7 @@ pub(super) fn identifier(name: &str) -> String {
 /// One namespace of Rust, in which names are unique.
 pub(super) struct Scope<'a> {
     reserved: &'a [&'a str],
-    /// All names of the schema that will stand here: none of them gives way to a changed one.
+    /// All names of the schema in this scope: none of them is displaced by a changed one.
     wanted: HashSet<&'a str>,
     taken: HashSet<String>,
     /// How often a name was declared that is numbered then.
@@ -219,7 +219,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Makes `CityByName` of `city_by_name`; what would begin with no letter begins with what it is.
+/// Makes `CityByName` of `city_by_name`; keeps a beginning that isn't a letter.
 fn camel_case(name: &str, what: &str) -> String {
     let mut camel = String::new();
     for part in name.split('_') {

@@ -194,8 +194,7 @@ impl<'a> Columns<'a> {{
     )
 }
 
-/// Writes a struct in the body of a function of an implementation: on one line if it is as short
-/// as rustfmt wants that.
+/// Writes a struct literal in a function of an implementation: on one line if rustfmt would.
 fn literal(fields: &[String]) -> String {
     let line = fields.join(", ");
     if line.chars().count() <= 18 {

@@ -1,4 +1,4 @@
-//! A table's module: its rows, what writes them, and the types of its indexes.
+//! A table's module: its rows, its writer, and the types of its indexes.
 
 use super::names::{Names, TableNames};
 use super::types::Column;

@@ -93,8 +93,8 @@ impl<'a> Column<'a> {
         if self.field.nullable { format!("Option<{plain}>") } else { plain.to_owned() }
     }
 
-    /// The parameter that takes a value to write. A field that may be null takes what its getter
-    /// gives; references and blobs, which always may, take a plain one too.
+    /// The parameter that takes a value to write. A nullable field takes the type of its getter;
+    /// references and blobs, which are always nullable, take a plain value too.
     pub(super) fn parameter(&self) -> String {
         if self.field.ty.is_always_nullable() {
             format!("{}: impl ::annals::typed::Nullable<{}>", self.name, self.plain)
@@ -112,7 +112,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The parameter that takes a value to look for; see [`names_lifetime`](Self::names_lifetime).
+    /// The parameter for a value to look up; see [`names_lifetime`](Self::names_lifetime).
     pub(super) fn key_parameter(&self) -> String {
         if self.field.nullable {
             format!("{}: impl ::annals::typed::Nullable<{}>", self.name, self.plain("'k "))
@@ -126,7 +126,7 @@ impl<'a> Column<'a> {
         self.field.nullable && self.is_borrowed()
     }
 
-    /// The expression that makes a `ValueRef` of a parameter to look for.
+    /// The expression that makes a `ValueRef` of a parameter to look up.
     pub(super) fn key_argument(&self) -> String {
         if self.field.nullable {
             format!("::annals::typed::nullable({})", self.name)

@@ -1,4 +1,4 @@
-//! What reads and writes a table in a transaction.
+//! The reader and writer of a table in a transaction.
 
 use super::names::plain;
 use super::table::{MOST_PARAMETERS, has_columns, has_new};

@@ -1,4 +1,4 @@
-//! What a line must have at a place, and what is said if it hasn't.
+//! The required parts of a line, and the errors for missing ones.
 
 use crate::{Diagnostic, Token, shorten};
 
@@ -14,7 +14,7 @@ impl<'l> Line<'l> {
         Self { tokens, usage }
     }
 
-    /// Returns the word at a place, `what` it is being said if it isn't there.
+    /// Returns the word at a position; `what` names it in the error if it is missing.
     pub(super) fn word(&self, place: usize, what: &str) -> Result<&'l Token<'l>, Diagnostic> {
         self.tokens.get(place).ok_or_else(|| self.missing(what))
     }

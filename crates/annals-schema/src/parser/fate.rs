@@ -1,4 +1,4 @@
-//! What became of names that are no more: dropped, or renamed.
+//! The fate of old names: dropped, or renamed.
 
 use std::collections::HashMap;
 
@@ -84,13 +84,13 @@ impl Fates {
         }
     }
 
-    /// Says what became of a table that isn't there; `file` is that of the line that names it.
+    /// Describes the fate of a missing table; `file` is that of the line that names it.
     pub(super) fn of_table(&self, schema: &Schema, name: &str, file: &str) -> Option<String> {
         let is_there = |name: &str| schema.table_named(name).is_some();
         story("table", name, file, |name| self.tables.get(name), is_there)
     }
 
-    /// Says what became of a field that isn't there.
+    /// Describes the fate of a missing field.
     pub(super) fn of_field(
         &self,
         schema: &Schema,
@@ -104,13 +104,13 @@ impl Fates {
         story("field", name, file, find, is_there)
     }
 
-    /// Says what became of an index that isn't there.
+    /// Describes the fate of a missing index.
     pub(super) fn of_index(&self, name: &str, file: &str) -> Option<String> {
         story("index", name, file, |name| self.indexes.get(name), |_| false)
     }
 }
 
-/// Describes what became of a name and of those that it was renamed to.
+/// Describes the fate of a name and of its later names.
 fn story<'f>(
     what: &str,
     name: &str,

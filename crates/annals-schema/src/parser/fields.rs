@@ -132,7 +132,7 @@ fn no_option(ty: Type, line: &Line<'_>, token: &Token<'_>) -> Diagnostic {
     }
 }
 
-/// Returns the value of `=VALUE` as a token of its own.
+/// Returns the value of `=VALUE` as a separate token.
 fn behind_equals<'t>(token: &Token<'_>, text: &str) -> Token<'t> {
     Token {
         text: Cow::Owned(text.to_owned()),

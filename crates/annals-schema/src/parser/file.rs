@@ -10,7 +10,7 @@ use super::{COMMANDS, command};
 use crate::diagnostics::nearest;
 use crate::{Command, Diagnostic, Schema, Token, shorten, tokenize};
 
-/// What a schema file says, or several that were read as one.
+/// The contents of a schema file, or of several that were read as one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchemaFile {
     /// The namespace it asks for: names joined by `::`.
@@ -24,7 +24,7 @@ pub struct SchemaFile {
 /// A line of a schema file that did nothing, because a schema holds no data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
-    /// The file's name, as it was given; empty for [`parse`].
+    /// The file's name, as given; empty for [`parse`].
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
@@ -150,11 +150,11 @@ impl Parser {
         Ok(())
     }
 
-    /// Remembers the names that a wrong line would have defined, and those that it would have freed.
+    /// Remembers the names that a wrong line would have defined or freed.
     fn lose(&mut self, tokens: &[Token<'_>]) {
         let Some(first) = tokens.first() else { return };
         let word = |place: usize| tokens.get(place).map(|token| token.text.clone().into_owned());
-        // What a misspelt command was to do is known, if it is known which one it is.
+        // The purpose of a misspelt command is known if the suggestion is unique.
         let verb = match first.text.as_ref() {
             verb if COMMANDS.contains(&verb) => verb,
             misspelt => nearest(misspelt, COMMANDS.into_iter()).unwrap_or(misspelt),

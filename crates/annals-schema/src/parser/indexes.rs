@@ -56,7 +56,7 @@ pub(super) fn drop(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, M
     scope.check(Command::DropIndex { index }, name)
 }
 
-/// Makes names and commas tokens of their own: the language allows blanks around commas.
+/// Splits names and commas into separate tokens: the language allows blanks around commas.
 fn split_at_commas<'t>(tokens: &'t [Token<'_>]) -> Vec<Token<'t>> {
     let mut parts = Vec::new();
     for token in tokens {

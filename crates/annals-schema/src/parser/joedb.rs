@@ -1,4 +1,4 @@
-//! What joedb's files say besides a schema.
+//! The commands in joedb's files that aren't about the schema.
 //!
 //! joedb's compiler runs a script and keeps what the script does to the schema; rows, comments and
 //! the like go nowhere. Its options file also steers how C++ is written. So that such files compile
@@ -9,12 +9,12 @@ use super::scope::{Mistake, Scope};
 use super::tables::boolean;
 use crate::{Diagnostic, Token};
 
-/// What a command of joedb means here.
+/// The meaning of a command of joedb here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It steers how C++ is generated, or how a terminal looks: nothing to say.
     Silent,
-    /// It changes rows, or writes to the journal: whoever reads the schema is told.
+    /// It changes rows, or writes to the journal: the reader of the schema gets a note.
     Data,
 }
 

@@ -1,8 +1,7 @@
 //! The parser of schema text.
 //!
-//! A mistake never hides another: a line that is wrong is reported and left out, and names that it
-//! would have defined or freed are remembered, so that the lines that rest on them aren't reported
-//! too.
+//! A mistake never hides another: a wrong line is reported and skipped. Names that it would have
+//! defined or freed are remembered, so that lines that depend on them aren't reported too.
 
 mod expect;
 mod fate;

@@ -1,5 +1,5 @@
-//! What the names of a line mean: finding tables, fields and indexes, and saying what is wrong with
-//! a name.
+//! The meaning of names in a line: finding tables, fields and indexes, and the errors for wrong
+//! names.
 
 use super::fate::Fates;
 use crate::diagnostics::suggest;
@@ -11,12 +11,12 @@ pub(super) struct Mistake {
     pub(super) about: About,
 }
 
-/// What a mistake may follow from.
+/// Possible causes of a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum About {
     /// Nothing but its own line.
     Nothing,
-    /// A name isn't there: a wrong line may have been to define it.
+    /// A name is missing: a wrong line may have been meant to define it.
     Missing(String),
     /// A name is still there: a wrong line may have been to free it.
     Present(String),

@@ -1,6 +1,6 @@
-//! What SQLite and PostgreSQL say differently, and how one text can say it to both.
+//! The differences between SQLite and PostgreSQL, and one text for both.
 //!
-//! PostgreSQL's comments lie in each other; SQLite's end at the first `*/`. So in
+//! PostgreSQL's comments nest; SQLite's end at the first `*/`. So in
 //!
 //! ```text
 //! /*/**/ONE/**/--*/OTHER
@@ -11,7 +11,7 @@
 
 use clap::ValueEnum;
 
-/// Who reads the SQL.
+/// The database that reads the SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Dialect {
     /// SQLite and PostgreSQL, one text
@@ -31,7 +31,7 @@ const BETWEEN: &str = "/**/--*/";
 #[derive(Clone, Copy)]
 pub(super) enum Part {
     Text(&'static str),
-    /// Here stand the hexadecimal digits.
+    /// The hexadecimal digits are here.
     Digits,
 }
 

@@ -1,8 +1,8 @@
-//! The history as SQL that SQLite runs, statement by statement: what it holds then is the state.
+//! The history as SQL for SQLite; running its statements builds the state.
 //!
-//! Values are as in a dump (`sql`). Tables hold the same rows; what only watches over them isn't there: that a column
-//! is never null, that keys are unique, and where references lead to, since SQLite asks for all that after each
-//! statement. The bytes of blobs are in a table of their own, and where a row has a blob its bytes are taken from there.
+//! Values are as in a dump (`sql`). Tables hold the same rows without constraints: columns that are never null,
+//! unique keys, and references. SQLite would check these after each statement. The bytes of blobs are in a separate
+//! table; a row with a blob takes its bytes from there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -38,7 +38,7 @@ pub(crate) struct HistorySql {
     line: String,
 }
 
-/// What a table is called, and its columns.
+/// The name of a table, and its columns.
 struct SqlTable {
     name: String,
     names: Names,
@@ -67,7 +67,7 @@ impl HistorySql {
         &mut self.output
     }
 
-    /// Notes an event without printing it: what comes after it may rest on it.
+    /// Notes an event without printing it: later events may depend on it.
     pub(crate) fn skip(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         if let Event::Schema(command) = event {
             self.command(schema, command)?;
@@ -198,7 +198,7 @@ impl HistorySql {
         self.output.line(&line)
     }
 
-    /// Takes a command of the schema; returns what it is in SQL.
+    /// Takes a command of the schema; returns it in SQL.
     fn command(&mut self, schema: &Schema, command: &Command) -> Result<String> {
         Ok(match command {
             Command::CreateTable { name } => {
@@ -258,7 +258,7 @@ impl HistorySql {
 }
 
 impl SqlTable {
-    /// Takes a command about a field; returns what it is in SQL.
+    /// Takes a command about a field; returns it in SQL.
     fn command(&mut self, table: &Table, command: &Command) -> Result<String> {
         let on = quoted(&self.name);
         let key =

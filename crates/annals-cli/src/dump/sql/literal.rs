@@ -29,7 +29,7 @@ pub(super) fn push(text: &mut String, value: ValueRef<'_>, dialect: Dialect) {
         ValueRef::UInt32(value) => write!(text, "{value}"),
         ValueRef::UInt64(value) => write!(text, "{value}"),
         ValueRef::Reference(id) => write!(text, "{}", id.0),
-        // SQLite has floats of 64 bits only: with all digits the one that this is.
+        // SQLite has floats of 64 bits only: all digits of the equal one are written.
         ValueRef::Float32(value) if dialect == Dialect::Sqlite => {
             let value = f64::from(value);
             push_float(text, value, &format!("{value:?}"), dialect)
@@ -56,8 +56,8 @@ fn push_float(text: &mut String, value: f64, digits: &str, dialect: Dialect) -> 
 }
 
 /// Appends a string. SQLite's text of a statement ends at a zero, and a terminal may obey control
-/// characters: a string with such goes by its bytes. PostgreSQL then refuses one with a zero, which
-/// it can't hold.
+/// characters: a string with such characters is written as its bytes. PostgreSQL then refuses one
+/// with a zero, which it can't hold.
 fn push_string(text: &mut String, value: &str, dialect: Dialect) -> std::fmt::Result {
     if value.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
         let mut digits = String::new();

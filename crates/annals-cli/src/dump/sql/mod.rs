@@ -33,7 +33,7 @@ pub(crate) use tables::{SqlTable, Tables};
 use crate::output::Output;
 use crate::present::Present;
 
-/// What PostgreSQL is told first, so that texts are read as they are meant whatever its configuration says.
+/// Settings of PostgreSQL at the beginning, so that it reads texts right under any configuration.
 const SETTINGS: &str = "SET client_encoding='UTF8';SET standard_conforming_strings=on;";
 
 /// Prints tables with their rows, then indexes, as one transaction.

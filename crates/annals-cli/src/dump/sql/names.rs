@@ -1,14 +1,14 @@
 //! Names of tables, columns and indexes that SQL takes for different ones.
 //!
-//! SQLite doesn't tell capitals from small letters in names, and keeps those that begin with `sqlite_` for
-//! itself. PostgreSQL cuts names off after 63 bytes, finds its own tables `pg_..` first, and has some columns
-//! of its own in each table. Both have one room for the names of tables and indexes.
+//! SQLite ignores the case of names, and reserves those that begin with `sqlite_`. PostgreSQL truncates names after
+//! 63 bytes, searches its own tables `pg_..` first, and has some reserved columns in each table. Both have one room
+//! for the names of tables and indexes.
 
 use std::collections::HashSet;
 
 use super::Dialect;
 
-/// PostgreSQL's names have at most so many bytes.
+/// The length limit of PostgreSQL's names, in bytes.
 const LONGEST: usize = 63;
 
 /// The columns that each table of PostgreSQL has.
@@ -49,7 +49,7 @@ impl Names {
         free.truncate(longest);
         while !self.taken.insert(free.to_ascii_lowercase()) {
             if free.len() == longest {
-                // A number tells apart those that begin alike.
+                // A number distinguishes those with the same beginning.
                 let end = format!("_{}", self.taken.len());
                 free.truncate(longest - end.len() - 1);
                 free.push_str(&end);
@@ -59,7 +59,7 @@ impl Names {
         free
     }
 
-    /// Lets others take a name that was taken.
+    /// Frees a name.
     pub(super) fn free(&mut self, name: &str) {
         self.taken.remove(&name.to_ascii_lowercase());
     }

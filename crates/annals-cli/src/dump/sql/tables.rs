@@ -22,7 +22,7 @@ pub(crate) struct Tables<'s> {
     erased: Vec<(TableNumber, FieldNumber)>,
 }
 
-/// A table, and the names that it and its columns have in SQL, in quotes.
+/// A table, and the quoted names of it and its columns in SQL.
 pub(crate) struct SqlTable<'s> {
     /// The table.
     pub(crate) table: &'s Table,
@@ -85,7 +85,7 @@ impl<'s> Tables<'s> {
         let postgres = format!("BIGINT CONSTRAINT {} PRIMARY KEY", table.key);
         let id = self.dialect.choose("INTEGER PRIMARY KEY AUTOINCREMENT", &postgres);
         let mut text = format!("CREATE TABLE {} (\n  \"id\" {id}", table.name);
-        // What PostgreSQL alone reads has the end of the line after it.
+        // Text for PostgreSQL alone has the end of the line after it.
         let next = |text: &str| if text.ends_with('\n') { "  ," } else { ",\n  " };
         for (field, column) in table.table.fields.iter().zip(&table.columns) {
             text.push_str(next(&text));
@@ -170,7 +170,7 @@ impl SqlTable<'_> {
         }
     }
 
-    /// Returns PostgreSQL's statement that gives out ids.
+    /// Returns PostgreSQL's statement that assigns ids.
     pub(super) fn identity(&self, next: u64) -> String {
         let name = &self.name;
         format!(

@@ -1,4 +1,4 @@
-//! CSV files without a schema: the first pass looks at all cells.
+//! CSV files without a schema: the first pass reads all cells.
 
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ pub(crate) fn infer(
     Ok((schema, sources))
 }
 
-/// Returns what a cell may stand for: what a program that reads it back would write the same.
+/// Returns the types of a cell from which a program would write the same text.
 fn scalar<'a>((text, quoted): (&'a str, bool), null: Option<&str>) -> Scalar<'a> {
     if null == Some(text) || (text.is_empty() && !quoted && null.is_none()) {
         return Scalar::Null;

@@ -1,6 +1,6 @@
 //! CSV: a file for each table, and a file with the schema beside them.
 //!
-//! A cell without quotes that is empty is null; the empty string stands in quotes.
+//! An unquoted empty cell is null; the empty string is quoted.
 
 mod infer;
 mod records;

@@ -1,4 +1,4 @@
-//! The records of a CSV file, and whether their cells stand in quotes.
+//! The records of a CSV file, and whether their cells are quoted.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::files::{self, LONGEST_TEXT};
 #[derive(Default)]
 pub(super) struct Record {
     bytes: Vec<u8>,
-    /// Where each cell ends, and whether it stands in quotes.
+    /// The end of each cell, and whether it is quoted.
     cells: Vec<(usize, bool)>,
     /// The line where it begins, from 1.
     pub(super) line: u64,
@@ -23,7 +23,7 @@ impl Record {
         self.cells.len()
     }
 
-    /// Returns the bytes of each cell, and whether it stands in quotes.
+    /// Returns the bytes of each cell, and whether it is quoted.
     fn raw(&self) -> impl Iterator<Item = (&[u8], bool)> {
         let starts = std::iter::once(0).chain(self.cells.iter().map(|cell| cell.0));
         let cells = starts.zip(&self.cells);
@@ -31,9 +31,9 @@ impl Record {
             .map(|(start, &(end, quoted))| (self.bytes.get(start..end).unwrap_or_default(), quoted))
     }
 
-    /// Returns the text of each cell, and whether it stands in quotes.
+    /// Returns the text of each cell, and whether it is quoted.
     pub(super) fn cells(&self) -> impl Iterator<Item = (&str, bool)> {
-        // That they are UTF-8 was looked at when they were read.
+        // They were checked to be UTF-8 when they were read.
         self.raw().map(|(bytes, quoted)| (std::str::from_utf8(bytes).unwrap_or_default(), quoted))
     }
 }
@@ -64,7 +64,7 @@ impl Records {
     /// Begins at the start of a file; `path` is what errors call it.
     pub(super) fn new(input: Box<dyn BufRead>, path: &Path) -> Result<Self> {
         let mut records = Self { input, path: path.to_owned(), line: 1, longest: LONGEST_TEXT };
-        // A mark that some programs put in front of UTF-8.
+        // The byte order mark that some programs write before UTF-8.
         for byte in *b"\xef\xbb\xbf" {
             if records.byte()? != Some(byte) {
                 break;

@@ -12,7 +12,7 @@ use crate::exchange::naming;
 use crate::notes::note;
 use crate::{cell, files, language};
 
-/// Where a column of the file goes.
+/// The target of a column of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Column {
     /// It is the row's id.
@@ -113,7 +113,7 @@ pub(super) fn open(path: &Path, bar: &ProgressBar) -> Result<Records> {
     Records::new(files::open_input(path, bar)?, path)
 }
 
-/// Finds where each column goes; all fields must be there, and nothing else.
+/// Finds the target of each column; all fields must be present, and nothing else.
 fn columns(table: &Table, headings: &Record) -> Result<Vec<Column>> {
     let names: Vec<String> = table.fields.iter().map(|field| cell::heading(table, field)).collect();
     let known = || language::those("fields", names.iter().map(String::as_str));
@@ -144,12 +144,12 @@ fn columns(table: &Table, headings: &Record) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// What lies in a folder.
+/// The contents of a folder.
 #[derive(Default)]
 pub(crate) struct Folder {
-    /// The schema, if it is there.
+    /// The schema, if there is one.
     pub(crate) schema: Option<Schema>,
-    /// The next ids of tables that no row gives.
+    /// The next ids of tables that don't follow from the rows.
     pub(crate) next_ids: Vec<(TableNumber, u64)>,
     /// Fields that may not be null, where null says that a value was erased.
     pub(crate) erased: Vec<(TableNumber, FieldNumber)>,
@@ -157,7 +157,7 @@ pub(crate) struct Folder {
     pub(crate) files: Vec<(String, PathBuf)>,
 }
 
-/// Looks into a folder; or at one file as if it lay alone in one. `given` is a schema from elsewhere.
+/// Reads a folder; or one file, as if it were alone in one. `given` is a schema from elsewhere.
 pub(crate) fn folder(path: &Path, given: Option<&Schema>) -> Result<Folder> {
     if !path.is_dir() {
         return Ok(Folder { files: vec![(stem(path), path.to_owned())], ..Folder::default() });

@@ -15,11 +15,11 @@ use crate::present::Present;
 use crate::progress::Rows;
 use crate::{cell, output};
 
-/// The schema, the next ids of tables that no row gives, and where values were erased.
+/// The schema, the next ids that don't follow from the rows, and the fields with erased values.
 pub(crate) const SCHEMA_FILE: &str = "schema.annals";
 
 /// Writes a file for each table into a directory, and the schema, with these permissions. They appear when all are
-/// complete; if the directory wasn't there and something fails, it isn't there again.
+/// complete; if the directory was new and something fails, it is removed again.
 pub(crate) fn write_folder(
     present: &Present<'_>,
     dir: &Path,
@@ -32,7 +32,7 @@ pub(crate) fn write_folder(
     };
     write_files(present, dir, permissions).inspect_err(|_| {
         if is_new {
-            // It stays if somebody else has put something there.
+            // It is kept if another program has put files there.
             let _ = fs::remove_dir(dir);
         }
     })

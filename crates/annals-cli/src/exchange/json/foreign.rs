@@ -1,4 +1,4 @@
-//! JSON without a schema: the first pass looks at all values, and the second takes them in.
+//! JSON without a schema: the first pass infers the types of all values, and the second imports them.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ enum Owned {
     Int(i128),
     Real(f64),
     Text(String),
-    /// What stood there was not a string.
+    /// The value was not a string.
     Odd(String),
 }
 
@@ -152,11 +152,11 @@ fn number(text: String) -> Owned {
     }
 }
 
-/// What was seen of all tables, in the order in which they came.
+/// The values seen of all tables, in order of appearance.
 #[derive(Default)]
 struct Tables(Vec<(String, Columns)>);
 
-/// What was seen of a table.
+/// The values seen of a table.
 #[derive(Default)]
 struct Columns {
     rows: u64,

@@ -22,7 +22,7 @@ pub(crate) use write::{document, lines};
 /// The version of the layout.
 const VERSION: &str = "1";
 
-/// How the rows stand in a file.
+/// The layout of rows in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// One value.

@@ -1,4 +1,4 @@
-//! JSON with a schema of ours, and how it is told from any other.
+//! JSON with a schema of Annals, and how it is recognized.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::{files, json, language};
 pub(crate) struct Source {
     /// Where it is.
     pub(crate) path: PathBuf,
-    /// How the rows stand in it.
+    /// The layout of its rows.
     pub(crate) layout: Layout,
     /// Whether texts that are times become such, in a file without a schema.
     pub(crate) times: bool,
@@ -54,7 +54,7 @@ pub(crate) fn import(source: &Source, to: &To) -> Result<Arrived> {
     arrived
 }
 
-/// What stands in front of the rows.
+/// The part before the rows.
 struct Header {
     schema: Schema,
     counts: Vec<Count>,
@@ -62,7 +62,7 @@ struct Header {
     erased: Vec<(TableNumber, FieldNumber)>,
 }
 
-/// What is said of a table's rows, and how many came.
+/// The declared count of a table's rows, and the number read.
 struct Count {
     table: TableNumber,
     rows: Option<u64>,
@@ -101,7 +101,7 @@ fn header(reader: &mut Reader) -> Result<Option<Header>> {
             ("erased", Some(header)) if header.erased.is_empty() => {
                 header.erased = erased(reader, &header.schema)?;
             }
-            // The rows of a document are read by whoever has the database.
+            // The caller, which has the database, reads the rows of a document.
             ("tables", Some(_)) => return Ok(header.map(Header::counted)),
             _ => {
                 let message =
@@ -333,7 +333,7 @@ impl Rows<'_> {
     }
 }
 
-/// Returns the value of a type that a token stands for.
+/// Returns the value of a token for a type.
 fn typed(ty: Type, token: Token, text: &str) -> Option<Value> {
     let is_named = matches!(text, "NaN" | "Infinity" | "-Infinity" | "nan" | "inf" | "-inf");
     let value = match (ty, token) {

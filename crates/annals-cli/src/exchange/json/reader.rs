@@ -1,5 +1,4 @@
-//! JSON, read piece by piece: what is larger than memory passes through, numbers stay as they are written, and
-//! mistakes are told with their line.
+//! JSON, read piece by piece: it may be larger than memory, numbers keep their digits, and errors name their line.
 
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
@@ -8,10 +7,10 @@ use annals::{Error, Result};
 
 use crate::files::{self, LONGEST_TEXT};
 
-/// Arrays and objects lie at most so deep in each other.
+/// The limit on nested arrays and objects.
 const DEEPEST: u32 = 128;
 
-/// A number has at most so many characters.
+/// The limit on the characters of a number.
 const LONGEST_NUMBER: usize = 4096;
 
 /// A value that is no array and no object. A number or a string is in the buffer.
@@ -60,7 +59,7 @@ impl Reader {
         self.input.consume(1);
     }
 
-    /// Returns the next byte behind white space, which stays there; none at the end.
+    /// Returns the next byte after white space, without consuming it; none at the end.
     pub(super) fn peek(&mut self) -> Result<Option<u8>> {
         while let Some(byte) = self.byte()? {
             if !byte.is_ascii_whitespace() {
@@ -71,7 +70,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Skips a mark that some programs put in front of UTF-8.
+    /// Skips the byte order mark that some programs write before UTF-8.
     pub(super) fn skip_mark(&mut self) -> Result<()> {
         for byte in *b"\xef\xbb\xbf" {
             if self.byte()? != Some(byte) {
@@ -93,7 +92,7 @@ impl Reader {
         }
     }
 
-    /// Says that something else is there than must be.
+    /// Returns the error for unexpected input.
     pub(super) fn unexpected(&self, found: Option<u8>, wanted: &str) -> Error {
         match found {
             None => self.wrong(format_args!("the file ends where {wanted} should be")),
@@ -143,7 +142,7 @@ impl Reader {
         }
     }
 
-    /// Reads what is no array and no object; a number or a string goes to `text`.
+    /// Reads a value other than an array or object; a number or a string is written to `text`.
     pub(super) fn scalar(&mut self, text: &mut String) -> Result<Token> {
         text.clear();
         match self.peek()? {
@@ -317,7 +316,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads the characters of a string, which hold no quote, as they come. `"` was next.
+    /// Reads the characters of a string, which have no quote, incrementally. `"` was next.
     pub(super) fn stream(&mut self) -> Result<Stream<'_>> {
         self.expect(b'"')?;
         Ok(Stream { reader: self, ended: false })

@@ -11,7 +11,7 @@ use crate::json;
 use crate::present::Present;
 use crate::progress::Rows;
 
-/// Pieces of a blob of which each is a text of its own in base64: of a multiple of three bytes.
+/// The pieces of a blob that are encoded separately in base64: a multiple of three bytes.
 const PIECE: usize = MAX_PIECE / 3 * 3;
 
 /// Writes everything as one document.

@@ -6,7 +6,7 @@ use super::outline::Table;
 use super::{quoted, types};
 use crate::exchange::scalar::Seen;
 
-/// What was seen of a table.
+/// The values seen of a table.
 pub(super) struct Columns {
     pub(super) seen: Vec<Seen>,
     pub(super) rows: u64,
@@ -35,7 +35,7 @@ pub(super) fn see(connection: &Connection, table: &Table) -> Result<Columns> {
     Ok(Columns { seen, rows: count })
 }
 
-/// Returns true if a value of a column leads to no row.
+/// Returns true if a value of a column is a dangling reference.
 pub(super) fn dangles(
     connection: &Connection,
     (table, column): (&str, &str),

@@ -1,4 +1,4 @@
-//! Defaults of columns: those that are one value.
+//! Defaults of columns that are a single value.
 
 use annals::{Field, Type, Value};
 use rusqlite::Connection;

@@ -1,4 +1,4 @@
-//! What a database of SQLite says of itself.
+//! The schema of a database of SQLite.
 
 use rusqlite::{Connection, Result};
 
@@ -18,7 +18,7 @@ pub(super) struct Table {
 /// A column.
 pub(super) struct Column {
     pub(super) name: String,
-    /// The words of its type, as they were written.
+    /// The words of its type, unchanged.
     pub(super) declared: String,
     pub(super) not_null: bool,
     /// The expression of its default.
@@ -44,7 +44,7 @@ pub(super) struct Index {
     pub(super) columns: Vec<String>,
 }
 
-/// Reads which tables there are, in the order in which they were created. What is no table is told.
+/// Reads which tables there are, in the order in which they were created. Objects other than tables are reported.
 pub(super) fn tables(connection: &Connection) -> Result<Vec<Table>> {
     let query = "SELECT m.name, m.type, coalesce(l.type, ''), coalesce(l.wr, 0), m.sql FROM sqlite_master m \
          LEFT JOIN pragma_table_list l ON l.name = m.name AND l.schema = 'main' \
@@ -174,7 +174,8 @@ fn last_id(connection: &Connection, table: &str) -> Result<Option<i64>> {
     connection.query_row(query, [table], |row| row.get(0))
 }
 
-/// Reads the indexes of all tables, in the order in which they were created. What has no equal is told.
+/// Reads the indexes of all tables, in the order in which they were created. Features without an equivalent are
+/// reported.
 pub(super) fn indexes(connection: &Connection) -> Result<Vec<Index>> {
     let query = "SELECT l.name, m.name, l.\"unique\", l.origin, l.partial FROM sqlite_master m, \
          pragma_index_list(m.name) l LEFT JOIN sqlite_master i ON i.type = 'index' AND i.name = l.name \

@@ -169,7 +169,7 @@ fn field_type(
     Ok(ty)
 }
 
-/// Finds the table that a foreign key leads to, and the name of its id, if it leads to that.
+/// Finds the table that a foreign key refers to, and the name of its id, if it refers to that.
 fn target<'p>(plans: &'p [Plan], reference: &Reference) -> Option<(TableNumber, &'p str, &'p str)> {
     let plan = plans.iter().find(|plan| plan.table.name.eq_ignore_ascii_case(&reference.target))?;
     let id = &plan.table.columns.get(plan.id?)?.name;

@@ -20,7 +20,7 @@ pub(crate) fn import(path: &Path, to: &To) -> Result<Arrived> {
     let sqlite = |error: rusqlite::Error| failed(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
-    // Nothing that stands in the file may have effects, and both passes see the same.
+    // Nothing in the file may have side effects, and both passes must see the same.
     connection.execute_batch("PRAGMA trusted_schema=OFF; BEGIN").map_err(sqlite)?;
     let (schema, plans) =
         plan(&connection).map_err(sqlite)?.map_err(|error| error.within(path.display()))?;

@@ -1,4 +1,4 @@
-//! What the words of a column's type mean, and what a value of such a column is.
+//! The meaning of a column's declared type, and the values of such a column.
 
 use annals::Type;
 use rusqlite::types::ValueRef;
@@ -32,8 +32,8 @@ pub(super) fn declared(words: &str) -> Option<Type> {
     Some(ty)
 }
 
-/// Returns a value of a column of which the type was declared so. What SQLite has no number for stands there as
-/// `write` wrote it.
+/// Returns a value of a column of which the type was declared so. Values without a number in SQLite are stored as
+/// `write` does.
 pub(super) fn scalar(value: ValueRef<'_>, declared: Option<Type>) -> Scalar<'_> {
     let is_float = matches!(declared, Some(Type::Float32 | Type::Float64));
     match value {

@@ -7,7 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::language;
 
-/// What stands at the end of what was cut.
+/// The end of a truncated text.
 const CUT: &str = "..";
 
 /// Returns how many columns a text takes.
@@ -16,8 +16,7 @@ pub(crate) fn width(text: &str) -> usize {
 }
 
 /// Returns a value as a cell of at most `limit` columns; numbers and times are never cut. A string
-/// stands without quotes where it can't be taken for anything else: not for null, nothing, or a
-/// string in quotes.
+/// is shown without quotes if it is unambiguous: not null, empty, or a quoted string.
 pub(crate) fn cell(value: ValueRef<'_>, limit: Option<usize>) -> String {
     let Some(limit) = limit else { return full(value) };
     match value {
@@ -83,7 +82,7 @@ fn full(value: ValueRef<'_>) -> String {
     }
 }
 
-/// True if a string can stand without quotes.
+/// True if a string can be shown without quotes.
 fn is_plain(text: &str) -> bool {
     let is_blank = |c: Option<char>| c.is_none_or(char::is_whitespace);
     text != "null"
@@ -93,8 +92,8 @@ fn is_plain(text: &str) -> bool {
         && !text.contains(steers)
 }
 
-/// True if a character does something else than to stand there: control characters, ends of
-/// lines, and what turns the direction of a line or can't be seen.
+/// True if a character has an effect on the terminal: control characters, ends of lines, and
+/// characters that change the direction of a line or are invisible.
 fn steers(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
@@ -103,7 +102,7 @@ fn steers(c: char) -> bool {
 
 /// Returns what can be seen of a long text, and some more: the whole of it may be a gigabyte.
 fn beginning(text: &str, limit: usize) -> &str {
-    /// Characters without a width of their own count too.
+    /// Characters without width count too.
     const MORE: usize = 100;
     let end = text.char_indices().nth(limit * 4 + MORE);
     end.and_then(|(end, _)| text.get(..end)).unwrap_or(text)

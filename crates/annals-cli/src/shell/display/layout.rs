@@ -13,7 +13,7 @@ pub(crate) struct Column {
     pub(crate) width: usize,
 }
 
-/// What stands between columns.
+/// The separator of columns.
 pub(crate) const GAP: usize = 2;
 /// Headings and cells are not cut below this.
 const NARROWEST: usize = 8;
@@ -30,7 +30,7 @@ impl Column {
         cells.max(self.heading.min(NARROWEST))
     }
 
-    /// Returns how wide it is if none may be wider than `most`, but for those that must.
+    /// Returns the total width if no column may be wider than `most`, except those that must.
     fn at_most(&self, most: usize) -> usize {
         self.natural().min(most.max(self.least()))
     }
@@ -50,7 +50,7 @@ pub(crate) fn fit(columns: &mut [Column], total: Option<usize>) -> usize {
         shown -= 1;
     }
     let kept = columns.get_mut(..shown).unwrap_or_default();
-    // The largest width at which all fits lies in `most..beyond`.
+    // The largest width at which all fits is in `most..beyond`.
     let (mut most, mut beyond) = (0, widest + 1);
     while beyond - most > 1 {
         let middle = most + (beyond - most) / 2;

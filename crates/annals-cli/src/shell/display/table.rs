@@ -67,7 +67,7 @@ impl Part {
     }
 }
 
-/// True if a field's values stand at the right of their column.
+/// True if a field's values are aligned to the right.
 const fn is_number(field: &Field) -> bool {
     !matches!(field.ty, Type::Bool | Type::String | Type::Bytes | Type::Timestamp)
 }
@@ -159,7 +159,7 @@ fn push(line: &mut String, cell: &str, column: usize, right: bool) {
     line.push_str(&" ".repeat(behind));
 }
 
-/// Says how many rows there are, and how to see those that are not shown.
+/// Prints the number of rows, and how to show the rest.
 fn tell_rest(table: &Table, rows: &TableView<'_>, part: &Part, screen: &mut Screen) -> Result<()> {
     let all = rows.len();
     let start = part.start.min(all);
