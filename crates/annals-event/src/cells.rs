@@ -1,8 +1,8 @@
 //! The codec of the values of a vector event.
 //!
-//! Values of a fixed width of which none is null are written as they are in memory, so that writing
-//! them is one copy and reading them none. What is handed on is valid: bools are 0 or 1, ids and
-//! numbers of blobs are in range.
+//! Values of a fixed width without nulls are written as they are in memory, so that writing them is
+//! one copy and reading them none. The output is valid: bools are 0 or 1, ids and numbers of blobs
+//! are in range.
 
 use annals_schema::{Blob, Field, RowId, Type, ValueRef};
 
@@ -64,7 +64,7 @@ fn put_values(field: &Field, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
     values.iter().filter(|value| !null(value)).for_each(|&value| put_value(out, value));
 }
 
-/// Takes `count` values of a field; those that aren't cells go into `values`.
+/// Takes `count` values of a field; those that aren't cells are appended to `values`.
 pub(super) fn take<'p, 'v>(
     decoder: &mut Decoder<'p>,
     field: &Field,

@@ -12,17 +12,16 @@ use crate::{Error, Result};
 
 /// Takes the events of a frame, in their order.
 pub trait Sink {
-    /// How many rows that come one after another are handed over together, at most; 1 if each insert is an
-    /// event.
+    /// The most consecutive rows that are passed together; 1 if each insert is an event.
     const RUN: usize;
 
     /// Takes an event. `schema` is the one before it.
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
 
-    /// Notes that an event, or what sets the context, ended so many bytes before the frame's end.
+    /// Notes that an event, or an event that sets the context, ended this many bytes before the frame's end.
     fn end(&mut self, _left: usize) {}
 
-    /// Takes so many rows, at least two, with ids from one on: the values of each field.
+    /// Takes `count` rows, at least two, with consecutive ids: the values of each field.
     fn rows(
         &mut self,
         table: TableNumber,
@@ -48,12 +47,12 @@ impl<F: FnMut(&Schema, &Event<'_>) -> Result<()>> Sink for Each<'_, F> {
     }
 }
 
-/// A run ends before it has so many bytes in the journal.
+/// A run ends before it has this many bytes in the journal.
 const RUN_BYTES: usize = 64 << 10;
 
-/// Decodes the events of one frame, in order. `schema` is the one before the frame; it is brought
-/// up with each schema event after `sink` has seen that event. `position` is where the payload is in
-/// the file: pieces of blobs are told where they are.
+/// Decodes the events of one frame, in order. `schema` is the one before the frame; each schema event is applied to
+/// it after `sink` has seen that event. `position` is the payload's position in the file: pieces of blobs are passed
+/// with their positions.
 #[inline]
 pub fn decode(
     payload: &[u8],
@@ -64,7 +63,7 @@ pub fn decode(
     decode_to(payload, position, schema, &mut Each(sink))
 }
 
-/// Decodes the events of one frame, as [`decode`] does, for whoever can take runs of rows.
+/// Decodes the events of one frame, as [`decode`] does, for a sink that can take runs of rows.
 pub fn decode_to<S: Sink>(
     payload: &[u8],
     position: u64,
@@ -166,8 +165,8 @@ impl<'p> Decoder<'p> {
         Ok((table.number, id))
     }
 
-    /// Takes the rows that are appended to one, whose values are given, as columns: those of all of them, so
-    /// many at most. Gives how many there are.
+    /// Takes the rows that are appended to one with given values, as columns: the values of all of them, at most
+    /// `most`. Returns their number.
     fn run(
         &mut self,
         schema: &Schema,

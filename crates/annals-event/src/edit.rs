@@ -1,5 +1,4 @@
-//! Editing: a frame's events with others in the place of some. What stays is copied byte for byte, so that
-//! nothing changes that wasn't to.
+//! Editing: a frame's events with others in the place of some. Unchanged events are copied byte for byte.
 
 use annals_schema::{RowId, Schema, TableNumber, ValueRef};
 
@@ -18,8 +17,8 @@ pub trait Edit {
     ) -> Result<()>;
 }
 
-/// Edits the events of one frame; returns its new payload, or `None` if all of them stay. `schema` is the one
-/// before the frame, and is brought up.
+/// Edits the events of one frame; returns its new payload, or `None` if all of them stay. `schema` is the one before
+/// the frame, and is updated.
 #[inline]
 pub fn edit(payload: &[u8], schema: &mut Schema, edit: &mut impl Edit) -> Result<Option<Vec<u8>>> {
     let mut editing = Editing { payload, at: 0, copied: 0, new: None, out: Vec::new(), edit };
@@ -38,7 +37,7 @@ struct Editing<'e, E> {
     at: usize,
     /// Up to where the payload is in `out`, or was left out.
     copied: usize,
-    /// What comes in the place of the event.
+    /// The replacement of the event.
     new: Option<Vec<u8>>,
     out: Vec<u8>,
     edit: &'e mut E,

@@ -26,7 +26,8 @@ impl Encoder {
         *self = Self::default();
     }
 
-    /// Begins in the midst of a frame: after an event on a table, with the last id if one is known.
+    /// Begins in the middle of a frame: after an event on a table, with the last id if one is
+    /// known.
     pub(super) fn within(table: TableNumber, last_id: Option<RowId>) -> Self {
         Self { table: Some(table), last_id, ..Self::default() }
     }
@@ -200,14 +201,14 @@ impl Encoder {
     }
 }
 
-/// Appends what makes an insert of so many rows without values as long as it has to be.
+/// Appends the filling of an insert of `count` rows without values.
 #[cold] // beside the hot path
 fn fill(count: u64, out: &mut Vec<u8>) {
     let filling = usize::try_from(super::filling(count)).unwrap_or(usize::MAX);
     out.resize(out.len().saturating_add(filling), 0);
 }
 
-/// Appends so many bytes of events that say nothing; nothing if that is less than two.
+/// Appends `len` bytes of events without effect; nothing if that is less than two.
 pub fn pad(len: usize, out: &mut Vec<u8>) {
     let end = out.len() + len;
     if len < 2 {

@@ -1,7 +1,7 @@
 //! Erased values: null in a field that may not be null.
 //!
-//! Each code stands where another one stood, carries its length, and names its row itself. After it the
-//! context is what it would be after the other.
+//! Each code replaces another one, carries its length, and names its row itself. After it the context is the same as
+//! after the replaced one.
 
 use annals_schema::{Field, FieldNumber, RowId, Schema, Table, ValueRef};
 
@@ -9,7 +9,7 @@ use super::encode::{Encoder, put_value};
 use super::input::{Decoder, Malformed};
 use super::{Event, Vector, compact, opcode};
 
-/// True if a value says that the one that a field had was erased.
+/// True if a value is an erased one of a field.
 #[must_use]
 pub fn is_erased(field: &Field, value: &ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Null) && !field.nullable
@@ -82,7 +82,7 @@ impl Encoder {
     }
 }
 
-/// Appends a bit for each value, 1 for null, then those that are not null.
+/// Appends a bit for each value, 1 for null, then the values that are not null.
 fn put_nulls_and_values(values: &[ValueRef<'_>], out: &mut Vec<u8>) {
     let null = |value: &ValueRef<'_>| matches!(value, ValueRef::Null);
     for eight in values.chunks(8) {

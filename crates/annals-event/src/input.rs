@@ -15,7 +15,7 @@ impl From<Malformed> for Error {
     }
 }
 
-/// What is left of a frame, and what sets the context of its events.
+/// The rest of a frame, and the context of its events.
 pub(super) struct Decoder<'p> {
     pub(super) input: &'p [u8],
     /// Where the input ends in the file.
@@ -97,7 +97,7 @@ impl<'p> Decoder<'p> {
     }
 
     pub(super) fn bytes(&mut self) -> Result<&'p [u8], Malformed> {
-        // What is longer than memory can be is longer than the input, too.
+        // A length beyond the address space is beyond the input, too.
         let len = usize::try_from(compact::take(&mut self.input)?).unwrap_or(usize::MAX);
         self.slice(len)
     }

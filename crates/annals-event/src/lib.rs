@@ -45,11 +45,11 @@ pub const MAX_VECTOR: u64 = 1 << 20;
 /// How many rows of zero values a few bytes may insert.
 pub const BARE_ROWS: u64 = 64;
 
-/// How many rows of zero values each byte of filling stands for, where there are more of them.
+/// The number of rows of zero values for each byte of filling, if there are more of them.
 pub const ROWS_PER_BYTE: u64 = 16;
 
-/// Returns how many bytes of filling follow an insertion of so many rows of zero values: so that the
-/// rows of a journal, and the memory that they take, are in proportion to its bytes.
+/// Returns the bytes of filling after an insertion of `count` rows of zero values: so the rows of a journal, and
+/// their memory, are proportional to its bytes.
 #[inline]
 pub fn filling(count: u64) -> u64 {
     if count <= BARE_ROWS { 0 } else { count / ROWS_PER_BYTE }

@@ -1,4 +1,4 @@
-//! Tests of what the decoder refuses, and what it says of it.
+//! Tests of the decoder's errors.
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use annals_schema::{
@@ -214,7 +214,7 @@ fn a_vector_is_borrowed_as_it_stands_in_the_journal() {
     .unwrap();
 }
 
-/// Takes runs of at most three rows: the ids of all rows, in their order, and how many came at once.
+/// Takes runs of at most three rows: the ids of all rows, in their order, and the length of each run.
 #[derive(Default)]
 struct Runs(Vec<(RowId, u64)>);
 

@@ -1,4 +1,4 @@
-//! The codes of events and types in the journal; `docs/format.md` tells of each.
+//! The codes of events and types in the journal; `docs/format.md` describes each.
 
 #![allow(
     missing_docs,

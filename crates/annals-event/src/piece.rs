@@ -1,4 +1,4 @@
-//! Pieces of blobs: what a journal holds of each, so that it can be read and verified alone.
+//! Pieces of blobs: a journal's record of each, so that it can be read and verified alone.
 
 use annals_schema::Blob;
 use xxhash_rust::xxh3::Xxh3;
@@ -27,8 +27,8 @@ pub fn verify(blob: Blob, offset: u64, sum_and_bytes: &[u8]) -> Option<&[u8]> {
     (u64::from_le_bytes(*found) == sum(blob, offset, bytes)).then_some(bytes)
 }
 
-/// Hashes the bytes of a piece, and what it is a piece of: one that is read at a wrong place is found
-/// out, even if it is whole there.
+/// Hashes the bytes of a piece with its identity: a piece that is read at a wrong position is detected, even if it is
+/// whole there.
 fn sum(blob: Blob, offset: u64, bytes: &[u8]) -> u64 {
     let mut hash = Xxh3::new();
     hash.update(&blob.0.to_le_bytes());

@@ -1,4 +1,5 @@
-//! Tests of the codec: all that can be encoded comes back, and no bytes make it panic.
+//! Tests of the codec: decoding restores everything that can be encoded, and no bytes cause a
+//! panic.
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use annals_schema::{
@@ -163,7 +164,7 @@ fn random_event(rng: &mut Rng, schema: &Schema, last: &mut RowId) -> Owned {
 /// Where payloads are said to be in their file.
 pub(super) const POSITION: u64 = 1 << 40;
 
-/// Makes a frame of random events. Gives the events and the schema after them too.
+/// Makes a frame of random events. Returns the events and the schema after them too.
 pub(super) fn random_frame(rng: &mut Rng, schema: &mut Schema) -> (Vec<u8>, Vec<Owned>) {
     let (mut encoder, mut payload, mut events) = (Encoder::default(), Vec::new(), Vec::new());
     encoder.start_frame();
@@ -199,7 +200,7 @@ fn random_events_come_back() {
                     assert_eq!(&payload[at..at + bytes.len()], bytes, "where it says it is");
                 }
             }
-            // The encoding is a function of the events: it comes back byte for byte.
+            // The encoding is a function of the events: encoding again gives the same bytes.
             let (mut schema, mut again, mut encoder) = (before, Vec::new(), Encoder::default());
             for event in &found {
                 event.encode(&mut encoder, &schema, &mut again);

@@ -42,7 +42,7 @@ pub fn put_piece(out: &mut Vec<u8>, blob: Blob, offset: u64, bytes: &[u8]) {
     piece::put(out, blob, offset, bytes);
 }
 
-/// An event that owns what it speaks of. Floats are compared by their bits.
+/// An event that owns its values. Floats are compared by their bits.
 #[derive(Clone, Debug)]
 pub enum Owned {
     Schema(Command),
@@ -55,7 +55,7 @@ pub enum Owned {
     InsertVector(TableNumber, RowId, u64),
     UpdateVector(TableNumber, RowId, FieldNumber, Vec<Value>),
     DeleteVector(TableNumber, RowId, u64),
-    /// The last number is where the bytes are; the encoder doesn't look at it.
+    /// The last number is the position of the bytes; the encoder ignores it.
     Blob(Blob, u64, Vec<u8>, u64),
 }
 
@@ -124,8 +124,8 @@ impl Owned {
         }
     }
 
-    /// Two events are the same if they look the same: that tells floats by their bits but for NaNs.
-    /// Where a piece of a blob is in the file doesn't matter.
+    /// Two events are the same if their text is the same: that compares floats by their bits,
+    /// except NaNs. Where a piece of a blob is in the file doesn't matter.
     pub fn text(&self) -> String {
         match self {
             Self::Blob(blob, offset, bytes, _) => format!("{:?}", (blob, offset, bytes)),
@@ -134,7 +134,7 @@ impl Owned {
     }
 }
 
-/// Decodes a payload that stands at `position` in its file.
+/// Decodes a payload at `position` in its file.
 pub fn decoded(payload: &[u8], position: u64, schema: &mut Schema) -> Result<Vec<Owned>> {
     let mut events = Vec::new();
     decode(payload, position, schema, &mut |schema, event| {

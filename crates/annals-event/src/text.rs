@@ -7,12 +7,11 @@ use crate::{Error, Result};
 
 /// Writes events as the shell's commands, so that a shell which runs them makes the same events.
 ///
-/// It takes the events of one journal in order, from its beginning or from a state that it is told, because
-/// whether an insert can be written without its id depends on the ids that were used before. It needs 8 bytes for
-/// each table.
+/// It takes the events of one journal in order, from its beginning or from a given state. Whether an insert can be
+/// written without its id depends on the ids that were used before. It needs 8 bytes for each table.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    /// For each table, the id that `insert` without an id would give.
+    /// For each table, the id that an `insert` without an id would use.
     next_ids: Vec<u64>,
 }
 
@@ -32,9 +31,9 @@ impl Script {
 
     /// Appends the command of `event` to `text`, without a line end. `schema` is the one before it.
     ///
-    /// An insert of nothing but zero values is written as `insert_into`, whose unique keys are
-    /// checked at commit: that is the only insert that could have gone through while its keys were
-    /// in use. Others are written as `insert`, or as `insert_at` when the id isn't the next one.
+    /// An insert of zero values only is written as `insert_into`, whose unique keys are checked at commit: no other
+    /// insert could have succeeded while its keys were in use. Others are written as `insert`, or as `insert_at` when
+    /// the id isn't the next one.
     ///
     /// # Errors
     /// `Corrupt` if the event speaks of a table or field that the schema doesn't have.
@@ -101,7 +100,7 @@ impl Script {
         }
     }
 
-    /// Notes that an id is used; returns the one that was next before.
+    /// Notes that an id is used; returns the previous next id.
     fn take_id(&mut self, table: TableNumber, id: RowId) -> u64 {
         let place = table.0 as usize;
         if self.next_ids.len() <= place {
@@ -127,8 +126,8 @@ fn push_vector(table: &Table, id: RowId, (field, values): (&Field, Vector<'_>), 
     }
 }
 
-/// Writes a piece of a blob; numbers of blobs count up, so that a shell gives the same one again.
-/// What is text for people is written as text, else each byte takes two digits.
+/// Writes a piece of a blob; numbers of blobs count up, so that a shell assigns the same one again. Readable text is
+/// written as text, else each byte takes two digits.
 fn push_piece(offset: u64, bytes: &[u8], text: &mut String) {
     text.push_str(if offset == 0 { "write_blob " } else { "append_blob " });
     let strange = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
@@ -154,7 +153,7 @@ fn push_value(value: ValueRef<'_>, text: &mut String) {
     let _infallible = annals_schema::write_value(text, value);
 }
 
-/// True if a value is, to the bit, the one that `insert_into` gives the field.
+/// True if a value equals, to the bit, the one that `insert_into` sets for the field.
 fn is_zero(field: &Field, value: ValueRef<'_>) -> bool {
     match (field.zero_value(), value) {
         // -0 equals 0 in the order of values, but isn't what `insert_into` writes.

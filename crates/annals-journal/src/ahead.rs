@@ -7,7 +7,7 @@
 //!                                                         (recovery reads up to there from now on)
 //! ```
 //!
-//! A crash before the end of 2 leaves the old end, and nothing but zeros or garbage behind it.
+//! A crash before the end of 2 leaves the old end, and nothing but zeros or garbage after it.
 
 use std::sync::MutexGuard;
 
@@ -52,8 +52,8 @@ impl Checkpoints {
         self.claim(&held, to).map_err(std::io::Error::other)
     }
 
-    /// Lets both slots tell a new end, after which nothing was written yet: should one be lost, no frame is
-    /// beyond what the other tells.
+    /// Writes a new end to both slots, before anything is written after it: if one slot is lost, no frame is beyond
+    /// the end in the other.
     fn claim(&self, held: &MutexGuard<'_, ()>, zeroed_to: u64) -> Result<()> {
         self.flush()?;
         let mut slots = lock(&self.slots);
@@ -61,7 +61,7 @@ impl Checkpoints {
             slots.write(self, self.durable(), zeroed_to, self.secret())?;
             self.flush()?;
         }
-        // While the slots are held: none that is written from now on may tell less.
+        // While the slots are locked: no slot written later may have a smaller end.
         self.space.set_held(held, zeroed_to);
         Ok(())
     }

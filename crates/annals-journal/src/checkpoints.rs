@@ -1,10 +1,10 @@
-//! Checkpoints: how far the journal is written, acknowledged and flushed; slots, live block, space.
+//! Checkpoints: the written, acknowledged and flushed positions of the journal; slots, live block, space.
 //!
 //! Invariants
 //! 1. `durable` only grows, and only after a flush returned that began when the frames up to it
 //!    were written.
 //! 2. A slot is written only with a point at or before `durable`, and only as [`Slots`] has it.
-//! 3. After a flush failed, `poison` is set for good: no further frame, slot or flush.
+//! 3. After a flush failed, `poison` is set permanently: no further frame, slot or flush.
 //! 4. The first frame of a handle is written only once both slots hold a secret that this handle drew:
 //!    `secret` is that, and `has_secret` says so.
 
@@ -21,15 +21,15 @@ use crate::{Error, ErrorKind, Result};
 pub(super) use annals_storage::sync::lock;
 use annals_storage::{Storage, step};
 
-/// A slot is at most about this many flushed bytes behind.
+/// A slot is at most about this many flushed bytes behind the journal.
 pub(super) const SLOT_LAG: u64 = 1 << 20;
 /// Soft commits are flushed in the background when there is more of them than this.
 const SOFT_LAG: u64 = 16 << 20;
 
-/// What the numbers of flushes begin at.
+/// The first number of a flush.
 pub(super) const FLUSHES_AT_FIRST: u64 = 1;
 
-/// What the writer and the keeper share.
+/// The state shared by the writer and the keeper.
 #[derive(Debug)]
 pub struct Checkpoints {
     pub(crate) storage: Arc<dyn Storage>,
@@ -44,13 +44,13 @@ pub struct Checkpoints {
     flushing: Mutex<()>,
     flushes_begun: AtomicU64,
     flushes_done: AtomicU64,
-    /// How far a transaction that will be durable has written data frames, and how far of that a
-    /// flush ahead of its commit has begun.
+    /// The data frames written by a transaction that will be durable, and the part of them that a flush ahead of its
+    /// commit covers.
     streamed: AtomicU64,
     flushed_ahead: AtomicU64,
     /// Why nothing is written any more: `Poisoned` by a failure, or `Unapplied` with the whole error.
     poison: OnceLock<(ErrorKind, String)>,
-    /// The time of the last commit whose time came from the clock.
+    /// The time of the last commit whose time is from the clock.
     pub last_clock_time: AtomicI64,
     /// Whether other processes write the file too, in turn.
     is_shared: bool,
@@ -65,7 +65,7 @@ struct Progress {
     durable: Point,
     /// The secret that both slots hold, with which frames prove what they claim.
     secret: Secret,
-    /// What the live block on disk says.
+    /// The contents of the live block on disk.
     told: Option<Live>,
     /// Whether a commit with a flush was asked for since the last prefill.
     flushing: bool,
@@ -73,7 +73,7 @@ struct Progress {
 }
 
 impl Checkpoints {
-    /// Begins at a point that is durable and that both slots tell, or the kept one.
+    /// Begins at a durable point that both slots have, or at the kept one.
     pub fn new(
         storage: Arc<dyn Storage>,
         name: &str,
@@ -110,16 +110,16 @@ impl Checkpoints {
         }
     }
 
-    /// Lets others know of what they need to know: the file is written by several processes in turn.
-    /// `hard` is how far it is known to be flushed.
+    /// Publishes more to other processes: the file is written by several processes in turn. `hard` is the position up
+    /// to which it is known to be flushed.
     pub fn share(mut self, hard: Point) -> Self {
         self.is_shared = true;
         lock(&self.progress).durable = hard;
         self
     }
 
-    /// Continues after what other processes wrote: `end` is the last commit, and `head` holds what they
-    /// told. The caller has the turn, or only wants to be seen up to `end`.
+    /// Continues after writes of other processes: `end` is the last commit, and `head` holds their slots and live
+    /// block. The caller has the turn, or only wants to be seen up to `end`.
     pub fn adopt(&self, end: Point, head: &Head, len: u64) {
         let told = head.live.filter(|live| live.hard == end.position && !live.suspect);
         let mut durable = told.map(|_| end);
@@ -143,8 +143,7 @@ impl Checkpoints {
         step!(OthersZeroed, self.space.set(len.max(end.position)));
     }
 
-    /// As [`Self::adopt`], in its turn, where nothing has to be recovered: what this handle may have left
-    /// half cut is in order again.
+    /// As [`Self::adopt`], in its turn, without a recovery: a half-finished cut of this handle is in order again.
     pub fn take_over(&self, end: Point, head: &Head, len: u64) {
         self.is_suspect.store(false, Ordering::Release);
         self.adopt(end, head, len);
@@ -162,8 +161,8 @@ impl Checkpoints {
         self.space.set(settled.zeroed_to);
     }
 
-    /// True if the live block says what this handle told last, and the slots are as it left them: another
-    /// process may have ended in the midst of writing one.
+    /// True if the live block and the slots are as this handle wrote them last: otherwise another process may have
+    /// ended while writing one.
     pub fn is_unchanged(&self, live: &Live) -> bool {
         if lock(&self.progress).told != Some(*live) || live.suspect {
             return false;
@@ -175,7 +174,7 @@ impl Checkpoints {
     /// Draws a secret of this handle's own and makes both slots hold it, unless that was done: before the
     /// first frame. So no frame that was made before, or for another file, can prove anything.
     ///
-    /// Cost: two flushes the first time, and one more if something there isn't durable yet.
+    /// Cost: two flushes the first time, and another one if something there isn't durable yet.
     pub fn draw_secret(&self, draw: impl FnOnce() -> Secret) -> Result<()> {
         if step!(SecretKept, self.has_secret.load(Ordering::Acquire), else true) {
             return Ok(());
@@ -223,7 +222,7 @@ impl Checkpoints {
         lock(&self.progress).acknowledged
     }
 
-    /// Returns how far the journal is known to be flushed.
+    /// Returns the position up to which the journal is known to be flushed.
     pub(crate) fn durable(&self) -> Point {
         lock(&self.progress).durable
     }
@@ -301,8 +300,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Flushes soft commits once there is so much of them that a recovery would have much to do, and
-    /// lets a slot tell it.
+    /// Flushes soft commits, and writes a slot, when there are so many that a recovery would take long.
     pub fn harden_lagging(&self) -> Result<()> {
         let Progress { acknowledged, durable, .. } = *lock(&self.progress);
         if acknowledged.position.saturating_sub(durable.position) < SOFT_LAG {
@@ -319,7 +317,7 @@ impl Checkpoints {
         }
     }
 
-    /// Writes the durable point into the older slot, unless the slot written last tells it.
+    /// Writes the durable point into the older slot, unless the newer slot has it.
     pub fn advance_slot(&self) -> Result<()> {
         let mut slots = lock(&self.slots);
         let point = self.durable();
@@ -339,7 +337,7 @@ impl Checkpoints {
         }
     }
 
-    /// Returns what the filling of space ahead goes by.
+    /// Returns the state on which zeroing ahead depends.
     pub(super) fn look(&self) -> Look {
         let mut progress = lock(&self.progress);
         let flushing = std::mem::take(&mut progress.flushing);
@@ -351,7 +349,7 @@ impl Checkpoints {
         self.streamed.store(end, Ordering::Release);
     }
 
-    /// Returns how far a long transaction has come, for whoever wants to know whether it moves.
+    /// Returns the progress of a long transaction, to detect whether it moves.
     pub fn streamed(&self) -> u64 {
         self.streamed.load(Ordering::Acquire)
     }
@@ -366,7 +364,7 @@ impl Checkpoints {
         self.flush()
     }
 
-    /// Reports to other processes how far the journal is, if that changed.
+    /// Publishes the end of the journal to other processes, if it changed.
     pub fn tell(&self) -> Result<Point> {
         let mut progress = lock(&self.progress);
         let live = Live {
@@ -391,15 +389,15 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Makes a soft checkpoint of all that is acknowledged: it was handed to the operating system
-    /// before it was, so that only others are told.
+    /// Makes a soft checkpoint of everything acknowledged: the operating system has it already, so only other
+    /// processes are notified.
     pub fn soft(&self) -> Result<Point> {
         self.check_usable()?;
         self.tell()
     }
 
-    /// Makes a hard checkpoint of all that is acknowledged: flushed, told by a slot that is flushed
-    /// too, then told to others.
+    /// Makes a hard checkpoint of everything acknowledged: flushes it, writes and flushes a slot, then notifies other
+    /// processes.
     pub fn hard(&self) -> Result<Point> {
         self.check_usable()?;
         self.harden()?;
@@ -413,13 +411,13 @@ impl Checkpoints {
         Ok(point)
     }
 
-    /// Cuts the journal back to the last commit: all after it, up to `dirty_to`, is zeroed and
-    /// flushed, then both slots tell it, before anything else may be written.
+    /// Truncates the journal to the last commit: zeroes and flushes everything after it, up to `dirty_to`. Both slots
+    /// get the new end before anything else may be written.
     pub(crate) fn cut(&self, point: Point, dirty_to: u64) -> Result<()> {
         self.check_usable()?;
         let io = |error| Error::io(format!("{}: can't cut the journal", self.name), error);
         if step!(CutNotMarked, self.is_shared, else false) {
-            // Should this process end in the midst of it, the next one that writes recovers first.
+            // If this process ends within it, the next one that writes recovers first.
             self.is_suspect.store(true, Ordering::Release);
             self.tell()?;
         }
@@ -441,8 +439,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Seals the segment after its end, which was closed: nothing is written there any more. An error
-    /// leaves it as it was, or makes this handle unusable.
+    /// Seals the segment after its end, which was closed: nothing is written there any more. An error leaves it
+    /// unchanged, or makes this handle unusable.
     pub fn seal(&self, sealing: &Sealing) -> Result<()> {
         self.check_usable()?;
         if let Err(error) = self.write_frames(sealing.position, &sealing.bytes) {
@@ -458,8 +456,7 @@ impl Checkpoints {
         step!(SealNotFlushed, self.flush(), else Ok(()))
     }
 
-    /// Makes frames durable that were made elsewhere and were written up to a point, and lets a slot and
-    /// the live block tell it.
+    /// Makes frames durable that other code wrote up to a point, and records the point in a slot and the live block.
     pub fn end_batch(&self, point: Point) -> Result<()> {
         self.flush()?;
         self.acknowledge(point, 1, true);
@@ -468,7 +465,7 @@ impl Checkpoints {
         self.tell().map(drop)
     }
 
-    /// Ends properly: a hard checkpoint, space given back, a slot at the end.
+    /// Closes properly: a hard checkpoint, unused space truncated, a slot at the end.
     pub fn close(&self) -> Result<()> {
         self.harden()?;
         let point = self.acknowledged();

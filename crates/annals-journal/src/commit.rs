@@ -30,7 +30,7 @@ impl Checkpoints {
     fn checksummed(&self, target: Point) -> Result<()> {
         step!(CommitNotFlushed, self.flush()?);
         self.note_durable(target);
-        // A slot that can't be written now is written later: the commit stands without it.
+        // A slot that can't be written now is written later: the commit is valid without it.
         let _ = self.advance_lagging_slot();
         Ok(())
     }

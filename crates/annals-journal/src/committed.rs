@@ -1,4 +1,4 @@
-//! What the journal says of a transaction that it holds.
+//! Facts of a transaction in the journal.
 
 use annals_schema::Timestamp;
 
@@ -19,7 +19,7 @@ pub struct Committed {
     pub time: Timestamp,
     /// Whether the time was given by the program rather than by the clock.
     pub explicit_time: bool,
-    /// The chain: one number that stands for the whole history up to here.
+    /// The chain: one number that represents the whole history up to here.
     pub chain: u64,
 }
 

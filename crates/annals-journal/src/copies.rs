@@ -1,4 +1,4 @@
-//! Every copy of what the head holds, each by itself, for whoever looks at a damaged file.
+//! Each copy of a structure in the head, separately, for examining a damaged file.
 
 use super::format::{
     FRAMES_AT, HEADER_AT, Header, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, SLOT_LEN,

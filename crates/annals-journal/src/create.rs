@@ -7,12 +7,12 @@
 //! 3. remove NAME.new-ID, flush the directory; if that fails, remove NAME: a later flush proves nothing
 //! ```
 //!
-//! Whoever opens a journal that has no transaction yet flushes the directory too: then the name is
-//! durable before the first commit also if the creator came to its end before step 3.
+//! Opening a journal without transactions flushes the directory too. So the name is durable before the first commit,
+//! even if the creator ended before step 3.
 //!
-//! Step 0 removes a NAME.new-ID only if nobody holds its lock, and if it has no frames (then it may be
-//! the last name of a journal that was in use). Who creates one and hasn't locked it yet finds it
-//! locked or gone, and starts again.
+//! Step 0 removes a NAME.new-ID only if its lock is free, and if it has no frames (else it may be the last name of a
+//! journal that was in use). A process that creates one and hasn't locked it yet finds it locked or missing, and
+//! retries.
 
 use std::io;
 use std::sync::Arc;
@@ -22,8 +22,7 @@ use super::head;
 use crate::{Error, Result};
 use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage, step};
 
-/// Creates a new journal; `None` if there is a file of that name by now, or if it has to be tried
-/// again.
+/// Creates a new journal; `None` if a file of that name exists now, or if the caller must retry.
 pub fn create(
     directory: &dyn Directory,
     name: &str,
@@ -35,7 +34,7 @@ pub fn create(
     let head = head::new_head(&header, clock.secret());
     let created = write_and_link(directory, name, &temporary, &head);
     if created.is_err() {
-        // What is left of a failed creation is in nobody's way, but should not lie about.
+        // The orphan of a failed creation is harmless, but should be removed.
         let _ = directory.remove(&temporary);
     }
     match created {
@@ -65,14 +64,13 @@ fn write_and_link(
     storage.write_at(0, head)?;
     storage.flush()?;
     directory.link(temporary, name)?;
-    // Should it stay, it is in nobody's way.
+    // If it remains, it is harmless.
     let _ = directory.remove(temporary);
     keep_name(directory, name)?;
     Ok(Some(storage))
 }
 
-/// Removes the temporary files of creations of this name that didn't come to their end. What can't be
-/// removed is in nobody's way.
+/// Removes the temporary files of interrupted creations of this name. A file that can't be removed is harmless.
 fn remove_leftovers(directory: &dyn Directory, name: &str) {
     let is_temporary = |found: &String| {
         let id = found.strip_prefix(name).and_then(|rest| rest.strip_prefix(".new-"));
@@ -99,7 +97,7 @@ pub fn keep_name(directory: &dyn Directory, name: &str) -> io::Result<()> {
     flushed
 }
 
-/// Returns the header of a new journal, with an id of its own.
+/// Returns the header of a new journal, with a new id.
 pub fn new_header(clock: &dyn Clock) -> Header {
     let mut journal_id = [0; 16];
     for (to, from) in journal_id.chunks_mut(8).zip([clock.random(), clock.random()]) {

@@ -12,8 +12,8 @@
 //! 3. write the copies of the header; flush
 //! ```
 //!
-//! A crash before 3 leaves a head that is still blank, since it has no header: all zeros, but for slots
-//! of a journal that never was.
+//! A crash before 3 leaves a head that is still blank, since it has no header: all zeros, except for slots of an
+//! unfinished journal.
 
 use super::create::new_header;
 use super::format::{
@@ -27,8 +27,7 @@ use annals_storage::{Clock, Storage};
 /// By how much a journal's space on a device grows at least, so that slots are seldom written for it.
 pub(super) const SPACE_STEP: u64 = 1 << 20;
 
-/// Returns where a journal ends at the latest: its file's length, or on a device how far a slot says that
-/// it is zeroed.
+/// Returns the upper limit of a journal's end: its file's length, or on a device the zeroed end in a slot.
 pub(super) fn end_of(storage: &dyn Storage, head: &Head) -> std::io::Result<u64> {
     let len = storage.len()?;
     if !storage.has_fixed_len() {

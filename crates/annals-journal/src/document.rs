@@ -61,7 +61,7 @@ fn the_header_is_laid_out_as_documented() {
     }
 }
 
-/// What one copy of a slot says.
+/// The contents of one copy of a slot.
 #[derive(Clone, Copy)]
 struct SlotCopy {
     slot: Slot,

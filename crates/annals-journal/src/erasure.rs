@@ -1,14 +1,14 @@
-//! The mark of an erasure: what was erased, and how the chains of the history before lead to those of today.
+//! The mark of an erasure: the erased values, and how old chains map to present ones.
 
 use annals_schema::{FieldNumber, RowId, TableNumber};
 
 use super::reader::Frame;
 use annals_event::compact;
 
-/// What an erasure left in the journal.
+/// The record of an erasure in the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Erasure {
-    /// The transaction that marks it: the first one that is after what was written again.
+    /// The transaction that marks it: the first one after the rewritten segments.
     pub txid: u64,
     /// The table.
     pub table: TableNumber,
@@ -16,10 +16,10 @@ pub struct Erasure {
     pub row: RowId,
     /// The field; all of them, if it is none.
     pub field: Option<FieldNumber>,
-    /// The first transaction of the segments that were written again: from it on all chains are other ones.
+    /// The first transaction of the rewritten segments: from it on all chains differ.
     pub first_txid: u64,
-    /// Chains that are known before and after, in the order of their transactions: at the end of each of those
-    /// segments, and where earlier marks tell of one.
+    /// Chains before and after, in the order of their transactions: at the end of each rewritten segment, and at
+    /// points in earlier marks.
     pub chains: Vec<Carried>,
 }
 
@@ -35,9 +35,8 @@ pub struct Carried {
 }
 
 impl Erasure {
-    /// Returns the chain that a transaction has after the erasure, given the one before; `None` if that isn't
-    /// known: who was there begins again at [`first_txid`](Self::first_txid). Several erasures are carried over one
-    /// by one.
+    /// Returns a transaction's chain after the erasure, given the one before; `None` if unknown: a reader at that
+    /// point starts again at [`first_txid`](Self::first_txid). Several erasures are carried over one by one.
     #[must_use]
     pub fn carry(&self, txid: u64, chain: u64) -> Option<u64> {
         // The state that a segment begins with has the number of the last transaction before it.

@@ -22,7 +22,7 @@ pub const FRAME_MAGIC: [u8; 2] = *b"\xF5A";
 
 /// Where the live block is.
 pub const LIVE_AT: u64 = 12288;
-/// Where, in a slot block, the two copies of the slot are: each in a sector of its own.
+/// The positions of the two copies in a slot block: each in its own sector.
 pub const SLOT_COPY_AT: [u64; 2] = [512, 1024];
 /// Where, in the live block, its two copies are.
 pub const LIVE_COPY_AT: [u64; 2] = [0, 512];
@@ -37,8 +37,7 @@ pub const FRAMES_AT: u64 = 16384;
 pub const FRAME_HEADER_LEN: usize = 32;
 /// Length of what ends a frame: the check of its payload, its tag, and its chain.
 pub const FRAME_TRAILER_LEN: usize = 16;
-/// Where a journal that is written again fills frames so that they end where a sector does, it takes one of
-/// this many bytes.
+/// The sector size to which frames of a rewritten journal are padded, if they were padded.
 pub const SECTOR: u64 = 4096;
 /// Frames begin at multiples of this.
 pub const FRAME_ALIGN: u64 = 8;
@@ -59,13 +58,13 @@ pub const MAX_SEGMENTS: u64 = 1 << 20;
 pub const MAX_SEGMENT_LEN: u64 = 1 << 44;
 /// The mark of an erasure: readers that don't know it skip it.
 pub const KIND_ERASURE: u8 = 0x81;
-/// An incompatible feature: values were erased, and the segment was written again.
+/// An incompatible feature: values were erased, and the segment was rewritten.
 pub const FEATURE_ERASED: u64 = 1;
 /// A kind with this bit may be skipped by a reader that doesn't know it.
 pub const KIND_IGNORABLE: u8 = 0x80;
 /// The bits of a frame's flags that hold the code of its commit level.
 pub const LEVEL_MASK: u8 = 3;
-/// Flag: the program gave the commit time.
+/// Flag: the program set the commit time.
 pub const FLAG_EXPLICIT_TIME: u8 = 1 << 2;
 /// Flag, reserved: the payload is compressed.
 pub const FLAG_COMPRESSED: u8 = 1 << 3;
@@ -88,8 +87,8 @@ const _: () = assert!((FRAME_HEADER_LEN as u64).is_multiple_of(FRAME_ALIGN));
 const _: () = assert!((MAX_PAYLOAD as u64).is_multiple_of(FRAME_ALIGN));
 const _: () = assert!(MAX_FRAME_LEN < 1 << 24);
 
-/// Returns the XXH3 hash of bytes, 64 bits, with a seed: the checks and the chain of a frame. With a seed
-/// that nobody knows beforehand, nobody can choose bytes that hash like others.
+/// Returns the XXH3 hash of bytes, 64 bits, with a seed: the checks and the chain of a frame. With an unpredictable
+/// seed, bytes can't be chosen that hash like others.
 #[must_use]
 pub fn seeded_hash(bytes: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(bytes, seed)
@@ -104,7 +103,7 @@ pub struct Header {
     pub compatible: u64,
     /// Features that only a reader may ignore.
     pub read_only_compatible: u64,
-    /// Features that nobody may ignore.
+    /// Features that no program may ignore.
     pub incompatible: u64,
     /// The journal's random id, the same in all its segments.
     pub journal_id: [u8; 16],
@@ -121,7 +120,7 @@ pub struct Header {
     pub cipher: u64,
     /// Which key they are encrypted with. Reserved: zeros.
     pub key_id: [u8; 16],
-    /// What the cipher needs beside the key. Reserved: zeros.
+    /// The cipher's parameters besides the key. Reserved: zeros.
     pub salt: [u8; 32],
     /// 1 if the segment's first transaction is the state itself; else 0.
     pub state: u64,
@@ -232,12 +231,12 @@ impl Header {
 /// The secret of a file: 128 random bits that are in its slots and are never sent anywhere.
 pub type Secret = [u8; 16];
 
-/// What a hard slot says: all up to its point is on permanent storage.
+/// The statement of a hard slot: everything up to its point is on permanent storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// How far the journal is known to be flushed.
+    /// The position up to which the journal is known to be flushed.
     pub point: Point,
-    /// How far the space after it was filled with zeros.
+    /// The end of the zeroed space after it.
     pub zeroed_to: u64,
     /// Grows by one with each slot that is written: the largest is the newest.
     pub sequence: u64,
@@ -281,16 +280,16 @@ impl Slot {
     }
 }
 
-/// What the live block says to other processes. Recovery never believes it.
+/// The data of the live block, for other processes. Recovery never believes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Live {
     /// The process that writes; 0 when it closed.
     pub pid: u32,
     /// The last acknowledged transaction: the soft checkpoint.
     pub soft: Point,
-    /// How far the journal is known to be flushed: the hard checkpoint.
+    /// The position up to which the journal is known to be flushed: the hard checkpoint.
     pub hard: u64,
-    /// Whether a flush failed: whoever writes next must recover first.
+    /// True if a flush failed: the next writer must recover first.
     pub suspect: bool,
 }
 

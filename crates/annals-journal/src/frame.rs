@@ -4,7 +4,7 @@
 //! header (32 bytes) | payload | zeros up to a multiple of 8 | payload check, tag, chain (16 bytes)
 //! ```
 //!
-//! What follows from the place isn't stored, but it is hashed:
+//! Values that follow from the position aren't stored, but are hashed:
 //!
 //! 1. The header check covers the header, the position, the full txid and the segment header's hash.
 //! 2. The payload check covers the header, with its check, and the payload: so a frame verifies alone.
@@ -54,7 +54,7 @@ pub struct FrameHeader {
     pub time: i64,
 }
 
-/// Where a frame is looked for.
+/// The expected position of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
     pub(crate) position: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Spot {
     pub(crate) txid: u64,
 }
 
-/// What a frame ends with.
+/// The end of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
     pub(crate) check: u32,
@@ -191,7 +191,7 @@ impl FrameHeader {
         self.flags & FLAG_EXPLICIT_TIME != 0
     }
 
-    /// Returns the time and the flags that say where it stands; with `true` also in the payload.
+    /// Returns the time and the flags that give its position; with `true` also in the payload.
     #[inline]
     pub fn with_time(self, time: i64, explicit: bool) -> (Self, bool) {
         let [bytes @ .., _] = time.to_le_bytes();
@@ -211,8 +211,8 @@ impl Trailer {
         Some(Self { check: from.u32(0), tag: from.u32(4), chain: from.u64(8) })
     }
 
-    /// Returns the durable position that a frame claims, if its tag proves that it was made for the file
-    /// of this secret.
+    /// Returns the durable position that a frame claims, if its tag proves that it was made for the file with this
+    /// secret.
     pub(crate) fn claim(&self, header: &FrameHeader, secret: &Secret) -> Option<u64> {
         let durable = step!(ClaimsIgnored, header.durable, else None);
         durable.filter(|_| self.is_proven(header, secret))
@@ -274,12 +274,12 @@ const fn low(hash: u64) -> u32 {
     u32::from_le_bytes([a, b, c, d])
 }
 
-/// Returns the length of a frame with a payload of so many bytes.
+/// Returns the length of a frame with a payload of this length.
 pub(crate) const fn frame_len(payload: u64) -> u64 {
     (FRAME_HEADER_LEN as u64 + payload).next_multiple_of(FRAME_ALIGN) + FRAME_TRAILER_LEN as u64
 }
 
-/// What a frame is made with, besides its header and its payload.
+/// The inputs of a frame besides its header and its payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Making<'m> {
     /// The hash of the segment's header.
@@ -306,12 +306,12 @@ pub(crate) fn finish(frame: &mut Vec<u8>, header: &FrameHeader, making: Making<'
     trailer.chain
 }
 
-/// Returns the nonce that a frame gets: the one that was drawn.
+/// Returns the nonce of a frame: the drawn one.
 fn seed(nonce: u64) -> u64 {
     step!(NonceNotRandom, nonce, else 0)
 }
 
-/// What the verification of a frame shows whose header was decoded.
+/// The result of verifying a frame whose header was decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Verified {
     pub(crate) trailer: Trailer,
@@ -335,7 +335,7 @@ impl Verified {
     }
 }
 
-/// Returns the payload of a whole frame, and its time where that stands in the payload.
+/// Returns the payload of a whole frame, and its time if that is in the payload.
 pub(crate) fn payload<'f>(frame: &'f [u8], header: &FrameHeader) -> (&'f [u8], Option<i64>) {
     let end = FRAME_HEADER_LEN + header.length as usize;
     let payload = frame.get(FRAME_HEADER_LEN..end).unwrap_or_default();

@@ -8,7 +8,7 @@ use super::refusal::{not_blank, salvage_advice, shown_path};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::{Storage, is_compressed, step};
 
-/// What the first 16 KiB of a journal say, as far as their checksums agree.
+/// The contents of the first 16 KiB of a journal, as far as their checksums agree.
 #[derive(Clone, Debug)]
 pub struct Head {
     /// The header of the segment.
@@ -73,14 +73,14 @@ impl Head {
         self.copies().max_by_key(|slot| slot.sequence).copied()
     }
 
-    /// Returns the point that the newest slot tells; that of the first frame if none verifies.
+    /// Returns the point of the newest slot; that of the first frame if none verifies.
     #[inline]
     pub fn hard_point(&self) -> Point {
         self.newest_slot().map_or(self.start(), |slot| slot.point)
     }
 
-    /// True for a slot of which a copy doesn't verify, or differs from the other: an interrupted write, or
-    /// damage to what is there four times.
+    /// True for a slot with a copy that doesn't verify, or differs from the other: an interrupted write, or damage to
+    /// one of the four copies.
     pub(crate) fn torn_slots(&self) -> [bool; 2] {
         self.slots.each_ref().map(|[first, second]| first.is_none() || first != second)
     }
@@ -116,8 +116,8 @@ pub fn segment_hash(storage: &dyn Storage, name: &str) -> Result<u64> {
     Err(no_header(storage, name, None))
 }
 
-/// Refuses a file that ends before its first frame: a file gets its name only when its head is
-/// whole, and without the slots nothing would tell how much is missing.
+/// Refuses a file that ends before its first frame: a file gets its name only when its head is whole, and without the
+/// slots the extent of the loss is unknown.
 fn refuse_cut(storage: &dyn Storage, name: &str) -> Result<()> {
     let len = storage.len().map_err(|error| Error::io(format!("{name}: can't read it"), error))?;
     if len >= FRAMES_AT {
@@ -145,7 +145,7 @@ pub(crate) fn new_head(header: &Header, secret: Secret) -> Vec<u8> {
     head_with(header, &first_slot(start(header), secret))
 }
 
-/// Returns the whole head of a journal that nobody has opened yet, both of whose slots are this one.
+/// Returns the whole head of a journal that wasn't opened yet; both of its slots are this one.
 pub fn head_with(header: &Header, slot: &Slot) -> Vec<u8> {
     let mut head = vec![0; usize::try_from(FRAMES_AT).unwrap_or_default()];
     let slot = slot.encode(header.hash());
@@ -178,7 +178,7 @@ pub(crate) fn write_live(storage: &dyn Storage, live: &Live) -> std::io::Result<
     storage.write_at(LIVE_AT + LIVE_COPY_AT[0], &two_copies(live.encode()))
 }
 
-/// Lays two copies 512 bytes apart, so that one write puts each in a sector of its own.
+/// Places two copies 512 bytes apart, so that one write puts each in its own sector.
 fn two_copies<const N: usize>(copy: [u8; N]) -> Vec<u8> {
     let mut both = copy.to_vec();
     both.resize(512, 0);

@@ -1,6 +1,6 @@
-//! Commit levels: how a commit is made, and what it promises.
+//! Commit levels: the steps of a commit, and its guarantees.
 
-/// How a commit is made, and what it promises.
+/// The steps of a commit, and its guarantees.
 ///
 /// | level | steps | after a process crash | after a power cut |
 /// |---|---|---|---|
@@ -17,8 +17,8 @@ pub enum Level {
     /// power cut the database is at a recent consistent state, never before the last durable one.
     /// (joedb's soft checkpoint; WAL mode of SQLite with `synchronous=NORMAL`.)
     Soft,
-    /// As [`Checksummed`](Self::Checksummed), with a slot that tells it, which is written after the flush.
-    /// It costs one small write more. (joedb's `half_commit`.)
+    /// As [`Checksummed`](Self::Checksummed), with a slot that records it, written after the flush. It costs one
+    /// small write more. (joedb's `half_commit`.)
     Half,
     /// As [`Half`](Self::Half), with a second flush: so it is known to have been durable as long as one
     /// copy of a slot can be read. (joedb's `full_commit`, redb's 2-phase commit.)

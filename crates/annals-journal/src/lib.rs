@@ -1,12 +1,14 @@
 //! The journal of [Annals](https://docs.rs/annals): the append-only file that is the truth. Programs use the crate
 //! `annals`, which hands on what they need.
 //!
-//! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB, and `copies` each part
-//! of that by itself; `reader` follows the chain and tells what is `committed`; `survey` finds how far, and the `verdict`
-//! judges it; `recover` makes it fit to be written, to which `outcome` says what it may do and did, and saves the `tail`; `walk` continues after damage; `create`
-//! makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the recipe of
-//! each `level`; `rewrite` writes a segment again, and an `erasure` marks why; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions; `segments` are the
-//! files of a journal that was split. The journal doesn't know the store. (`testing` is for tests only.)
+//! In reading order: `format` and `frame` are the bytes. `head` is the first 16 KiB, and `copies` each part of it
+//! separately. `reader` follows the chain and returns each transaction as `committed`; `survey` finds the end of
+//! that, and the `verdict` judges it. `recover` makes the file writable again; `outcome` has its modes and its
+//! report, and `tail` saves the cut bytes. `walk` continues after damage; `create` makes a new journal. `slots` and
+//! `checkpoints` track the flushed position, and `commit` has the recipe of each `level`. `rewrite` rewrites a
+//! segment, and an `erasure` marks why. `space` `ahead` is zeros, on a `device` too; `writer` writes transactions;
+//! `segments` are the files of a journal that was split. The journal doesn't know the store. (`testing` is for tests
+//! only.)
 #![deny(clippy::indexing_slicing)]
 #![allow(
     rustdoc::private_intra_doc_links,

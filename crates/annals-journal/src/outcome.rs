@@ -1,16 +1,15 @@
-//! What recovery may do with the end of a journal, and what it found and did.
+//! The modes of recovery of a journal's end, and the report.
 
 use super::format::{Point, Secret};
 use super::head;
 use super::slots::Slots;
 
-/// What opening does with a journal whose end isn't in order.
+/// The treatment of a journal whose end isn't in order.
 ///
-/// None of them helps against damage, that is, if something is missing that was on permanent storage:
-/// that is always refused. Each of them saves beside the file what it cuts off, if a commit may lie in
-/// it, and reports what it did; without space for that it reports that it was not saved, unless
-/// `Options::copy_first` asks for more. In shared mode, once a process has
-/// the file open, all but [`Refuse`](Self::Refuse) are as [`Checked`](Self::Checked).
+/// None of them helps against damage, that is, if something is missing that was on permanent storage: that is always
+/// refused. Each mode saves cut bytes beside the file, if a commit may be in them, and reports its actions. Without
+/// space for that it reports that they were not saved, unless `Options::copy_first` requires a copy. In shared mode,
+/// once a process has the file open, all but [`Refuse`](Self::Refuse) are as [`Checked`](Self::Checked).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Recovery {
     /// Keeps all commits whose chain verifies, and cuts what follows them.
@@ -18,13 +17,12 @@ pub enum Recovery {
     Checked,
     /// Refuses to open for writing if [`Checked`](Self::Checked) would have to cut anything.
     Refuse,
-    /// Goes back to the last commit that is known to have been flushed, as slots and frames tell. Later
-    /// ones are cut off though they verify, soft ones above all.
+    /// Recovers to the last commit that is known to have been flushed, according to slots and frames. Later ones are
+    /// cut off though they verify, soft ones above all.
     ToHard,
-    /// Goes back to the last commit that was acknowledged, as the live block tells other processes (at
-    /// most 10 ms late; without `Options::background` it tells of the last
-    /// checkpoint or opening), as far as it verifies; never farther back than [`ToHard`](Self::ToHard)
-    /// goes.
+    /// Recovers to the last commit that was acknowledged according to the live block, as far as it verifies. The live
+    /// block is at most 10 ms late; without `Options::background` it has the last checkpoint or opening. Never
+    /// recovers to an earlier end than [`ToHard`](Self::ToHard).
     ToSoft,
     /// Another name of [`Checked`](Self::Checked), beside [`ToHard`](Self::ToHard) and
     /// [`ToSoft`](Self::ToSoft).
@@ -44,12 +42,12 @@ impl Recovery {
     }
 }
 
-/// What opening found and did.
+/// The report of opening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Whether the journal had not been closed properly.
     pub unclean: bool,
-    /// What was cut off, if anything was.
+    /// The cut bytes, if any were cut.
     pub cut: Option<Cut>,
     /// The copy of the whole file that was made before anything was cut off, if one was asked for.
     pub copied_to: Option<String>,
@@ -57,7 +55,7 @@ pub struct Recovered {
     pub findings: Vec<String>,
 }
 
-/// What recovery cut off a journal's end.
+/// The bytes that recovery cut off a journal's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The position of the cut: the end of the last transaction that is whole.
@@ -71,19 +69,19 @@ pub struct Cut {
     pub commits: u64,
     /// How many data frames of a transaction that never committed were among them.
     pub uncommitted_frames: u64,
-    /// Whether a transaction may be lost that had been acknowledged at a level that promises less
-    /// than permanence, or by a disk that broke its promise.
+    /// True if a transaction may be lost that had been acknowledged at a level without durability, or by a disk that
+    /// violated its guarantee.
     pub may_have_been_acknowledged: bool,
-    /// The file beside the journal that has the bytes, or the first 64 MiB of them; `None` if no
-    /// commit can lie in them, or if there was no space for it.
+    /// The file beside the journal with the bytes, or the first 64 MiB of them; `None` if no commit can be in them,
+    /// or if there was no space for it.
     pub saved_as: Option<String>,
 }
 
 /// Where things are when recovery is done.
 pub struct Settled {
-    /// What was found, and what was done about it.
+    /// The findings, and the actions for each.
     pub recovered: Recovered,
-    /// How far zeros follow the end.
+    /// The end of the zeros after the last commit.
     pub(crate) zeroed_to: u64,
     /// Whether the slots hold a secret that was drawn for this opening.
     pub(super) has_secret: bool,

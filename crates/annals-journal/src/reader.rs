@@ -9,7 +9,7 @@ use annals_storage::{Storage, step};
 
 /// How much is read at once.
 const WINDOW: usize = 1 << 20;
-/// What frames are aligned to.
+/// The alignment of frames.
 const STEP: usize = 8;
 const _: () = assert!(STEP as u64 == format::FRAME_ALIGN);
 
@@ -52,12 +52,12 @@ pub struct Frame<'r> {
     pub chain: u64,
     /// Where it ends.
     pub end: u64,
-    /// Whether the chain that it stores is another one.
+    /// True if the stored chain differs.
     pub(crate) is_repaired: bool,
 }
 
 impl Frame<'_> {
-    /// Appends all of it to a buffer, with the chain that it should have.
+    /// Appends the whole frame to a buffer, with the right chain.
     #[inline]
     pub fn append_to(&self, buffer: &mut Vec<u8>) {
         let chain = self.chain.to_le_bytes();
@@ -84,8 +84,8 @@ impl Frame<'_> {
 }
 
 impl<'s> FrameReader<'s> {
-    /// Begins at a point between two transactions. `segment` is the hash of the segment's header, and
-    /// `len` is how far to read at most.
+    /// Begins at a point between two transactions. `segment` is the hash of the segment's header, and `len` the end
+    /// up to which to read.
     pub fn new(storage: &'s dyn Storage, segment: u64, from: Point, len: u64) -> Self {
         Self {
             storage,
@@ -102,12 +102,12 @@ impl<'s> FrameReader<'s> {
         }
     }
 
-    /// Lets frames verify by their payload check alone, for a file without any header.
+    /// Accepts frames by their payload check alone, for a file without any header.
     pub(crate) fn without_header(self) -> Self {
         Self { segment: None, ..self }
     }
 
-    /// Lets a frame store a wrong chain, if a slot or frames after it say what it must be.
+    /// Accepts a frame with a wrong stored chain, if a slot or later frames confirm the right one.
     #[inline]
     pub fn confirming(self, slots: &SlotCopies) -> Self {
         Self { witness: Some(*slots), ..self }
@@ -119,7 +119,7 @@ impl<'s> FrameReader<'s> {
         self.position
     }
 
-    /// Sets how far to read at most.
+    /// Sets the end up to which to read.
     pub(crate) const fn set_len(&mut self, len: u64) {
         self.len = len;
     }
@@ -143,8 +143,8 @@ impl<'s> FrameReader<'s> {
         Ok(Some(self.step(header, chain)))
     }
 
-    /// True if the chain that a frame should have is the right one: a slot tells it, or the frames that it leads to
-    /// reach a slot, or one that was made for this file.
+    /// True if the computed chain of a frame is right: a slot confirms it, or the chain of later frames reaches a
+    /// slot or a frame made for this file.
     pub(crate) fn confirms(&mut self, header: &FrameHeader, chain: u64) -> io::Result<bool> {
         let Some(slots) = step!(WrongChainRefused, self.witness, else None) else {
             return Ok(false);
@@ -158,7 +158,7 @@ impl<'s> FrameReader<'s> {
         }
         let secret = slots().max_by_key(|slot| slot.sequence).map(|slot| slot.secret);
         let len = self.storage.len()?;
-        // It looks at what was read already: wrong chains must not make anybody read each piece many times.
+        // It examines the bytes read already: wrong chains must not cause repeated reads of each piece.
         let mut ahead = Self {
             segment: self.segment,
             window: std::mem::take(&mut self.window),
@@ -197,8 +197,7 @@ impl<'s> FrameReader<'s> {
         self.frame(header, previous, chain)
     }
 
-    /// Reads the header of a frame at any position, if it verifies by itself: `txid` is the least that it
-    /// can have.
+    /// Reads the header of a frame at any position, if it verifies by itself: its number is at least `txid`.
     pub(crate) fn header_at(&mut self, at: u64, txid: u64) -> io::Result<Option<FrameHeader>> {
         self.fill(at, FRAME_HEADER_LEN as u64)?;
         let spot = Spot { position: at, segment: self.segment, txid };
@@ -223,7 +222,7 @@ impl<'s> FrameReader<'s> {
 
     /// True if a commit frame that verifies by itself ends at a point, and stores its chain.
     ///
-    /// Cost: reads a few times what the frame has; the whole file if no such frame is there.
+    /// Cost: reads a few times the frame's length; the whole file if there is no such frame.
     pub fn ends_at(&mut self, end: Point) -> io::Result<bool> {
         self.len = self.len.min(end.position);
         let mut distance = 1 << 12;
@@ -303,8 +302,8 @@ impl<'s> FrameReader<'s> {
     pub(crate) fn next_magic(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut at = from.next_multiple_of(format::FRAME_ALIGN);
         while at < self.len {
-            // What is in the window is looked at first: reading again from each place would make a
-            // long tail of small frames cost its square.
+            // The window is searched first: reading again from each position would make the cost of a long tail of
+            // small frames quadratic.
             self.fill(at, format::FRAME_ALIGN)?;
             let bytes = self.rest(at);
             if bytes.is_empty() {
@@ -333,7 +332,7 @@ impl<'s> FrameReader<'s> {
         start.and_then(|start| self.window.get(start..)).unwrap_or_default()
     }
 
-    /// Brings bytes into the window, as far as the file goes. What is there already isn't read again.
+    /// Loads bytes into the window, up to the end of the file. Bytes in the window aren't read again.
     fn fill(&mut self, at: u64, len: u64) -> io::Result<()> {
         let end = at.saturating_add(len).min(self.len);
         let window_end = self.window_at + self.window.len() as u64;

@@ -1,7 +1,6 @@
-//! Recovery: makes a journal that wasn't closed properly fit to be written again.
+//! Recovery: makes a journal that wasn't closed properly writable again.
 //!
-//! The order is what matters, since a crash may come between any two steps and may lose any part of
-//! what isn't flushed:
+//! The order matters, since a crash may happen between any two steps and may lose any part of the unflushed bytes:
 //!
 //! ```text
 //! 1. save the tail beside the file, flush it and its directory   (only if a commit may lie in it)
@@ -11,8 +10,8 @@
 //! 4. write one slot, with a new secret; flush; write the other; flush
 //! ```
 //!
-//! Before 3 has returned, a crash leaves the same journal to recover, with the same outcome or with
-//! less of a tail that was never known to be durable.
+//! Before 3 has returned, a crash leaves the same journal to recover, with the same outcome or with a shorter tail
+//! that was never known to be durable.
 
 use super::checkpoints::FLUSHES_AT_FIRST;
 use super::format::{FRAME_ALIGN, Live, Point, Secret, Slot};
@@ -28,7 +27,7 @@ use super::verdict::Verdict;
 use crate::{Error, ErrorKind, Result};
 use annals_storage::{Directory, Storage, step};
 
-/// How much is written again at a time.
+/// The number of bytes rewritten at once.
 const REWRITE_STEP: usize = 1 << 20;
 
 /// Refuses a journal that can't be made fit to be written, or that the user doesn't want to be cut.
@@ -55,8 +54,8 @@ pub fn join(survey: &Survey) -> Settled {
     }
 }
 
-/// Does what [`settle`] does, where other processes have the journal open: should this one end in the
-/// midst of it, or a flush fail, the next one that writes does it all again.
+/// Does what [`settle`] does, while other processes have the journal open: if this one ends within it, or a flush
+/// fails, the next one that writes repeats it.
 pub fn settle_among_others(
     storage: &dyn Storage,
     directory: &dyn Directory,
@@ -89,8 +88,8 @@ pub fn settle(
     if survey.is_closed() {
         let start = survey.head.start();
         if let Some(newest) = survey.head.newest_slot().filter(|slot| slot.point != start) {
-            // Written again, the same bytes, so that the next flush covers it: the flush at the end of the
-            // last session may have failed, and the page cache shows it all the same.
+            // Rewrites the same bytes, so that the next flush covers them: the flush at the end of the last session
+            // may have failed, and the page cache hides that.
             let which = 1 - survey.head.older_slot();
             head::write_slot(storage, which, &newest, survey.head.hash).map_err(io)?;
         }
@@ -107,8 +106,7 @@ pub fn settle(
     Ok(Settled { recovered, zeroed_to, has_secret: true, slots })
 }
 
-/// Steps 2 to 4. `dirty_to` is the end of the last byte that isn't zero. Returns how far zeros follow the
-/// end, and the slots.
+/// Steps 2 to 4. `dirty_to` is the end of the last byte that isn't zero. Returns the end of the zeros, and the slots.
 fn make_durable(
     storage: &dyn Storage,
     survey: &Survey,
@@ -130,7 +128,7 @@ fn make_durable(
     let mut first = head.older_slot();
     let is_told = end.position <= head.hard_point().position;
     if step!(ProofCutFirst, survey.may_hold_a_commit() && !is_told, else false) {
-        // What is cut may be all that proves how far the rest was flushed.
+        // The cut bytes may be the only proof of how far the rest was flushed.
         storage.flush()?;
         slot.sequence += 1;
         head::write_slot(storage, first, &slot, head.hash)?;
@@ -156,9 +154,8 @@ fn make_durable(
     Ok((zeroed_to, Slots::flushed(first, slot)))
 }
 
-/// Writes the same frames again, so that the next flush covers them. What is written was verified
-/// after it was read: a disk that reads wrongly once must not make that permanent. `segment` is the hash of
-/// the segment's header.
+/// Writes the same frames again, so that the next flush covers them. The bytes are verified after they were read: a
+/// single wrong read must not become permanent. `segment` is the hash of the segment's header.
 pub(super) fn rewrite(
     storage: &dyn Storage,
     segment: u64,

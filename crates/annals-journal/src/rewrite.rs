@@ -1,7 +1,7 @@
 //! Writing a segment again: the same frames, with other payloads where those change, and so in other places and
 //! with other chains.
 //!
-//! Nobody sees the file before it is whole and flushed, so frames say of themselves that they are.
+//! The file is published only when it is whole and flushed, so frames may claim that they are flushed.
 
 use std::io;
 
@@ -24,7 +24,7 @@ pub struct Rewriting<'s> {
     /// The hash of the segment's header.
     segment: u64,
     secret: Secret,
-    /// What comes next in the file, and where.
+    /// The next frame in the file, and its position.
     buffer: Vec<u8>,
     at: u64,
     /// The chain so far.
@@ -50,8 +50,8 @@ impl<'s> Rewriting<'s> {
         self.end
     }
 
-    /// Adds a frame that has this payload, and all else as this header says, but for the place. A payload
-    /// that is longer than a frame is one event, which is written in parts. Returns its chain.
+    /// Adds a frame with this payload, and with this header except for the position. A payload that is longer than a
+    /// frame is one event, which is written in parts. Returns its chain.
     pub fn frame(&mut self, old: &FrameHeader, payload: &[u8]) -> io::Result<u64> {
         let mut header = FrameHeader { flags: old.flags & !FLAG_MORE, ..*old };
         let mut rest = payload;
@@ -66,7 +66,7 @@ impl<'s> Rewriting<'s> {
         self.one(&header, rest)
     }
 
-    /// Fills the payload of a commit frame that comes next so that it ends where a sector does.
+    /// Fills the payload of the next commit frame so that the frame ends at the end of a sector.
     #[inline]
     pub fn pad(&self, payload: &mut Vec<u8>) {
         let position = self.at + self.buffer.len() as u64;
@@ -102,7 +102,7 @@ impl<'s> Rewriting<'s> {
         Ok(())
     }
 
-    /// Ends the segment: all of it is on permanent storage, and its slots say so. Gives its length.
+    /// Ends the segment: all of it is on permanent storage, and its slots say so. Returns its length.
     #[inline]
     pub fn finish(mut self) -> io::Result<u64> {
         self.write()?;

@@ -8,7 +8,7 @@ use crate::reader::Frame;
 use crate::{Error, Result};
 use annals_event::compact;
 
-/// What a seal says, and where it ends.
+/// The contents of a seal, and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seal {
     /// The header of the next segment.
@@ -37,7 +37,7 @@ impl Seal {
         Point { position: self.end, txid, chain: self.chain() }
     }
 
-    /// True if a header is that of the segment that follows, which an erasure may have written again since.
+    /// True if a header is that of the next segment, which an erasure may have rewritten since.
     #[inline]
     pub fn is_followed_by(&self, header: &Header) -> bool {
         let unerased = |header: &Header| Header {
@@ -57,8 +57,8 @@ impl Seal {
     }
 }
 
-/// Returns the header of the next segment from the payload of a seal. What follows from the seal's chain
-/// isn't in it: the previous chain, and the checksum.
+/// Returns the header of the next segment from the payload of a seal. Values that follow from the seal's chain aren't
+/// in it: the previous chain, and the checksum.
 fn next_in(payload: &[u8]) -> Option<Header> {
     let mut rest = payload;
     let name = usize::try_from(compact::take(&mut rest).ok()?).ok()?;
@@ -85,17 +85,17 @@ pub fn with_next(payload: &[u8], change: impl FnOnce(Header) -> Header) -> Optio
 /// A seal that is to be written.
 #[derive(Clone, Debug)]
 pub struct Sealing {
-    /// Where the frame of the seal goes.
+    /// The position of the seal's frame.
     pub position: u64,
     /// The bytes of the frame.
     pub bytes: Vec<u8>,
-    /// What it says.
+    /// Its contents.
     pub seal: Seal,
 }
 
 impl Sealing {
-    /// Makes the seal of a segment that ends at `end`. `next` is the header of the next segment, but for
-    /// the previous chain; `kept_as` is what that will be called when it is sealed itself.
+    /// Makes the seal of a segment that ends at `end`. `next` is the header of the next segment, without the previous
+    /// chain; `kept_as` is that segment's name after it is sealed itself.
     pub fn new(end: Point, next: Header, kept_as: &str, by: Sealer) -> Result<Self> {
         let mut bytes = vec![0; FRAME_HEADER_LEN];
         payload_of(&next, kept_as, &mut bytes);
@@ -120,7 +120,7 @@ impl Sealing {
     }
 }
 
-/// What a seal is made with.
+/// The inputs of a seal.
 #[derive(Clone, Copy, Debug)]
 pub struct Sealer {
     /// The hash of the segment's header.

@@ -5,8 +5,8 @@
 //!    each copy that verifies is true.
 //! 2. A slot is written only when a flush has returned that began after the other one was written: so at
 //!    most one block is ever in doubt.
-//! 3. `newest` is what the slot tells that was written last, and `written_at` how many flushes had begun
-//!    by then.
+//! 3. `newest` is the content of the slot that was written last, and `written_at` the number of flushes begun by
+//!    then.
 //! 4. `torn` says which slots have copies that differ, from a write that was interrupted.
 
 use annals_storage::step;
@@ -16,7 +16,7 @@ use super::format::{Point, Secret, Slot};
 use super::head::{self, Head};
 use crate::{Error, Result};
 
-/// Which slot is written next, and what the other one tells.
+/// The slot to write next, and the content of the other one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slots {
     working: usize,
@@ -44,7 +44,7 @@ impl Slots {
         Self { written_at, ..self }
     }
 
-    /// Returns what the slot tells that was written last.
+    /// Returns the content of the slot that was written last.
     pub(super) const fn newest(&self) -> &Slot {
         &self.newest
     }

@@ -2,10 +2,9 @@
 //! grow: a flush must then store metadata too.
 //!
 //! Invariants
-//! 1. Nothing but zeros was ever written at or after `zeroed_to`. Where the length is fixed a slot that
-//!    says so was flushed, and what is after may be anything (see `ahead`).
-//! 2. Zeros are written, and `zeroed_to` is moved, only by whoever holds `moving`; so zeros never
-//!    land on frames.
+//! 1. Only zeros were ever written at or after `zeroed_to`. Where the length is fixed a slot that says so was
+//!    flushed, and what is after may be anything (see `ahead`).
+//! 2. Only the holder of `moving` writes zeros and advances `zeroed_to`; so zeros never overwrite frames.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +18,10 @@ use annals_storage::sync::lock;
 const STEP: u64 = 64 << 10;
 /// The least space that is enough.
 const ENOUGH: u64 = 32 << 10;
-/// The same where flushed commits come fastest.
+/// The same where flushed commits are fastest.
 const ENOUGH_AT_MOST: u64 = 1 << 20;
 
-/// How far a file is zeros, and how fast they are used up.
+/// The zeroed end of a file, and the rate at which zeros are used up.
 #[derive(Debug)]
 pub(super) struct Space {
     zeroed_to: AtomicU64,
@@ -30,7 +29,7 @@ pub(super) struct Space {
     looked: Mutex<Look>,
 }
 
-/// How far the commits were when space was looked at.
+/// The end of the commits when space was last checked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Look {
     /// Where the last one ended.
@@ -67,12 +66,12 @@ impl Space {
         lock(&self.moving)
     }
 
-    /// Notes how far it is, of whoever [holds](Self::hold) it.
+    /// Sets the zeroed end; the caller [holds](Self::hold) it.
     pub(super) fn set_held(&self, _held: &MutexGuard<'_, ()>, end: u64) {
         self.zeroed_to.store(end, Ordering::Release);
     }
 
-    /// Notes how far it is after the file was cut, or another process wrote it.
+    /// Sets the zeroed end after the file was cut, or another process wrote it.
     pub(super) fn set(&self, end: u64) {
         let _moving = lock(&self.moving);
         self.zeroed_to.store(end, Ordering::Release);
@@ -100,7 +99,7 @@ impl Space {
         Ok(true)
     }
 
-    /// Fills up to the next multiple of a step; returns how far it is then.
+    /// Fills up to the next multiple of a step; returns the new zeroed end.
     fn fill_step(&self, storage: &dyn Storage) -> io::Result<u64> {
         let _moving = lock(&self.moving);
         let from = self.zeroed_to();

@@ -1,12 +1,12 @@
-//! The survey of a journal: what verifies, what was known to be durable, and what follows.
+//! The survey of a journal: the verified part, the part known to be durable, and the bytes after it.
 //!
-//! Words: B is the first position that doesn't verify; C the end of the last commit before it, for a
-//! commit counts when its chain verifies; K the durable end, the farthest position that was known to be
-//! flushed. K is the largest of all copies of slots that verify, of the hard position in the live block,
-//! of what else the caller knows (the image's roots), and of the durable positions in frames whose tags
-//! the secret of the file proves. The journal is damaged if C < K, and if no slot can be read.
+//! Words: B is the first position that doesn't verify; C the end of the last commit before it, for a commit counts
+//! when its chain verifies; K the durable end, the farthest position that was known to be flushed. K is the largest
+//! of these: all copies of slots that verify, the hard position in the live block, points known to the caller (the
+//! image's roots), and the durable positions in frames whose tags the secret of the file proves. The journal is
+//! damaged if C < K, and if no slot can be read.
 //!
-//! A [`Rule`] may let fewer commits count, but never fewer than K tells.
+//! A [`Rule`] may accept fewer commits, but never fewer than K requires.
 
 use super::committed::Committed;
 use super::device;
@@ -24,7 +24,7 @@ use annals_storage::{Storage, step};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     pub(crate) recovery: Recovery,
-    /// The end of a commit that is known to count, from which on the file is looked at.
+    /// The end of a commit that is known to count; the survey begins there.
     from: Option<Point>,
     /// A position that is known to have been flushed, or 0.
     known: u64,
@@ -52,13 +52,13 @@ impl Rule {
     }
 }
 
-/// What a journal holds.
+/// The contents of a journal.
 #[derive(Clone, Debug)]
 pub struct Survey {
     rule: Rule,
-    /// What the first 16 KiB say.
+    /// The contents of the first 16 KiB.
     pub head: Head,
-    /// The length of the file; on a device how far it is the journal's.
+    /// The length of the file; on a device the end of the journal's space.
     pub len: u64,
     /// Whether it is on a device.
     pub has_fixed_len: bool,
@@ -70,20 +70,20 @@ pub struct Survey {
     pub left_out: Option<Committed>,
     /// How many commits verify that don't count.
     pub left_out_count: u64,
-    /// The last commit time that came from a clock.
+    /// The last commit time from a clock.
     pub last_clock_time: i64,
     /// B: the first position that doesn't verify.
     pub verified_to: u64,
     /// How many data frames before B belong to a transaction that has no commit frame.
     pub uncommitted_frames: u64,
-    /// K: how far the journal was known to be flushed.
+    /// K: the position up to which the journal was known to be flushed.
     pub hard: u64,
-    /// The ends of frames whose stored chain is wrong, though all else of them and a slot or the frames after
-    /// them say what it must be; and that chain.
+    /// The ends of frames with a wrong stored chain, and the right one; all else of them is right, and a slot or
+    /// later frames confirm the right chain.
     pub wrong_chains: Vec<Point>,
     /// Whether a commit was met that is the soft checkpoint of the live block.
     live_is_met: bool,
-    /// What follows B, if it isn't all zeros.
+    /// The bytes after B, if they aren't all zeros.
     pub tail: Option<Tail>,
     /// The seal, if the journal continues in another segment.
     pub sealed: Option<Seal>,
@@ -103,12 +103,12 @@ pub struct Tail {
 }
 
 impl Survey {
-    /// Follows the chain from the start, or from the end of a commit that counts, and looks at all that
-    /// follows. `visit` sees each verified frame in order, also those of a transaction that then isn't
-    /// committed, and C as it is with that frame; but none after the last commit that a rule lets count.
+    /// Follows the chain from the start, or from the end of a commit that counts, and examines all bytes after it.
+    /// `visit` sees each verified frame in order, also those of a transaction that then isn't committed, and C as it
+    /// is with that frame; but none after the last commit that a rule lets count.
     ///
-    /// Cost: reads all that it follows once; twice where a rule leaves commits out, since only the end of
-    /// the file tells which.
+    /// Cost: reads all that it follows once; twice if a rule excludes commits, since only the end of the file
+    /// determines which.
     pub fn make(
         storage: &dyn Storage,
         name: &str,
@@ -200,7 +200,7 @@ impl Survey {
         self.head.newest_slot().map(|slot| slot.secret)
     }
 
-    /// True if nothing was committed in the segment; the state that it may begin with was before.
+    /// True if nothing was committed in the segment; the state at its beginning is older.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.reached().txid < self.head.header.first_own_txid()
@@ -211,13 +211,13 @@ impl Survey {
         self.rule
     }
 
-    /// Looks again at all that follows C, and at the head; true if that is as it was. What is before C
-    /// verified, so nothing was read wrongly there.
+    /// Reads all bytes after C, and the head, again; true if they are unchanged. The bytes before C verified, so they
+    /// were read correctly.
     pub fn is_still_so(&self, storage: &dyn Storage, name: &str) -> Result<bool> {
         let head = Head::read(storage, name)?;
         let mut again = Self::begin(storage, name, self.rule, (head, self.end))?;
         again.follow(storage, name, &mut |_, _| Ok(()))?;
-        // What frames before C tell of K is at most C.
+        // The durable positions in frames before C are at most C.
         let found = |survey: &Self| {
             let Self { end, verified_to, uncommitted_frames, tail, len, .. } = *survey;
             let hard = survey.hard.max(end.position);
@@ -226,8 +226,8 @@ impl Survey {
         Ok(found(self) == found(&again) && self.head.slots == again.head.slots)
     }
 
-    /// Follows the chain from `from`, the end of a commit that counts, without looking beyond the first
-    /// position that doesn't verify. Nothing is known of damage then.
+    /// Follows the chain from `from`, the end of a commit that counts, without looking beyond the first position that
+    /// doesn't verify. Then no damage is known.
     pub fn since(storage: &dyn Storage, name: &str, head: Head, from: Point) -> Result<Self> {
         let io = |error| unreadable(name, error);
         let mut survey = Self::begin(storage, name, Rule::default(), (head, from))?;
@@ -305,7 +305,7 @@ impl Survey {
         )))
     }
 
-    /// Returns how far the live block tells commits to be acknowledged, unless it speaks of another history.
+    /// Returns the acknowledged end in the live block, unless it is of another history.
     fn acknowledged(&self) -> Option<u64> {
         let soft = self.head.live.map(|live| live.soft)?;
         (self.live_is_met || soft.position > self.end.position).then_some(soft.position)
@@ -317,8 +317,8 @@ impl Survey {
         self.left_out.as_ref().map_or(self.end, Committed::point)
     }
 
-    /// Fails if a slot tells another point for the last commit frame than the frames do, or one between
-    /// the commit `before` and that, where no commit ends.
+    /// Fails if a slot has another point for the last commit frame than the frames, or one between the commit
+    /// `before` and that, where no commit ends.
     fn check_slots(&self, before: u64, name: &str) -> Result<()> {
         let end = self.reached();
         for slot in self.head.copies() {
@@ -330,7 +330,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Fails if a slot tells a point before C, where the chain of the frame isn't the slot's.
+    /// Fails if a slot has a point before C, but another chain than the frame there.
     fn check_slots_before(&self, storage: &dyn Storage, name: &str) -> Result<()> {
         for slot in self.head.copies() {
             let at = slot.point.position;
@@ -355,8 +355,8 @@ impl Survey {
         ))
     }
 
-    /// On a device of whose slots one can't be read, that may be the one that told the end. Then the
-    /// chain continues after what the other tells, and that must not be lost silently.
+    /// On a device one unreadable slot may be the one with the end. Then the chain continues after the end in the
+    /// other slot, and that must not be lost silently.
     fn look_beyond(
         &mut self,
         storage: &dyn Storage,

@@ -1,4 +1,4 @@
-//! Saving what recovery cuts off, if a commit may lie in it.
+//! Saving the bytes that recovery cuts, if a commit may be in them.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const COPY_STEP: u64 = 1 << 20;
 /// Cost: reads from the back, so no more than the zeros there, and a step.
 pub(super) fn last_nonzero(storage: &dyn Storage, survey: &Survey) -> io::Result<u64> {
     let from = survey.end.position;
-    // Where nothing but zeros follows what verifies, the survey has seen so.
+    // If only zeros follow the verified part, the survey has seen that.
     let mut to = if survey.tail.is_some() { survey.len } else { survey.verified_to };
     let mut bytes = Vec::new();
     while from < to {
@@ -70,8 +70,8 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// Saves what follows the end up to `to`, if a commit may lie in it. Having no space for the copy is no
-/// reason not to open: it is reported.
+/// Saves the bytes after the end up to `to`, if a commit may be in them. Having no space for the copy is no reason
+/// not to open: it is reported.
 pub(super) fn save(
     storage: &dyn Storage,
     directory: &dyn Directory,

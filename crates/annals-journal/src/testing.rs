@@ -7,7 +7,7 @@ use annals_storage::document::constants;
 use super::format::{self, FRAME_HEADER_LEN, Secret};
 use super::frame::{self, FrameHeader, Making, Spot, Trailer, Verified};
 
-/// What a frame's header says, believable or not, and where the frame is.
+/// The contents of a frame's header, plausible or not, and the frame's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The code of its kind.
@@ -22,7 +22,7 @@ pub struct Frame {
     pub txid: u64,
     /// Where it is.
     pub position: u64,
-    /// How far the journal was known to be flushed, if it claims that.
+    /// The position up to which it claims the journal to be flushed, if any.
     pub durable: Option<u64>,
     /// The seed of its hashes.
     pub nonce: u64,
@@ -44,7 +44,7 @@ pub struct Around {
 /// A frame that verifies alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded<'f> {
-    /// What its header says.
+    /// The contents of its header.
     pub frame: Frame,
     /// Its payload.
     pub payload: &'f [u8],
@@ -52,7 +52,7 @@ pub struct Decoded<'f> {
     pub chain: u64,
     /// Whether that follows the chain before it.
     pub follows: bool,
-    /// How far it proves that the file was flushed.
+    /// The position up to which it proves the file to be flushed.
     pub proven: Option<u64>,
 }
 
@@ -82,8 +82,8 @@ pub fn encode(frame: &Frame, payload: &[u8], around: Around) -> (Vec<u8>, u64) {
     (bytes, chain)
 }
 
-/// Decodes the frame that stands at `position` of a journal, whose txid is at least `txid`. `None` if none
-/// begins there that is whole and right.
+/// Decodes the frame at `position` of a journal, whose txid is at least `txid`. `None` if none begins there that is
+/// whole and right.
 #[must_use]
 pub fn decode(bytes: &[u8], position: u64, txid: u64, around: Around) -> Option<Decoded<'_>> {
     let spot = Spot { position, segment: Some(around.segment), txid };

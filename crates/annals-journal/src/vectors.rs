@@ -202,7 +202,7 @@ fn transcript(bytes: &[u8]) -> String {
         let explicit = if header.has_explicit_time() { ", explicit" } else { "" };
         writeln!(text, "  {level}, time {}{explicit}, chain {:016x}", header.time, frame.chain)
             .unwrap();
-        // The same frame comes out again.
+        // Encoding gives the same frame again.
         let mut again = vec![0; super::format::FRAME_HEADER_LEN];
         let (mut schema, mut encoder) = (before, Encoder::default());
         for event in &events {

@@ -8,7 +8,7 @@ use super::refusal::salvage_advice;
 use super::survey::Survey;
 use crate::Error;
 
-/// What a survey amounts to.
+/// The conclusion of a survey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Only zeros follow the last commit.
@@ -33,16 +33,15 @@ impl Survey {
         }
     }
 
-    /// True if the last one that wrote came to tell the others of all that it committed, and of
-    /// nothing that failed. Or else it was interrupted, perhaps after a flush that failed: then the
-    /// frames are whole, but no later flush covers them.
+    /// True if the last writer noted all its commits in the live block, and no failure. Or else it was interrupted,
+    /// perhaps after a flush that failed: then the frames are whole, but no later flush covers them.
     #[inline]
     pub fn is_told(&self) -> bool {
         let is_told = |live: Live| !live.suspect && live.soft == self.end;
         step!(SuspectTrusted, self.head.live.is_some_and(is_told), else true)
     }
 
-    /// True if a commit may lie in what follows the end.
+    /// True if a commit may be in the bytes after the end.
     #[inline]
     pub fn may_hold_a_commit(&self) -> bool {
         self.tail.is_some() || self.left_out.is_some()

@@ -1,7 +1,7 @@
 //! A walk over all frames of a file that verify by themselves, also after damage.
 //!
-//! It tells of each frame how it stands to the one before it, so that whoever puts transactions
-//! together never takes the end of one for the whole.
+//! It returns the relation of each frame to the one before it, so that the end of a transaction is never taken for
+//! the whole.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::frame::FrameHeader;
 use super::reader::{Frame, FrameReader};
 use annals_storage::Storage;
 
-/// How a frame stands to what is before it.
+/// The relation of a frame to the bytes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
     /// It continues where the frame before it ended, in one history.
@@ -35,19 +35,19 @@ pub struct Skipped {
 pub struct Step<'r> {
     /// The frame.
     pub frame: Frame<'r>,
-    /// How it stands to the frame before it.
+    /// Its relation to the frame before it.
     pub link: Link,
-    /// What was stepped over in front of it.
+    /// The bytes skipped before it.
     pub skipped: Option<Skipped>,
 }
 
-/// What is known of the last frame that verified.
+/// Facts of the last frame that verified.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     txid: u64,
     is_commit: bool,
     chain: u64,
-    /// The chain that it should have, should the stored one be wrong. Where that is proven, `chain` is the same.
+    /// The right chain, if the stored one is wrong. Where that is proven, `chain` is the same.
     computed: u64,
 }
 
@@ -66,12 +66,12 @@ pub struct Walk<'s> {
     /// That frame, or what the header says of what is before the first.
     last: Last,
     /// The last frame that the chain links to the beginning, and whether that is `last`. A frame after a gap may be
-    /// of no history at all: its txid is no bound for those that follow.
+    /// of another history: its txid doesn't bound those that follow.
     linked: Last,
     is_linked: bool,
-    /// Whether it is known of which segment the frames are.
+    /// True if the segment of the frames is known.
     has_header: bool,
-    /// How many bytes of frames that don't verify are still looked at where no header can be checked.
+    /// How many bytes of frames that don't verify are still examined if no header can be checked.
     patience: u64,
 }
 
@@ -98,8 +98,8 @@ impl<'s> Walk<'s> {
         Ok(Self { reader, end: FRAMES_AT, last, linked, is_linked, has_header, patience })
     }
 
-    /// Returns the next frame that verifies by itself. Where a header verifies, nothing within its length
-    /// is looked at again: so the work is in proportion to the bytes.
+    /// Returns the next frame that verifies by itself. After a header that verifies, its frame's bytes aren't
+    /// examined again: so the work is proportional to the bytes.
     #[allow(clippy::should_implement_trait, reason = "an iterator can't lend what it has read")]
     pub fn next(&mut self) -> io::Result<Option<Step<'_>>> {
         let mut at = self.end;
@@ -157,7 +157,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Returns how a frame stands to the last one that verified.
+    /// Returns the relation of a frame to the last one that verified.
     fn link(&self, header: &FrameHeader, follows: bool) -> Link {
         let next = self.last.next();
         if header.position == self.end && follows && header.txid == next {

@@ -1,14 +1,13 @@
 //! The writer: turns the events of one transaction into frames, and commits or takes them back.
 //!
 //! Invariants
-//! 1. `committed` is the end of the last commit frame that was written; it may not be acknowledged yet.
-//!    `written >= committed.position`; between transactions they are equal, and nothing but zeros is
-//!    after, unless `dirty_to` says so.
+//! 1. `committed` is the end of the last commit frame that was written; it may not be acknowledged yet. `written >=
+//!    committed.position`; between transactions they are equal, and only zeros follow, unless `dirty_to` says so.
 //! 2. A transaction whose frames could not be written, or not be taken back, leaves `dirty_to`
 //!    after `committed`; the next transaction begins with the cut.
 //! 3. A frame's nonce is drawn when its payload is final.
-//! 4. `frame` has at most [`FRAME_TARGET`] bytes before an event is added. An event that is longer than a
-//!    frame is written as parts, each in a frame of its own.
+//! 4. `frame` has at most [`FRAME_TARGET`] bytes before an event is added. An event that is longer than a frame is
+//!    written as parts, each in a separate frame.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,7 +37,7 @@ pub struct Writer {
     frame: Vec<u8>,
     /// The last transaction.
     committed: Point,
-    /// Where the next frame goes, and the chain it follows.
+    /// The position of the next frame, and the chain before it.
     written: u64,
     chain: u64,
     /// The end of what may not be zero after the last commit.
@@ -83,7 +82,7 @@ impl Writer {
         }
     }
 
-    /// Makes the writer of another segment, whose first transaction comes next.
+    /// Makes the writer of another segment, for the next transaction.
     #[inline]
     pub fn in_segment(&self, checkpoints: Arc<Checkpoints>) -> Self {
         Self::new(checkpoints, Arc::clone(&self.clock), self.last_clock_time, self.sector)
@@ -99,7 +98,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Notes another level for the commit to come.
+    /// Sets another level for the next commit.
     #[inline]
     pub const fn set_level(&mut self, level: Level) {
         self.flushes = level.flushes();
@@ -192,7 +191,7 @@ impl Writer {
         self.write_data()
     }
 
-    /// Goes on after what other processes wrote.
+    /// Continues after writes of other processes.
     #[inline]
     pub fn adopt(&mut self, end: Point, last_clock_time: i64) {
         (self.committed, self.dirty_to) = (end, end.position);
@@ -207,8 +206,8 @@ impl Writer {
         self.committed
     }
 
-    /// Writes the commit frame. Gives the point after it, which counts once the level's other steps
-    /// are done: [`Checkpoints::reach`].
+    /// Writes the commit frame. Returns the point after it, which counts once the level's other steps are done:
+    /// [`Checkpoints::reach`].
     pub fn commit(&mut self, level: Level, time: Option<i64>) -> Result<Point> {
         self.checkpoints.check_usable()?;
         let time = self.commit_time(time);
@@ -275,7 +274,7 @@ impl Writer {
         Ok(chain)
     }
 
-    /// Writes what a long event takes in frames of their own, but for the last part.
+    /// Writes the parts of a long event in separate frames, except the last part.
     #[cold]
     fn write_parts(&mut self, level: Level) -> Result<()> {
         let long = self.frame.split_off(FRAME_HEADER_LEN);
@@ -322,7 +321,7 @@ impl Writer {
         Ok(chain)
     }
 
-    /// Fills the frame of a commit so that it ends where a sector does, with an event that says nothing.
+    /// Fills the frame of a commit to the end of a sector, with an event without effect.
     fn pad(&mut self) {
         if self.sector <= 1 {
             return;

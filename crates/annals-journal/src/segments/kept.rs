@@ -17,9 +17,9 @@ use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage, SystemClock,
 pub struct Kept {
     /// The open file.
     pub storage: Arc<dyn Storage>,
-    /// What it is called, for messages.
+    /// Its name in messages.
     pub shown: String,
-    /// What its first 16 KiB say.
+    /// The contents of its first 16 KiB.
     pub head: Head,
     /// Its length in bytes.
     pub len: u64,
@@ -28,8 +28,8 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Opens the segment before the one with this header, which `name` leads to; `None` if there is none.
-    /// Nobody removes it as long as it is open.
+    /// Opens the segment before the one with this header, at `name`; `None` if there is none. It isn't removed as
+    /// long as it is open.
     pub fn before(
         directory: &dyn Directory,
         name: &str,
@@ -37,7 +37,7 @@ impl Kept {
     ) -> Result<Option<Self>> {
         let Some(number) = successor.segment.checked_sub(1) else { return Ok(None) };
         let kept = kept_name(journal_of(name, successor.segment), number);
-        // Until an erasure has come to its end the segment that it wrote has another name.
+        // Until an erasure is complete, the segment that it wrote has another name.
         let erased = successor.last_erasure().map(|erasure| erased_name(&kept, erasure));
         let mut opened = None;
         let names: Vec<_> = erased.into_iter().chain([kept]).collect();
@@ -156,15 +156,15 @@ impl Kept {
     }
 }
 
-/// How long a segment is tried that somebody has: to remove it, or just for a moment, to see who reads it. Both take
-/// microseconds, but the system may let others run before whoever has it.
+/// How long to retry a segment that another process has locked: to remove it, or just for a moment, to check for
+/// readers. Both take microseconds, but the system may suspend the holder of the lock.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The pauses between two tries: each is twice as long as the one before, up to the second.
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(5)];
 
-/// Keeps a segment from being removed as long as it is open. Returns false if it is being removed, as one is that
-/// somebody has for longer than the patience. Where the system has no such locks an open file stays readable, removed
-/// or not.
+/// Keeps a segment from being removed as long as it is open. Returns false if it is being removed, which is assumed
+/// if the lock is held longer than the patience. Where the system has no such locks an open file stays readable,
+/// removed or not.
 fn hold(storage: &dyn Storage, clock: &dyn Clock) -> io::Result<bool> {
     let deadline = clock.elapsed().saturating_add(PATIENCE);
     let [mut pause, longest] = PAUSES;

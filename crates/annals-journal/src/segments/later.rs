@@ -13,9 +13,9 @@ use annals_storage::{Access, Directory, Storage, is_same_file};
 /// Returns the numbers of the kept segments that the journal reached after the file at its path, in order.
 ///
 /// One with a higher number is newer if anything was committed in it: before that its path is durable. An empty one
-/// may have lost the path to the segment before it. One with the same number is newer if it is sealed and the file
-/// at the path isn't. A restart that was interrupted leaves two names of one file, or two files with the same end
-/// where somebody copied both.
+/// may have lost the path to the segment before it. One with the same number is newer if it is sealed and the file at
+/// the path isn't. An interrupted restart leaves two names of one file, or two files with the same end if both were
+/// copied.
 ///
 /// # Errors
 /// `Io`.
@@ -31,7 +31,7 @@ pub fn later(
     let shown = directory.display(name);
     let io = |error| Error::io(format!("{shown}: can't look at the files beside it"), error);
     let names = match directory.list() {
-        // Who may not list a directory may still open the files in it.
+        // A user who may not list a directory may still open the files in it.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(Vec::new()),
         names => names.map_err(io)?,
     };
@@ -87,7 +87,7 @@ pub fn refuse_replaced(
     let Some(number) = later(directory, name, storage, header)?.last().copied() else {
         return Ok(());
     };
-    // The path may lead to a newer segment by now.
+    // The path may refer to a newer segment by now.
     if !storage.is_linked().unwrap_or(true) {
         return Ok(());
     }

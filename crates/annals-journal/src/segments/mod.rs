@@ -1,7 +1,7 @@
 //! Segments: a journal continues in a new file, and the old one is sealed and kept beside it.
 //!
-//! The path of the database always leads to the newest segment; the one with number N before it is
-//! PATH-segment-N. One *restart* makes the other:
+//! The path of the database always refers to the newest segment; the one with number N before it is PATH-segment-N.
+//! One *restart* makes the other:
 //!
 //! ```text
 //! 1. make the old segment hard to its end, and let a slot tell that
@@ -12,15 +12,13 @@
 //! 6. let go of the old one's locks
 //! ```
 //!
-//! Before 4 nothing has happened but that a name or two lie about. After 4 only 5 is missing: the next one
-//! who opens the sealed segment at the path, and has its locks, gives the path to what was prepared, which
-//! begins with the header that is in the seal (`next`). A file is nobody's successor until it has the path,
-//! so there never are two.
+//! Before 4 the only effect is an extra name or two. After 4 only 5 is missing. The next process that opens the
+//! sealed segment at the path, with its locks, renames the prepared file to the path; its header is the one in the
+//! seal (`next`). A file isn't a successor until it has the path, so there are never two.
 //!
-//! In reading order: `names` are those of its files; `seal` ends a segment, `next` is the one that follows,
-//! `kept` reads those before, which are `resting` where there are many; `later` finds those that are newer than the
-//! file at the path; `retention` says which of them may go; a `place` is where something is in all of
-//! them.
+//! In reading order: `names` are those of its files; `seal` ends a segment, `next` is the one that follows. `kept`
+//! reads earlier ones, which are `resting` if there are many; `later` finds those that are newer than the file at the
+//! path. `retention` decides which of them may be removed; a `place` is a position in all of them.
 
 mod kept;
 mod later;

@@ -13,9 +13,9 @@ use crate::head::Head;
 use crate::{Error, Result};
 use annals_storage::{Access, Directory, Storage};
 
-/// What is before the number of an attempt to begin a segment.
+/// The part of a name before the number of an attempt to begin a segment.
 pub(crate) const NEXT: &str = ".next-";
-/// What is before the number of an erasure in the second name of the old newest segment.
+/// The part of the old newest segment's second name before the number of an erasure.
 pub const BEFORE_ERASING: &str = ".before-erasing-";
 const ERASED: &str = ".erased-";
 const NEW: &str = ".new-";
@@ -75,8 +75,7 @@ fn owner_of(name: &str) -> Option<&str> {
     kept.or(temporary).filter(|journal| !journal.is_empty())
 }
 
-/// Refuses to write a file of a journal's history by a name beside the journal: only the journal's own name
-/// leads to its end.
+/// Refuses to write a file of a journal's history through a kept name: only the journal's own name refers to its end.
 ///
 /// # Errors
 /// `Invalid`, with the name of the journal.
@@ -97,8 +96,8 @@ pub fn refuse_kept(directory: &dyn Directory, name: &str, storage: &dyn Storage)
     }
 }
 
-/// Refuses to continue after a sealed segment that has the name of a kept one: what follows it belongs to the
-/// journal of that name, which isn't there, or is another one.
+/// Refuses to continue after a sealed segment with the name of a kept one: its successor belongs to the journal of
+/// that name, which is missing, or is another one.
 ///
 /// # Errors
 /// `Invalid`, with the name of the journal.

@@ -1,4 +1,4 @@
-//! The next segment: made beside the journal, and put in its place.
+//! The next segment: created beside the journal, then renamed to the path.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::verdict::Verdict;
 use crate::{Error, ErrorKind, Result};
 use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage, step};
 
-/// A segment that is ready, but for its name.
+/// A prepared segment, without its name.
 #[derive(Debug)]
 pub struct Next {
     /// The open file.
@@ -26,18 +26,18 @@ pub struct Next {
     temporary: String,
 }
 
-/// Who makes a segment.
+/// The creator of a segment.
 #[derive(Clone, Copy)]
 pub struct Maker<'m> {
-    /// Where times and random numbers come from.
+    /// The source of times and random numbers.
     pub clock: &'m dyn Clock,
     /// Whether other processes may write the journal in turn.
     pub shared: bool,
 }
 
 impl Maker<'_> {
-    /// Returns the header of the segment after one that ends with a transaction, but for the previous
-    /// chain. `state` says that the state will be its first transaction, with the number of the last.
+    /// Returns the header of the segment after one that ends with a transaction, without the previous chain. `state`
+    /// says that the state will be its first transaction, with the number of the last.
     pub fn header_after(&self, old: &Header, last: u64, state: bool) -> Header {
         Header {
             version: VERSION,
@@ -116,8 +116,8 @@ impl Next {
         }
     }
 
-    /// Makes a segment with a header that another file of the journal has, for a process that has it alone;
-    /// `fill` writes what it begins with, and flushes it. Removes what earlier attempts left.
+    /// Creates a segment with a header that is already in another file of the journal, for a process that has the
+    /// journal alone; `fill` writes and flushes its beginning. Removes what earlier attempts left.
     pub fn copy<T>(
         directory: &dyn Directory,
         name: &str,
@@ -138,10 +138,10 @@ impl Next {
         }
     }
 
-    /// Returns the segment a path that leads to nothing yet; returns whether it has it.
+    /// Renames the segment to a path without a file; returns true if it has it.
     pub fn appear(&self, directory: &dyn Directory, name: &str) -> io::Result<bool> {
         let linked = directory.link(&self.temporary, name);
-        // Should it stay, it is in nobody's way.
+        // If it remains, it is harmless.
         let _ = directory.remove(&self.temporary);
         match linked {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
@@ -165,20 +165,20 @@ impl Next {
     /// Takes it away again, before anything was sealed.
     #[inline]
     pub fn discard(&self, directory: &dyn Directory) {
-        // What is left lies about until the next attempt.
+        // An orphan remains until the next attempt.
         let _ = directory.remove(&self.temporary);
     }
 }
 
-/// Makes the path of a segment durable in which nothing was committed yet. If that fails the old one gets
-/// the path back, for a later flush would prove nothing: whoever opens it next finds it sealed.
+/// Makes the path of a segment durable in which nothing was committed yet. If that fails, the old one is renamed
+/// back, since a later flush would prove nothing: the next opening finds it sealed.
 pub fn keep_path(directory: &dyn Directory, name: &str, header: &Header) -> io::Result<()> {
     let flushed = directory.flush();
     if let (Err(_), Some(old)) = (&flushed, header.segment.checked_sub(1))
         && has_history(directory, name, old)
     {
         let temporary = format!("{name}{NEXT}{:016x}", header.hash());
-        // It is gone only where it was forgotten, which was flushed.
+        // It is missing only if it was forgotten, which was flushed.
         let _ = directory
             .link(&kept_name(name, old), &temporary)
             .and_then(|()| directory.rename(&temporary, name));
@@ -186,8 +186,8 @@ pub fn keep_path(directory: &dyn Directory, name: &str, header: &Header) -> io::
     flushed
 }
 
-/// True if a kept segment is there, with all before it that the state needs. If any was forgotten, the
-/// path had been made durable before.
+/// True if a kept segment exists, with all earlier ones that the state needs. If any was forgotten, the path had been
+/// made durable before.
 fn has_history(directory: &dyn Directory, name: &str, segment: u64) -> bool {
     for number in (0..=segment).rev() {
         let kept = kept_name(name, number);
@@ -201,8 +201,7 @@ fn has_history(directory: &dyn Directory, name: &str, segment: u64) -> bool {
     false
 }
 
-/// Returns true if somebody has a kept segment open for writing, who doesn't know yet where the journal
-/// continues.
+/// Returns true if a process that hasn't followed the journal yet has a kept segment open for writing.
 #[inline]
 pub fn are_held(directory: &dyn Directory, name: &str, before: u64) -> io::Result<bool> {
     let names = directory.list()?;
@@ -253,8 +252,8 @@ fn temporaries(directory: &dyn Directory, name: &str) -> io::Result<Vec<String>>
     Ok(names)
 }
 
-/// Removes what restarts of this journal left that didn't come to their end. Nothing was ever committed
-/// there, for it never had the path.
+/// Removes files of interrupted restarts of this journal. Nothing was ever committed there, since it never had the
+/// path.
 fn remove_leftovers(directory: &dyn Directory, name: &str) {
     for leftover in temporaries(directory, name).unwrap_or_default() {
         let Ok(storage) = directory.open(&leftover, Access::Write) else { continue };
@@ -264,7 +263,7 @@ fn remove_leftovers(directory: &dyn Directory, name: &str) {
     }
 }
 
-/// Returns a segment the name that it will be kept by, durably: step 3. The caller holds its locks.
+/// Gives a segment its kept name, durably: step 3. The caller holds its locks.
 pub fn keep(
     directory: &dyn Directory,
     name: &str,
@@ -297,26 +296,26 @@ pub fn keep(
         )),
         Err(error) => Err(io(error)),
         Ok(()) => step!(KeptNameNotFlushed, directory.flush(), else Ok(())).map_err(|error| {
-            // The path leads to it all the same.
+            // The path still refers to it.
             let _ = directory.remove(&kept);
             io(error)
         }),
     }
 }
 
-/// Returns true if a name leads to a file that this handle holds the head lock of.
+/// Returns true if a name refers to a file whose head lock this handle holds.
 fn is_same(directory: &dyn Directory, name: &str, storage: &dyn Storage) -> io::Result<bool> {
     let other = directory.open(name, Access::Write)?;
     if other.len()? != storage.len()? {
         return Ok(false);
     }
-    // Nobody else holds that: if it isn't free there, it is the same file.
+    // No other process holds that lock: if it isn't free there, it is the same file.
     Ok(!other.try_lock(Lock::Head, Hold::Exclusive)?)
 }
 
-/// Ends a restart that was interrupted: a sealed segment was found at the path. What the restart had ready
-/// gets the path; if that is gone, a segment is made from the seal alone, which doesn't begin with the
-/// state. The caller holds the segment's locks, and opens the path again after this.
+/// Ends a restart that was interrupted: a sealed segment was found at the path. The file prepared by the restart is
+/// renamed to the path. If it is missing, a segment is created from the seal alone, without the state. The caller
+/// holds the segment's locks, and opens the path again after this.
 pub fn finish(
     directory: &dyn Directory,
     name: &str,
@@ -332,7 +331,7 @@ pub fn finish(
     if !storage.is_linked().map_err(io)? {
         return Ok(()); // the path leads to its successor by now
     }
-    // What the page cache shows need not be on the disk.
+    // Bytes in the page cache need not be on the disk.
     step!(SealNotRewritten, {
         let segment = survey.head.hash;
         recover::rewrite(storage, segment, survey.head.hard_point(), seal.point()).map_err(io)?;
@@ -348,7 +347,7 @@ pub fn finish(
     next.publish(directory, name).map_err(io)
 }
 
-/// Returns true if somebody reads a kept segment.
+/// Returns true if a kept segment has readers.
 #[inline]
 pub fn is_read(directory: &dyn Directory, name: &str, segment: u64) -> io::Result<bool> {
     let storage = directory.open(&kept_name(name, segment), Access::Write)?;
@@ -361,14 +360,14 @@ pub fn is_read(directory: &dyn Directory, name: &str, segment: u64) -> io::Resul
 /// The segments that were removed, each with its length, and else the first one that is being read.
 pub(crate) type Removed = (Vec<(u64, u64)>, Option<u64>);
 
-/// Removes kept segments of a journal that are older than `before`, the newest first, so that those that
-/// are left never seem to be whole. Gives what was removed, in bytes, and the oldest that is being read.
+/// Removes kept segments of a journal that are older than `before`, the newest first, so that the remaining ones
+/// never seem complete. Returns the removed bytes, and the oldest segment with readers.
 pub fn remove(directory: &dyn Directory, name: &str, before: u64) -> io::Result<Removed> {
     let mut numbers: Vec<u64> =
         directory.list()?.iter().filter_map(|found| number_in(found, name)).collect();
     numbers.retain(|&number| number < before);
     numbers.sort_unstable_by_key(|&number| std::cmp::Reverse(number));
-    // Whoever begins to read goes from the newest back, and doesn't get past this one.
+    // A reader goes from the newest back, and stops at this one.
     let (mut newest, mut pinned) = (None, None);
     for &number in &numbers {
         let storage = directory.open(&kept_name(name, number), Access::Write)?;

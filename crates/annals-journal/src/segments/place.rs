@@ -5,7 +5,7 @@ use crate::format::{MAX_SEGMENT_LEN, MAX_SEGMENTS};
 /// Where something is: in which segment, and at which position there.
 ///
 /// The lower 44 bits are the position, the upper 20 the segment; in the first segment it is the
-/// position itself. What wouldn't fit is refused where segments are made and written.
+/// position itself. Larger values are refused where segments are created and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(pub u64);
 

@@ -1,10 +1,10 @@
 //! Kept segments that are opened only while they are read: a journal may have more of them than a process may have
 //! files open.
 //!
-//! 1. A chain of segments, read from the newest back, keeps those that it opened first, up to [`OPEN`], and the
-//!    oldest, which holds its lock. Of the others at most [`OPEN`] are open at a time.
-//! 2. Whoever removes segments takes the lock of the newest of them first, so that no other chain begins to reach
-//!    into them; then it looks at each older one, from the newest on, whether a chain ends there (`next::remove`).
+//! 1. A chain of segments, read from the newest back, keeps open the first ones, up to [`OPEN`], and the oldest,
+//!    which holds its lock. Of the others at most [`OPEN`] are open at a time.
+//! 2. A process that removes segments locks the newest of them first, so that no other chain begins to extend into
+//!    them. Then it checks for each older one, from the newest on, whether a chain ends there (`next::remove`).
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,7 @@ use crate::Copies;
 use annals_storage::sync::lock;
 use annals_storage::{Access, Directory, Hold, Lock, Storage};
 
-/// So many kept segments stay open from the beginning, and so many others at a time.
+/// The number of kept segments open from the beginning, and of others open at a time.
 pub(super) const OPEN: usize = 16;
 
 /// The segments that are open at the moment, the last used last, by their numbers.
@@ -32,8 +32,8 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Adds a segment that is older than the last. Where there are many, it returns what takes the place of the last
-    /// one's file, which is closed then; its lock goes with that.
+    /// Adds a segment that is older than the last. If there are many, it returns a substitute for the last one's
+    /// file, which is closed then; its lock is released with it.
     #[inline]
     pub fn add(&mut self, kept: &Kept, directory: &dyn Directory) -> Option<Arc<dyn Storage>> {
         self.add_file(Resting {

@@ -5,21 +5,21 @@
 
 use std::time::Duration;
 
-/// How much history is to be kept. What any of the rules asks for is kept; without a rule, all is.
+/// How much history is to be kept. History is kept if any of the rules keeps it; without a rule, all is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// At least so many bytes of the journal, not counting the state that a segment begins with.
+    /// At least this many bytes of the journal, without the state at the beginning of a segment.
     pub bytes: Option<u64>,
-    /// At least what was committed during the last so much time.
+    /// At least the commits of this last period.
     pub time: Option<Duration>,
-    /// At least so many transactions.
+    /// At least this many transactions.
     pub transactions: Option<u64>,
 }
 
-/// In how many pieces what the rules ask for is let go.
+/// The number of pieces in which history beyond the rules is removed.
 const PIECES: u32 = 4;
 
-/// What is known of a segment without reading it all.
+/// Facts of a segment without reading all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentFacts {
     /// Its number.
@@ -34,11 +34,11 @@ pub struct SegmentFacts {
     pub begun: i64,
     /// Whether its first transaction is the state itself.
     pub begins_with_state: bool,
-    /// Whether somebody reads it, so that it can't be removed.
+    /// True if it has readers, so that it can't be removed.
     pub is_pinned: bool,
 }
 
-/// What may be done by the rules.
+/// The actions that the rules allow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// All segments with a lower number may be removed.
@@ -48,13 +48,13 @@ pub struct Plan {
 }
 
 impl Retention {
-    /// Returns what may be forgotten of a journal with these segments, oldest first, the newest one included,
-    /// and whether the next segment should begin with the state.
+    /// Returns which segments of a journal may be forgotten, and whether the next segment should begin with the
+    /// state; the segments are oldest first, the newest one included.
     ///
-    /// Both only where it pays: what is forgotten, or what lies before the state that is written, has at
-    /// least the size of the live state. And no state is written before a quarter of what each rule asks for
-    /// came since the last one: as many states are enough to let it go in pieces. `live` is that size in
-    /// bytes, `now` the time in microseconds since 1970.
+    /// Both only where it pays: the forgotten history, or the history before the new state, has at least the size of
+    /// the live state. A state is written only when the journal has grown since the last one by a quarter of what
+    /// each rule keeps: with so many states, history is removed in pieces. `live` is that size in bytes, `now` the
+    /// time in microseconds since 1970.
     #[must_use]
     pub fn plan(&self, segments: &[SegmentFacts], live: u64, now: i64) -> Plan {
         if *self == Self::default() {
@@ -91,7 +91,7 @@ impl Retention {
         Plan { forget_before, begin_with_state: begin_with_state.unwrap_or(false) }
     }
 
-    /// True if what came since is all that any of the rules asks for.
+    /// True if the history since then is all that any of the rules keeps.
     fn has_enough(&self, since: &Since) -> bool {
         self.bytes.is_none_or(|bytes| since.bytes >= bytes)
             && self.time.is_none_or(|time| since.micros >= micros(time))
@@ -108,7 +108,7 @@ impl Retention {
     }
 }
 
-/// What came since a segment was begun, that one included.
+/// The history since a segment was begun, that one included.
 struct Since {
     /// Without the states that segments begin with.
     bytes: u64,
