@@ -16,7 +16,7 @@ pub const LONGEST_RUN: usize = 1 << 20;
 /// The most parts of a run: the system's `IOV_MAX`.
 pub const MOST_PARTS: usize = 1024;
 
-/// Bytes that lie one after the other in a file, though not in memory. [`join`] makes them.
+/// Bytes that are contiguous in a file, though not in memory. [`join`] makes them.
 pub struct Run<'a> {
     offset: u64,
     len: usize,
@@ -62,7 +62,7 @@ impl fmt::Debug for Run<'_> {
     }
 }
 
-/// What wrote a batch.
+/// The engine that wrote a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// Linux's `io_uring`: many writes are under way at a time.
@@ -73,14 +73,14 @@ pub enum Engine {
     OneByOne,
 }
 
-/// What [`Storage::write_batch`](super::Storage::write_batch) did.
+/// The result of [`Storage::write_batch`](super::Storage::write_batch).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batched {
     /// How many writes the system was asked for. More than there are runs where some were short.
     pub writes: u64,
     /// How many bytes were written.
     pub bytes: u64,
-    /// What wrote them.
+    /// The engine that wrote them.
     pub engine: Engine,
 }
 
@@ -91,10 +91,9 @@ impl Batched {
     }
 }
 
-/// Sorts pieces by their offsets and joins those that lie one after the other; a piece that is longer
-/// than [`LONGEST_RUN`] becomes several runs. Pieces may come in any order and be empty, but no two of
-/// them may overlap: what a file then holds would be left to chance. Costs a sort, and no copy of
-/// the bytes.
+/// Sorts pieces by their offsets and joins adjacent ones; a piece that is longer than [`LONGEST_RUN`] becomes several
+/// runs. Pieces may be in any order and be empty, but no two of them may overlap: the contents of the file would then
+/// be undefined. Costs a sort, and no copy of the bytes.
 #[must_use]
 pub fn join<'a>(pieces: impl IntoIterator<Item = (u64, &'a [u8])>) -> Vec<Run<'a>> {
     let mut pieces: Vec<_> = pieces.into_iter().collect();
@@ -154,8 +153,8 @@ mod tests {
     use crate::simulated::Rng;
     use crate::{Directory as _, MemoryDirectory};
 
-    /// Returns pieces that don't overlap, in any order, some of them empty. With so many percent of them a
-    /// gap begins.
+    /// Returns pieces that don't overlap, in any order, some of them empty. The percentage of pieces that begin after
+    /// a gap.
     fn pieces<'a>(bytes: &'a [u8], gaps: u64, rng: &mut Rng) -> Vec<(u64, &'a [u8])> {
         let (mut pieces, mut at) = (Vec::new(), rng.below(3) * rng.below(1 << 40));
         for _ in 0..rng.below(3000) {

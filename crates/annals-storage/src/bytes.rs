@@ -33,7 +33,7 @@ impl<const N: usize> Fields<'_, N> {
     pub fn u64(&self, at: usize) -> u64 {
         u64::from_le_bytes(self.array(at))
     }
-    /// True if the hash of everything before `at` stands at `at`.
+    /// True if the hash of everything before `at` is stored at `at`.
     #[inline]
     pub fn checked(&self, at: usize) -> bool {
         self.0.get(..at).is_some_and(|bytes| hash(bytes) == self.u64(at))

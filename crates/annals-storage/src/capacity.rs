@@ -1,7 +1,6 @@
 //! How much memory the machine lets this process have.
 
-/// Returns the memory of the machine in bytes, or what a control group leaves this process of it; 1 GiB where
-/// nobody tells.
+/// Returns the memory of the machine in bytes, or this process's limit in a control group; 1 GiB if unknown.
 pub fn memory() -> u64 {
     const UNKNOWN: u64 = 1 << 30;
     [of_machine(), of_group()].into_iter().flatten().min().unwrap_or(UNKNOWN)

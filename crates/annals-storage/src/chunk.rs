@@ -1,11 +1,10 @@
 //! Memory in large aligned pieces, for what is smaller than the machine's largest pages and bigger than an
 //! allocator's.
 //!
-//! On Linux a chunk is mapped; elsewhere it comes from the allocator. A chunk can be asked to be one huge page:
-//! one fault instead of 512, and one entry of the processor's address cache. But some machines lend their
-//! memory to others as long as large pieces of it are free, and have to fetch it back page by page then: a huge
-//! page can take longer than the small ones would, which are rather some that were used just before. So
-//! whoever asks is told whether it paid.
+//! On Linux a chunk is mapped; elsewhere it is from the allocator. A chunk can be asked to be one huge page: one
+//! fault instead of 512, and one entry of the processor's address cache. But some machines lend free large pieces of
+//! their memory to others, and must then fetch them back page by page. There a huge page can take longer than small
+//! ones, which tend to be recently used memory. So [`Chunk`] reports whether it paid.
 #![allow(
     unsafe_code,
     reason = "memory is mapped by calls of the system, or comes from the allocator"
@@ -16,7 +15,7 @@ use std::ptr::NonNull;
 /// How long a chunk is, in bytes, and what its place is a multiple of: a huge page of most processors.
 pub const CHUNK: usize = 2 << 20;
 
-/// A piece of memory that nobody else has. It is given back when this is dropped.
+/// A piece of memory with a single owner. It is freed when this is dropped.
 #[derive(Debug)]
 pub struct Chunk(NonNull<u8>);
 
@@ -37,7 +36,7 @@ impl Chunk {
         system::ZEROS
     }
 
-    /// Leaves it to whoever knows its place, and returns that: all of it may be used.
+    /// Leaks it and returns its address: all of it may be used.
     pub fn leave(self) -> NonNull<u8> {
         std::mem::ManuallyDrop::new(self).0
     }
@@ -45,13 +44,13 @@ impl Chunk {
     /// Takes it back.
     ///
     /// # Safety
-    /// It was left, isn't taken back twice, and nobody uses it any more.
+    /// It was leaked, isn't taken back twice, and isn't used any more.
     pub const unsafe fn take_back(at: NonNull<u8>) -> Self {
         Self(at)
     }
 
-    /// Asks for one huge page, and touches it; returns whether that took less time than small pages would. Nobody
-    /// has written to the chunk yet.
+    /// Asks for one huge page, and touches it; returns whether that took less time than small pages would. The chunk
+    /// wasn't written yet.
     pub fn make_huge(&self) -> bool {
         system::make_huge(self.0)
     }
@@ -83,8 +82,8 @@ mod system {
 
     pub(super) const ZEROS: bool = true;
 
-    /// How long the first touch of a huge page may take in the processor's time, in nanoseconds: twice what that
-    /// of 512 small ones takes on most machines. One that has to be fetched back takes 4 ms.
+    /// How long the first touch of a huge page may take in the processor's time, in nanoseconds: twice what that of
+    /// 512 small ones takes on most machines. A huge page that must be fetched back takes 4 ms.
     const PATIENCE: i64 = 1_000_000;
 
     pub(super) fn get() -> Option<NonNull<u8>> {
@@ -92,12 +91,12 @@ mod system {
         if at.addr().get().is_multiple_of(CHUNK) {
             return Some(at);
         }
-        // Newer systems align long maps by themselves; with others what is too much is given back.
-        // SAFETY: it was mapped just now, and nobody has it.
+        // Newer systems align long maps themselves; on others the excess is unmapped. SAFETY: it was mapped just now,
+        // and has no other user.
         unsafe { unmap(at, CHUNK) };
         let at = map(2 * CHUNK)?;
         let before = at.addr().get().wrapping_neg() % CHUNK;
-        // SAFETY: both parts and what is between lie in what was mapped, and nobody has them.
+        // SAFETY: both parts and the range between are in the mapping, and have no users.
         unsafe {
             let aligned = at.add(before);
             unmap(at, before);
@@ -116,19 +115,19 @@ mod system {
 
     unsafe fn unmap(at: NonNull<u8>, len: usize) {
         if len > 0 {
-            // SAFETY: by the contract, which is the caller's: it is mapped, and nobody uses it. If the
-            // system refuses, it stays mapped, which only costs memory.
+            // SAFETY: by the caller's contract it is mapped and unused. If the system refuses, it stays mapped, which
+            // only costs memory.
             unsafe { libc::munmap(at.as_ptr().cast(), len) };
         }
     }
 
     pub(super) unsafe fn give_back(at: NonNull<u8>) {
-        // SAFETY: by the contract it is a chunk that nobody uses any more.
+        // SAFETY: by the contract it is a chunk that isn't used any more.
         unsafe { unmap(at, CHUNK) }
     }
 
     pub(super) fn make_huge(at: NonNull<u8>) -> bool {
-        // SAFETY: the chunk is mapped; the advice changes nothing but how it is backed.
+        // SAFETY: the chunk is mapped; the advice changes only how it is backed.
         let advised = unsafe { libc::madvise(at.as_ptr().cast(), CHUNK, libc::MADV_HUGEPAGE) } == 0;
         if !advised {
             return false; // a system that has none
@@ -152,8 +151,8 @@ mod system {
     pub(super) fn prepare(at: NonNull<u8>, from: usize, len: usize) {
         const SMALLEST: usize = 4096;
         let from = from.next_multiple_of(SMALLEST);
-        // SAFETY: the range lies in the chunk, which is mapped; that it is touched changes no content. A
-        // system that doesn't know the call, or has no memory, refuses: then it is touched when it is used.
+        // SAFETY: the range is in the chunk, which is mapped; touching it changes no content. A system that doesn't
+        // know the call, or has no memory, refuses: then it is touched when it is used.
         unsafe {
             let place = at.as_ptr().add(from).cast();
             libc::madvise(place, len & !(SMALLEST - 1), libc::MADV_POPULATE_WRITE);
@@ -176,7 +175,7 @@ mod system {
     }
 
     pub(super) unsafe fn give_back(at: NonNull<u8>) {
-        // SAFETY: by the contract `get` gave it, and nobody uses it any more.
+        // SAFETY: by the contract `get` returned it, and it isn't used any more.
         unsafe { std::alloc::dealloc(at.as_ptr(), LAYOUT) }
     }
 
@@ -201,7 +200,7 @@ mod tests {
             }
             chunk.prepare(CHUNK - 5000, 5000);
             let (first, last) = (chunk.0, chunk.0.map_addr(|at| at | (CHUNK - 1)));
-            // SAFETY: within the chunk, and nobody else has it.
+            // SAFETY: within the chunk, which has no other user.
             unsafe {
                 assert!(!Chunk::is_zeros() || (*first.as_ptr() == 0 && *last.as_ptr() == 0));
                 first.write(number);

@@ -11,8 +11,8 @@ use super::Clock;
 
 /// The clock of the machine.
 ///
-/// Its random numbers are the operating system's. A thread asks for some of them at once, since a frame
-/// needs one each and a system call would cost as much as the frame.
+/// Its random numbers are the operating system's. A thread requests several at once, since a frame needs one each and
+/// a system call would cost as much as the frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

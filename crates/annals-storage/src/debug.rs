@@ -1,5 +1,5 @@
-//! What `{:?}` shows of a handle: a line that says which one it is. What it holds, rows among it, would
-//! otherwise get into the logs of every program that derives `Debug` for its own state.
+//! The `{:?}` text of a handle: a line that identifies it. Its contents, rows among them, would otherwise be in the
+//! logs of every program that derives `Debug` for its own state.
 
 /// Implements `Debug` for a handle: its name, and some values that say which one it is.
 #[doc(hidden)]

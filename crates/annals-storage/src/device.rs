@@ -38,7 +38,7 @@ impl DeviceFile {
     }
 }
 
-/// Returns a device's length, which its metadata don't tell. This moves the cursor, which nothing uses.
+/// Returns a device's length, which isn't in its metadata. This moves the cursor, which nothing uses.
 fn end_of(mut file: &File) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }

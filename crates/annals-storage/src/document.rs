@@ -19,7 +19,7 @@ static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
     std::fs::read_to_string(path).unwrap()
 });
 
-/// A row of a table: the heading that it stands under, and its cells.
+/// A row of a table: the heading above it, and its cells.
 pub struct Row {
     pub section: String,
     pub cells: Vec<String>,
@@ -122,7 +122,7 @@ pub fn compare_layout(section: &str, base: &[u8], variants: &[(&str, Vec<u8>)]) 
     assert_eq!(&base[sum_at..], sum, "{section}: its checksum");
 }
 
-/// As [`compare_layout`], where a checksum is at `sum_at`; one that is after the end isn't there.
+/// As [`compare_layout`], with a checksum at `sum_at`; if that is after the end, there is none.
 pub fn compare_fields(section: &str, base: &[u8], variants: &[(&str, Vec<u8>)], sum_at: usize) {
     let mut at = 0;
     let mut documented = BTreeSet::new();

@@ -11,7 +11,7 @@ use super::uring::Uring;
 #[cfg(target_os = "linux")]
 use super::vectored;
 
-/// What writes the batches of one file, and what was found out about that.
+/// The engine for the batches of one file, and what is known about it.
 #[derive(Debug, Default)]
 pub(super) struct Engines {
     /// For tests and benchmarks: this one, whatever would be best.
@@ -29,7 +29,7 @@ impl Engines {
         }
     }
 
-    /// Writes a batch by the best engine that there is.
+    /// Writes a batch with the best available engine.
     pub(super) fn write(&self, file: &File, runs: &[Run<'_>]) -> io::Result<Batched> {
         if self.forced.is_none_or(|engine| engine == Engine::Uring)
             && let Some(batched) = self.by_ring(file, runs)
@@ -43,8 +43,8 @@ impl Engines {
         write_one_by_one(runs, |offset, data| positioned::write(file, offset, data))
     }
 
-    /// Returns nothing if there is no ring, or none is wanted: then what was begun, if anything, has
-    /// ended, and may be written again.
+    /// Returns nothing if there is no ring, or none is wanted: then any writes that were begun have ended, and may be
+    /// repeated.
     #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
     fn by_ring(&self, file: &File, runs: &[Run<'_>]) -> Option<io::Result<Batched>> {
         self.uring.write(file, runs, self.forced.is_some())

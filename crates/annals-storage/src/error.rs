@@ -1,22 +1,22 @@
-//! The one error of the library: a kind that a caller can act on, what happened, and its cause.
+//! The one error of the library: a kind that a caller can act on, a description, and its cause.
 
 use std::fmt;
 use std::io;
 
 use annals_schema::{RowId, Value};
 
-/// What every fallible function of this library returns.
+/// The result type of every fallible function of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in a way a program can act on.
+/// The kind of an error, on which a program can act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Somebody else holds what is needed: try again later, or end the holder.
+    /// Another process or thread holds a lock: try again later, or end the holder.
     Busy,
     /// Two rows would have the same key in a unique index.
     Unique,
-    /// An enforced reference would lead to no row.
+    /// An enforced reference would be dangling.
     Reference,
     /// There is no such row, table, field, index or file.
     NotFound,
@@ -26,17 +26,16 @@ pub enum ErrorKind {
     Invalid,
     /// The file's schema isn't the program's.
     SchemaMismatch,
-    /// One journal isn't the beginning of another, so that one can't be brought up to the other; nothing
-    /// was changed.
+    /// One journal isn't the beginning of another, so that it can't be updated from that one; nothing was changed.
     Diverged,
     /// The file isn't an Annals journal at all.
     NotAJournal,
     /// The file needs a newer version of Annals.
     Unsupported,
-    /// The file is damaged: what it holds isn't what was written.
+    /// The file is damaged: its contents aren't what was written.
     Corrupt,
-    /// A page of the image is damaged, and what it held couldn't be rebuilt from an older state or the journal
-    /// before the deadline: try again, from a new snapshot or in a new transaction. Nothing is lost.
+    /// A page of the image is damaged, and its contents couldn't be rebuilt from an older state or the journal before
+    /// the deadline: try again, from a new snapshot or in a new transaction. Nothing is lost.
     PageLost,
     /// The file is sound, but holds a commit whose events don't apply: it can only be read, as of the commit
     /// before. See `Database::unapplied`.
@@ -54,9 +53,9 @@ pub enum ErrorKind {
     Poisoned,
 }
 
-/// An error: its [kind](Error::kind), what happened, where, what to do, and the cause.
+/// An error: its [kind](Error::kind), description, place, remedy, and cause.
 ///
-/// It is one pointer wide, so that a `Result` costs nothing where nothing goes wrong.
+/// It is one pointer wide, so that a successful `Result` costs nothing.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -68,7 +67,7 @@ struct Inner {
     transaction: Option<u64>,
 }
 
-/// The rule of the schema that a change would break, and the rows that it is about.
+/// The violated rule of the schema, and the rows concerned.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Violation {
@@ -85,7 +84,7 @@ pub enum Violation {
         /// The values of the key, in the order of the index's fields.
         key: Vec<Value>,
     },
-    /// An enforced reference would lead to no row.
+    /// An enforced reference would be dangling.
     Reference {
         /// The name of the table with the reference.
         table: String,
@@ -107,8 +106,8 @@ pub trait TypedId: From<RowId> {
 }
 
 impl Violation {
-    /// Returns the row of a table that the violation is about: the one that has the key, or the one with
-    /// the reference, or the one to which it leads.
+    /// Returns the row of a table that the violation is about: the one with the key, or the one with the reference,
+    /// or the one that it refers to.
     #[must_use]
     pub fn id<I: TypedId>(&self) -> Option<I> {
         match self {

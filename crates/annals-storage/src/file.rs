@@ -26,10 +26,10 @@ pub struct FileDirectory {
     shown: PathBuf,
     /// The absolute path, so that a later change of the working directory changes nothing.
     path: PathBuf,
-    /// What is to write batches, if not the best that there is.
+    /// The engine for batches, if not the best available.
     engine: Option<Engine>,
     names: Names,
-    /// The file whose permissions new files get, as long as it is there.
+    /// The file whose permissions new files get, if it exists.
     journal: Option<String>,
     /// Those that they get as long as it isn't.
     origin: Option<Permissions>,
@@ -48,8 +48,8 @@ impl FileDirectory {
         Self { shown, path, engine, names, journal, origin }
     }
 
-    /// Lets batches in the files that are opened from now on be written by one engine, instead of the
-    /// fastest for each: by the next slower one if the system hasn't got it, as [`Batched::engine`] tells.
+    /// Sets one engine for batches in the files that are opened from now on, instead of the fastest for each. If the
+    /// system lacks it, the next slower one is used, as [`Batched::engine`] reports.
     #[must_use]
     pub fn with_engine(self, engine: Engine) -> Self {
         Self { engine: Some(engine), ..self }
@@ -64,9 +64,9 @@ impl FileDirectory {
 
     /// Splits the path of a file into its directory and its name there.
     ///
-    /// A symbolic link is followed to the file itself first, so that what is made beside it, and
-    /// its locks, belong to the directory where the file really is, whatever it was called by.
-    /// The file need not exist. A name that isn't UTF-8 gets one that only this directory knows.
+    /// A symbolic link is resolved to the file itself first. So files beside it, and its locks, belong to the
+    /// directory of the real file. The file need not exist. A name that isn't UTF-8 gets one
+    /// that only this directory knows.
     ///
     /// # Errors
     /// `NotFound`: a link that leads nowhere; `InvalidInput`: the path doesn't end with the name of a file;
@@ -88,7 +88,7 @@ impl FileDirectory {
             let message = "it doesn't end with the name of a file";
             io::Error::new(io::ErrorKind::InvalidInput, message)
         })?;
-        // What follows the name is a separator, and perhaps a dot.
+        // A separator follows the name, and perhaps a dot.
         let last = given.file_name().unwrap_or(name).as_encoded_bytes();
         if !given.as_os_str().as_encoded_bytes().ends_with(last) {
             let message = "it ends as the path of a directory does, not as that of a file";
@@ -176,8 +176,8 @@ impl Directory for FileDirectory {
         let mut names = Vec::new();
         for entry in retry(|| fs::read_dir(&self.path))? {
             let entry = entry?;
-            // Through the path, for a link to a file is as good as a file. One that was removed
-            // meanwhile, or leads nowhere, isn't there.
+            // Through the path, for a link to a file is as good as a file. A file that was removed meanwhile, or a
+            // dangling link, doesn't exist.
             let is_file = fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_file());
             // Another name that isn't UTF-8 can't be given to `open`, and isn't one of ours.
             if let (true, Some(name)) = (is_file, self.names.shown(&entry.file_name())) {
@@ -206,7 +206,7 @@ impl Directory for FileDirectory {
 
     fn for_copies(&self, storage: &dyn Storage) -> Option<Arc<dyn Directory>> {
         storage.has_fixed_len().then(|| {
-            // What can't be known of the device isn't given to anybody.
+            // Without facts of the device, no rights are granted.
             let origin = self.permissions_of_new().unwrap_or_default();
             let names = self.names.clone();
             Arc::new(Self { origin, names, ..Self::new("") }) as Arc<dyn Directory>
@@ -232,7 +232,7 @@ impl Directory for FileDirectory {
     }
 
     fn display(&self, name: &str) -> String {
-        // Somebody who wrote `x` doesn't want to read `./x`.
+        // A user who wrote `x` doesn't want to read `./x`.
         let parent = if self.shown == Path::new(".") { Path::new("") } else { &self.shown };
         parent.join(name).display().to_string()
     }

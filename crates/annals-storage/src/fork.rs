@@ -10,8 +10,8 @@
 //! - Its copies of the descriptors stay open until it starts a program (all are close-on-exec) or ends. Until then
 //!   the locks of a parent that was killed stay held. A parent that closes its database, or drops it, unlocks
 //!   explicitly, which frees the lock for everybody.
-//! - A descendant that gets the id of the process that opened the file isn't recognised. The system gives out an id
-//!   again only after that process has ended, and after all other ids.
+//! - A descendant that gets the id of the process that opened the file isn't recognised. The system reuses an id only
+//!   after that process has ended, and after all other ids.
 //!
 //! `getpid` is a system call, which can take as long as a small commit's work in memory. So on Linux the id is kept in
 //! a page of memory that the kernel clears in a child (`MADV_WIPEONFORK`).
@@ -67,7 +67,7 @@ mod system {
 
     /// Where the id of the process is kept: in a page that a forked child finds cleared, or in `NONE`.
     static KEPT: AtomicPtr<AtomicU32> = AtomicPtr::new((&raw const NONE).cast_mut());
-    /// Takes the place of the page before it is mapped, or for good if it can't be. It stays 0.
+    /// Replaces the page before it is mapped, or permanently if it can't be. It stays 0.
     static NONE: AtomicU32 = AtomicU32::new(0);
 
     #[inline]
@@ -115,7 +115,7 @@ mod system {
         }
         // SAFETY: it advises on the page that was mapped just now.
         let takes = |advice| unsafe { libc::madvise(page, len, advice) } == 0;
-        // Some emulators ignore advice and return success, also for a number that stands for none.
+        // Some emulators ignore advice and return success, also for an undefined number.
         if takes(-1) || !takes(libc::MADV_WIPEONFORK) {
             // SAFETY: nothing refers to it.
             unsafe { libc::munmap(page, len) };
@@ -166,7 +166,7 @@ mod tests {
                 unsafe { libc::_exit(i32::from(!went_well)) }
             }
             let mut status = 0;
-            // SAFETY: `status` is there for the system to write to.
+            // SAFETY: the system writes to `status`, which is borrowed for that.
             let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
             child > 0 && waited == child && status == 0 && !origin.is_elsewhere()
         }

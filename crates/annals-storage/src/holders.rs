@@ -1,4 +1,4 @@
-//! Who holds which lock of a file that only this process knows: in memory, or simulated.
+//! The holders of each lock of a file that only this process knows: in memory, or simulated.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub(super) struct Holders {
 }
 
 impl Holders {
-    /// Takes a lock for a handle if no other is in the way; returns whether the handle has it now.
+    /// Acquires a lock for a handle if no other conflicts; returns true if the handle has it now.
     pub(super) fn try_lock(
         &mut self,
         lock: Lock,
@@ -40,7 +40,7 @@ impl Holders {
         pins.filter(|root| roots.contains(root)).min()
     }
 
-    /// Returns this process, if a handle has the lock: nobody else can.
+    /// Returns this process, if a handle has the lock: no other process can.
     pub(super) fn holder(&self, lock: Lock) -> Option<u32> {
         self.held.iter().any(|(held, ..)| *held == lock).then(std::process::id)
     }

@@ -1,7 +1,7 @@
 //! Which process holds a lock of a file: for messages, since locks of open files have no owner.
 //!
-//! On Linux the system tells the locks of each open file of each process that this one may look at
-//! (`/proc/<pid>/fdinfo`). Elsewhere nobody tells.
+//! On Linux the system lists the locks of each open file of each process that this one may examine
+//! (`/proc/<pid>/fdinfo`). Other systems have no such list.
 
 #![allow(clippy::disallowed_methods, reason = "this room touches the machine")]
 
@@ -9,8 +9,8 @@ use std::fs::File;
 
 use super::Lock;
 
-/// Returns a process that holds a lock of this file, through whatever handle. One that belongs to somebody
-/// else, or lives in another container, isn't found.
+/// Returns a process that holds a lock of this file, through whatever handle. A process of another user, or in
+/// another container, isn't found.
 pub(super) fn holder(file: &File, lock: Lock) -> Option<u32> {
     system::holder(file, lock)
 }
@@ -34,7 +34,7 @@ mod system {
         };
         let byte = byte_of(lock);
         let holds = |process: &Path| {
-            // What can't be looked at, or has ended meanwhile, isn't found.
+            // A process that can't be examined, or has ended meanwhile, isn't found.
             let files = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
             files.filter(|open| is_same(&open.path())).any(|open| {
                 let told = process.join("fdinfo").join(open.file_name());

@@ -1,5 +1,5 @@
-//! Whether an open file is still the one that a path leads to: another may have been renamed
-//! over it, or it was removed.
+//! Checks whether an open file is still the one at a path: another may have been renamed over it,
+//! or it was removed.
 
 #![allow(clippy::disallowed_methods, reason = "this room touches the machine")]
 #![cfg_attr(
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Returns true if `path` leads to this open file; not if it leads nowhere.
+/// Returns true if `path` refers to this open file; false if it doesn't exist.
 pub(super) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let here = system::of_file(file)?;
     match system::of_path(path) {
@@ -74,7 +74,7 @@ mod system {
 
 #[cfg(not(any(unix, windows)))]
 mod system {
-    //! Files can't be told apart here: tells only whether the path leads to some file.
+    //! Files can't be distinguished here: returns only whether the path exists.
     use std::fs::File;
     use std::io;
     use std::path::Path;

@@ -1,8 +1,7 @@
 //! Calls that a signal interrupted are made again: that is no error, and doesn't get further up.
 //!
-//! The standard library does so itself when it opens, flushes, or sets a length. For the others it
-//! leaves it to its caller, though only unusual file systems (on the network, or in a process) let a
-//! signal interrupt them.
+//! The standard library does so itself when it opens, flushes, or sets a length. For the others the caller handles
+//! it, though only unusual file systems (on the network, or in a process) let a signal interrupt them.
 
 use std::io;
 

@@ -1,9 +1,8 @@
-//! What [Annals](https://docs.rs/annals) stands on: files, devices, locks, the clock, randomness, hashes and fixed
+//! The base of [Annals](https://docs.rs/annals): files, devices, locks, the clock, randomness, hashes and fixed
 //! layouts. Programs use the crate `annals`, which hands on what they need.
 //!
-//! It is the only layer that touches the machine.
-//! Everything else is a function of bytes and takes these traits as arguments, so that the same
-//! code runs on a real disk, in memory, and on a simulated disk that crashes.
+//! It is the only layer that touches the machine. Everything else is a function of bytes and takes these traits as
+//! arguments. So the same code runs on a real disk, in memory, and on a simulated disk that crashes.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "the text above the code is for those who work there, and names its private parts"
@@ -89,18 +88,18 @@ pub trait Storage: Send + Sync + Debug {
         Ok(self.len()? == 0)
     }
 
-    /// Reads from `offset` into `buffer`; returns how many bytes were read: fewer than asked for only
-    /// at the end of the file (a short read in the middle is gone on with by the implementation).
+    /// Reads from `offset` into `buffer`; returns how many bytes were read: fewer than requested only at the end of
+    /// the file (the implementation continues after a short read in the middle).
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes all of `data` at `offset`, and makes the file longer if needed. On error any part of
-    /// it may have been written. (A short write of the operating system is gone on with by the
-    /// implementation; one that can't continue is an error.)
+    /// Writes all of `data` at `offset`, and makes the file longer if needed. On error any part of it may have been
+    /// written. (The implementation continues after a short write of the operating system; one that can't continue is
+    /// an error.)
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
 
-    /// Writes many runs, which [`join`] makes, in any order and several at a time; and makes the file
-    /// longer if needed. It takes what [`write_at`](Storage::write_at) takes, not more: a run that is
-    /// short or interrupted is gone on with, and nothing is on permanent storage before a flush.
+    /// Writes many runs, which [`join`] makes, in any order and several at a time; and makes the file longer if
+    /// needed. It has the guarantees of [`write_at`](Storage::write_at), not more: a short or interrupted run is
+    /// continued, and nothing is on permanent storage before a flush.
     ///
     /// All writes that were begun have ended when it returns, also with an error. That is the first one
     /// that happened; after it any part of any run may have been written. Other writes and reads may
@@ -111,10 +110,9 @@ pub trait Storage: Send + Sync + Debug {
         batch::write_one_by_one(runs, |offset, data| self.write_at(offset, data))
     }
 
-    /// Returns once everything written before the call, and the length, is on permanent storage
-    /// (`fdatasync`). After an error nothing is known of the unflushed writes, and trying again
-    /// proves nothing. Only a file opened for writing can be flushed, since not all systems do it
-    /// for another.
+    /// Returns once everything written before the call, and the length, is on permanent storage (`fdatasync`). After
+    /// an error the state of the unflushed writes is unknown, and retrying proves nothing. Only a file opened for
+    /// writing can be flushed, since not all systems do it for another.
     fn flush(&self) -> io::Result<()>;
 
     /// Makes the file shorter, or longer with zeros. `Unsupported` if the length
@@ -133,59 +131,53 @@ pub trait Storage: Send + Sync + Debug {
     /// again. Only a file opened for writing can be locked exclusively.
     ///
     /// # Errors
-    /// `InvalidInput` if this handle holds the lock in the other way, which it must let go of first;
-    /// `Unsupported` for other locks than [`Lock::Head`] where the system knows no locks on parts of a
-    /// file.
+    /// `InvalidInput` if this handle holds the lock in the other mode, which it must release first; `Unsupported` for
+    /// other locks than [`Lock::Head`] if the system has no locks on parts of a file.
     fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool>;
 
-    /// Lets go of a lock at once, though handles of this `Storage` continue reading. Nothing if it
-    /// isn't held.
+    /// Releases a lock at once, though handles of this `Storage` continue reading. Nothing if it isn't held.
     fn unlock(&self, lock: Lock) -> io::Result<()>;
 
-    /// Returns the least of these numbers whose [`Lock::Pin`] anybody holds, through this handle or any
-    /// other. Takes nothing for longer than the call: who tries to take one of them meanwhile may be
-    /// refused, and tries again.
+    /// Returns the least of these numbers whose [`Lock::Pin`] is held, through this handle or any other. Takes
+    /// nothing for longer than the call: who tries to take one of them meanwhile may be refused, and tries again.
     ///
     /// # Errors
     /// `Unsupported` where the system knows no locks on parts of a file.
     fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>>;
 
-    /// Returns the process that holds a lock, where the system tells, for messages. It may look at all
-    /// processes: milliseconds.
+    /// Returns the process that holds a lock, if the system reports it, for messages. It may scan all processes:
+    /// milliseconds.
     fn holder(&self, lock: Lock) -> Option<u32>;
 
-    /// Returns true if the file is still the one that its name leads to.
+    /// Returns true if its name still refers to the file.
     fn is_linked(&self) -> io::Result<bool>;
 
-    /// True if the file may have other names than the one that leads to it. What a power cut leaves of a name that
-    /// was to go is found by that.
+    /// True if the file may have other names than its own. This detects names that a power cut left after a removal.
     fn may_have_other_names(&self) -> io::Result<bool> {
         Ok(true)
     }
 
-    /// Notes that the file was given another name in its directory: the one that
-    /// [`is_linked`](Storage::is_linked) asks for from now on.
+    /// Notes that the file was renamed in its directory: [`is_linked`](Storage::is_linked) checks the new name from
+    /// now on.
     fn renamed(&self, name: &str);
 }
 
-/// Which lock of a file; none of them keeps anybody from reading or writing.
+/// A lock of a file; none of them blocks reading or writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lock {
-    /// Says that a database is open: held as long as it is, exclusively by one that is alone, shared
-    /// by those that take turns.
+    /// Held while a database is open: exclusively by a single writer, shared by those that take turns.
     Head,
-    /// Returns the right to write frames; whoever takes turns holds it exclusively for each
-    /// transaction.
+    /// The right to write frames; in shared mode it is held exclusively for each transaction.
     Tail,
-    /// Held while waiting for [`Tail`](Self::Tail), so that who has just let go of that can't take it
+    /// Held while waiting for [`Tail`](Self::Tail), so that a process that has just released that can't acquire it
     /// again before the one that waits.
     Turn,
-    /// Held shared on a sealed segment by who reads its history; whoever removes it holds it exclusively.
+    /// Held shared on a sealed segment by readers of its history; held exclusively to remove it.
     History,
-    /// Held exclusively on the journal by whoever brings its image forward, makes one, or sets one aside.
+    /// Held exclusively on the journal to update its image, create one, or rename a damaged one.
     Backfill,
-    /// Held shared on an image by whoever reads its root of this number: what that root reaches isn't
-    /// written over. From 2^61 on, what a backfill has written that has no root yet.
+    /// Held shared on an image by readers of its root of this number: space that this root reaches isn't overwritten.
+    /// From 2^61 on, pages that a backfill has written without a root yet.
     Pin(u64),
 }
 
@@ -198,7 +190,7 @@ pub enum Hold {
     Exclusive,
 }
 
-/// What a file is opened for.
+/// The purpose for which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Only reading.
@@ -226,8 +218,8 @@ pub trait Directory: Send + Sync + Debug {
     /// Removes a name.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Copies a file to a name that isn't taken, and flushes the copy (but not its name); shares the
-    /// bytes where the file system can. A copy that didn't come to its end is removed.
+    /// Copies a file to a name that isn't taken, and flushes the copy (but not its name); shares the bytes where the
+    /// file system can. An incomplete copy is removed.
     ///
     /// # Errors
     /// `AlreadyExists` if the name is taken; those of reading and writing.
@@ -259,13 +251,13 @@ pub trait Directory: Send + Sync + Debug {
     }
 
     /// Returns a handle of this directory for the files of one journal; none if this one does. Each file that it
-    /// creates gets the permissions that the journal has then, before anything can be written to it. As long as
-    /// there is no such journal, it gets those of `origin`, the file that it is made of, or what the system says.
+    /// creates gets the permissions that the journal has then, before anything can be written to it. Without such a
+    /// journal, it gets those of `origin`, the file that it is made of, or the system's default.
     fn for_journal(&self, _name: &str, _origin: Option<Permissions>) -> Option<Arc<dyn Directory>> {
         None
     }
 
-    /// Returns another handle of the same directory, for whoever opens files in it later.
+    /// Returns another handle of the same directory, for opening files in it later.
     fn again(&self) -> Arc<dyn Directory>;
 
     /// Describes a name in this directory as a person would write it (a path).
@@ -277,14 +269,14 @@ pub trait Clock: Send + Sync + Debug {
     /// Returns the time in microseconds since 1970-01-01T00:00:00Z.
     fn now(&self) -> i64;
 
-    /// Returns the time since some fixed moment. Unlike [`now`](Clock::now) it never goes back, whatever
-    /// is done to the machine's clock: for whoever waits.
+    /// Returns the time since some fixed moment. Unlike [`now`](Clock::now) it never goes back when the machine's
+    /// clock is set: use it for waiting.
     fn elapsed(&self) -> Duration;
 
     /// Waits. A simulated clock only lets that time pass.
     fn pause(&self, time: Duration);
 
-    /// Returns 64 random bits, which nobody can know beforehand.
+    /// Returns 64 random bits, which can't be predicted.
     fn random(&self) -> u64;
 
     /// Returns 128 random bits.
@@ -297,7 +289,7 @@ pub trait Clock: Send + Sync + Debug {
     }
 }
 
-/// True if two names lead to the same file.
+/// True if two names refer to the same file.
 pub fn is_same_file(directory: &dyn Directory, one: &str, other: &str) -> io::Result<bool> {
     let file = directory.open(one, Access::Read)?;
     file.renamed(other);

@@ -1,6 +1,6 @@
 //! The locks of a file, among all handles of all processes.
 //!
-//! Each lies on one byte far behind any data, so that it keeps nobody from reading or writing:
+//! Each is on one byte far beyond any data, so that it blocks no reads or writes:
 //!
 //! | byte | for |
 //! |---|---|
@@ -11,18 +11,18 @@
 //! | 2^62 - 1 | [`Lock::Tail`] |
 //! | 2^62 + n | [`Lock::Pin`] of root number n, on the image; all others are on the journal |
 //!
-//! A database that is alone holds the head exclusively as long as it is open. Those that take turns
-//! hold the head shared as long as they are open, so that the two kinds exclude each other, and the
-//! tail exclusively for each transaction. Whoever waits for the tail holds the turn meanwhile: who has
-//! just let go of the tail can't have it again before, for it would have to get the turn first.
+//! A database that is alone holds the head exclusively as long as it is open. Those that take turns hold the head
+//! shared as long as they are open, so that the two kinds exclude each other, and the tail exclusively for each
+//! transaction. A process that waits for the tail holds the turn meanwhile. So a process that has just released the
+//! tail can't acquire it again before: it would need the turn first.
 //!
 //! On Linux they are *open file description* locks, on Windows those of `LockFileEx`. Both belong to
 //! the open file, not to the process: two handles in one process exclude each other, closing some
 //! other handle of the file doesn't drop them, and they vanish with their process. Programs of 32 and
 //! of 64 bits exclude each other too, since both lock the same bytes.
 //!
-//! Elsewhere the standard library's lock on the whole file is taken (`flock`). It keeps the same
-//! promises, but there is only one: it stands for the head.
+//! Elsewhere the standard library's lock on the whole file is taken (`flock`). It has the same guarantees, but there
+//! is only one: it is used for the head.
 
 #![allow(
     unsafe_code,
@@ -64,14 +64,14 @@ pub(super) const fn byte_of(lock: Lock) -> i64 {
         Lock::Turn => PINS - 3,
         Lock::History => PINS - 4,
         Lock::Backfill => PINS - 5,
-        // No image has so many roots; if one says so, they share the last byte.
+        // No image has so many roots; if one claims to, they share the last byte.
         Lock::Pin(root) if root < PINS.cast_unsigned() => PINS + root.cast_signed(),
         Lock::Pin(_) => i64::MAX,
     }
 }
 
-/// What one open file holds. Not all systems let the holder of a lock take it again, or forgive it
-/// letting go of one that it doesn't have; and a forked child must not let go of its parent's.
+/// The locks that one open file holds. Not all systems let the holder of a lock acquire it again, or release one that
+/// it doesn't have; and a forked child must not release its parent's.
 #[derive(Debug, Default)]
 pub(super) struct Locks {
     head: AtomicU64,
@@ -79,7 +79,7 @@ pub(super) struct Locks {
     turn: AtomicU64,
     history: AtomicU64,
     backfill: AtomicU64,
-    /// The pins, of which there may be any number. No forked child comes here.
+    /// The pins, of which there may be any number. A forked child never gets here.
     pins: Mutex<BTreeMap<u64, Hold>>,
 }
 
@@ -103,7 +103,7 @@ impl Locks {
         Ok(taken)
     }
 
-    /// Lets go of a lock, if this process holds it through this open file.
+    /// Releases a lock, if this process holds it through this open file.
     pub(super) fn unlock(&self, file: &File, lock: Lock) -> io::Result<()> {
         let Some(held) = self.held(lock) else { return self.unpin(file, lock) };
         let own = held.swap(Self::FREE, Ordering::AcqRel);
@@ -111,8 +111,7 @@ impl Locks {
         if holds.contains(&own) { system::unlock(file, lock) } else { Ok(()) }
     }
 
-    /// Lets go of all locks. Nobody could act on an error, and the end of the open file frees them
-    /// anyway.
+    /// Releases all locks. An error can't be handled, and closing the file releases them anyway.
     pub(super) fn end(&self, file: &File) {
         let pins: Vec<_> = self.pins().keys().map(|&root| Lock::Pin(root)).collect();
         let others = [Lock::Backfill, Lock::History, Lock::Tail, Lock::Turn, Lock::Head];
@@ -208,7 +207,7 @@ mod system {
         };
         match set(file, lock, kind) {
             Ok(()) => Ok(true),
-            // POSIX lets a held lock be told by either number.
+            // POSIX allows both numbers for a held lock.
             Err(error) => match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::EACCES) => Ok(false),
                 _ => Err(error),
@@ -220,8 +219,8 @@ mod system {
         set(file, lock, libc::F_UNLCK)
     }
 
-    /// Asks which of these pins another open file holds. The system tells any lock that lies there, with
-    /// its beginning, so it is asked again for what lies before that.
+    /// Asks which of these pins another open file holds. The system reports any lock in the range, with its
+    /// beginning, so the query is repeated for the range before that.
     pub(super) fn oldest_pin(file: &File, roots: std::ops::Range<u64>) -> io::Result<Option<u64>> {
         let first = byte_of(Lock::Pin(roots.start));
         let (mut end, mut found) = (byte_of(Lock::Pin(roots.end)), None);
@@ -321,8 +320,8 @@ mod system {
         lock_bytes(file, (byte_of(lock), 1), hold)
     }
 
-    /// Finds which of these pins another handle holds, which nobody tells here: by trying to get all of
-    /// them alone, then the lower half of what can't be had. This handle holds none of them.
+    /// Finds which of these pins another handle holds, without a query for that: tries to acquire all of them
+    /// exclusively, then the lower half of those that it can't. This handle holds none of them.
     pub(super) fn oldest_pin(file: &File, roots: std::ops::Range<u64>) -> io::Result<Option<u64>> {
         let (mut first, mut end) = (byte_of(Lock::Pin(roots.start)), byte_of(Lock::Pin(roots.end)));
         if first >= end || is_free(file, first, end)? {

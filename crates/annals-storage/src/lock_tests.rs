@@ -16,7 +16,7 @@ const LOCKS: [Lock; 7] = [
 ];
 const HOLDS: [Hold; 2] = [Hold::Shared, Hold::Exclusive];
 
-/// Runs a test on one file of each implementation, with the locks that it has.
+/// Runs a test on one file of each implementation, with its locks.
 fn on_all(test: impl Fn(&dyn Directory, &[Lock])) {
     let folder = tempfile::tempdir().unwrap();
     let of_files = if cfg!(any(windows, target_os = "linux")) { &LOCKS } else { &LOCKS[..1] };
@@ -133,7 +133,7 @@ fn anybody_can_ask_for_the_oldest_pin() {
         for (roots, found) in all.into_iter().chain(more).chain(none) {
             assert_eq!(oldest(roots.clone()).unwrap(), found, "{roots:?}");
         }
-        // Nobody has one that was only asked for.
+        // A query acquires no lock.
         assert!(other.try_lock(Lock::Pin(12), Hold::Shared).unwrap());
         other.unlock(Lock::Pin(3)).unwrap();
         assert_eq!(oldest(0..9).unwrap(), Some(7));

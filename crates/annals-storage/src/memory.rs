@@ -19,7 +19,7 @@ pub struct MemoryDirectory {
     names: Arc<Mutex<Names>>,
 }
 
-/// What a name leads to.
+/// The target of a name.
 #[derive(Debug, Default)]
 struct MemoryFile {
     bytes: Mutex<Vec<u8>>,

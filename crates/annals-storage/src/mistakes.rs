@@ -23,7 +23,7 @@ macro_rules! mistakes {
 mistakes! {
     /// A `Checksummed` commit is acknowledged without a flush.
     CommitNotFlushed,
-    /// The slot is written before the flush that covers what it claims.
+    /// The slot is written before the flush that covers its point.
     SlotBeforeFlush,
     /// Frames claim what was written, not what was flushed, to be durable.
     UnflushedClaimed,
@@ -39,7 +39,7 @@ mistakes! {
     UncommittedApplied,
     /// A commit whose events don't apply is left out, and the file is open for writing.
     UnappliedIgnored,
-    /// Recovery trusts that what it reads is on the disk.
+    /// Recovery assumes that the bytes it reads are on the disk.
     AcceptedNotRewritten,
     /// Recovery leaves the tail where it is.
     TailNotZeroed,
@@ -49,7 +49,7 @@ mistakes! {
     RollbackNotZeroed,
     /// A rollback writes the slots before it has flushed what they claim.
     RollbackNotFlushed,
-    /// A hard checkpoint returns before the slot that tells it is flushed.
+    /// A hard checkpoint returns before its slot is flushed.
     HardSlotNotFlushed,
     /// A new journal's name is not flushed.
     NameNotFlushed,
@@ -61,9 +61,9 @@ mistakes! {
     FailedGroupAcknowledged,
     /// Opening doesn't look after the first position that doesn't verify.
     TailNotLookedAt,
-    /// What is cut is read once before.
+    /// The cut bytes are read only once.
     CutReadOnce,
-    /// Recovery cuts the frames that alone prove how far the rest was flushed before a slot tells it.
+    /// Recovery cuts the frames that alone prove how far the rest was flushed, before a slot records it.
     ProofCutFirst,
     /// In shared mode a rollback doesn't set the suspect mark before it begins.
     CutNotMarked,
@@ -75,13 +75,13 @@ mistakes! {
     ClosedAmongOthers,
     /// In shared mode the turn ends before the commit is acknowledged.
     TurnEndedEarly,
-    /// In shared mode nobody is told of a flush that failed outside of a transaction.
+    /// In shared mode a failed flush outside of a transaction isn't marked.
     FailedFlushNotTold,
     /// A new segment gets the path before it is flushed.
     NextNotFlushed,
     /// The name that a sealed segment is kept by is not flushed before the path leads elsewhere.
     KeptNameNotFlushed,
-    /// The path leads to the next segment before the seal is flushed.
+    /// The path refers to the next segment before the seal is flushed.
     SealNotFlushed,
     /// An interrupted restart is finished without writing the seal again.
     SealNotRewritten,
@@ -91,11 +91,11 @@ mistakes! {
     BorderNotVerified,
     /// Older segments are removed before the state in the new one is flushed.
     StateNotFlushed,
-    /// A segment is removed that somebody reads.
+    /// A segment with readers is removed.
     PinsIgnored,
     /// In shared mode a process continues writing a segment that was sealed.
     SealIgnored,
-    /// A backfill writes a view that lies over an older root than the newest.
+    /// A backfill writes a view over an older root than the newest.
     OutdatedBoundTaken,
     /// A backfill writes what the journal may still lose.
     ImageBeforeJournal,
@@ -127,13 +127,13 @@ mistakes! {
     PinnedRootWrittenOver,
     /// A backfill writes over what only key frames reach.
     KeyFrameWrittenOver,
-    /// Space of an image that nobody reaches any more isn't used again.
+    /// Unreachable space of an image isn't reused.
     FreedSpaceForgotten,
-    /// A root counts by its first copy, without a look at what its backfill wrote.
+    /// A root counts by its first copy, without verifying what its backfill wrote.
     FirstCopyTrusted,
-    /// A root that was found by its first copy is made whole without writing again what it reaches.
+    /// A root that was found by its first copy is completed without rewriting what it reaches.
     FirstCopyNotRewritten,
-    /// What a transaction spilled isn't kept for views of what it committed.
+    /// Spilled pages of a committed transaction aren't kept for its views.
     SpillNotShown,
     /// A view over what was spilled pins only the root below.
     SpillNotPinned,
@@ -141,7 +141,7 @@ mistakes! {
     DamagedPageUsed,
     /// A root of the image is published that reaches what is known to be damaged.
     DamagePublished,
-    /// A journal is written that ends before a point which the image stands for.
+    /// A journal is written that ends before a point of a root of the image.
     WitnessIgnored,
     /// A key frame stays listed that reaches what is known to be damaged.
     DamagedFrameListed,
@@ -149,17 +149,17 @@ mistakes! {
     LengthNotRewritten,
     /// An image counts whose point the journal doesn't have.
     OtherHistoryTrusted,
-    /// A frame proves what it claims without the tag that the secret of the file makes.
+    /// A frame's claim counts without a tag made with the secret of the file.
     TagNotChecked,
     /// Opening for writing keeps the secret that is in the file.
     SecretKept,
     /// Frames get no random nonce, so that their hashes have a seed that is known.
     NonceNotRandom,
-    /// On a device only one slot tells of new space before a frame is written there.
+    /// On a device only one slot has the end of new space before a frame is written there.
     SpaceToldOnce,
     /// A slot counts only if both of its copies agree.
     CopiesMustAgree,
-    /// What the live block tells to be flushed is no witness.
+    /// The flushed position in the live block is ignored as a witness.
     LiveIgnored,
     /// A frame with a wrong stored chain ends the journal, though a slot has the right one.
     WrongChainRefused,
@@ -167,11 +167,11 @@ mistakes! {
     TailCutAtOnce,
     /// The chain of a slot isn't compared with the frame that ends there.
     SlotChainIgnored,
-    /// What was known to be flushed, and doesn't verify, is cut as a tail is.
+    /// Bytes that were known to be flushed, and don't verify, are cut like a tail.
     DamageCut,
     /// A file of which no slot can be read is opened for writing.
     SlotlessWritten,
-    /// What frames prove to be flushed is no witness.
+    /// The durable positions in frames are ignored as witnesses.
     ClaimsIgnored,
     /// After a gap, salvage takes whatever verifies by itself.
     UnprovenTaken,
@@ -181,7 +181,7 @@ mistakes! {
 
 thread_local!(static MADE: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) });
 
-/// Lets this thread make a mistake from now on, or none.
+/// Makes this thread commit a mistake from now on, or none.
 pub fn make(mistake: Option<Mistake>) {
     MADE.set(mistake);
 }

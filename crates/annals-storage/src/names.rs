@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// How the names that a directory is asked for become those of the file system.
 ///
-/// All files of a journal have names that begin with the journal's own. If that isn't UTF-8, a text stands for it.
+/// All files of a journal have names that begin with the journal's own. If that isn't UTF-8, it is a substitute text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names(Option<Arc<Alias>>);
 
@@ -16,7 +16,7 @@ struct Alias {
 }
 
 impl Names {
-    /// Returns the name that stands for `real`, and what translates it and all that begin with it.
+    /// Returns the substitute name for `real`, and the translation of it and of all names that begin with it.
     pub(super) fn of(real: &OsStr) -> (Self, String) {
         match real.to_str() {
             Some(name) => (Self::default(), name.to_owned()),
@@ -42,7 +42,7 @@ impl Names {
         }
     }
 
-    /// Returns the name that stands for one of the file system; `None` if none does.
+    /// Returns the substitute for a name of the file system; `None` if there is none.
     pub(super) fn shown(&self, real: &OsStr) -> Option<String> {
         let Some(alias) = &self.0 else { return real.to_str().map(str::to_owned) };
         let rest = real.as_encoded_bytes().strip_prefix(alias.real.as_encoded_bytes());

@@ -1,4 +1,4 @@
-//! Who may use a file: a file that is made of another gets what that one has.
+//! The permissions of files: a file that is made of another gets that one's.
 
 #![allow(clippy::disallowed_methods, reason = "this room touches the machine")]
 
@@ -33,8 +33,8 @@ impl Permissions {
 
 /// Creates a new file, without following a link, that has these permissions before anything can be written to it.
 ///
-/// What this process isn't permitted to give, it doesn't give: without the group, the new file's own group may do
-/// only what all others may.
+/// Rights that this process may not grant are left out: without the group, the new file's own group gets only the
+/// rights of all others.
 pub(super) fn create_new(path: &Path, like: Option<Permissions>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -59,7 +59,7 @@ mod system {
     #[expect(clippy::unnecessary_wraps, reason = "elsewhere there are none")]
     pub(super) fn of(metadata: &Metadata) -> Option<Permissions> {
         let (mode, owner, group) = (metadata.mode(), metadata.uid(), metadata.gid());
-        // What is made of a file is data: nobody runs it.
+        // A derived file is data: it isn't executable.
         Some(Permissions { mode: mode & 0o666, owner, group })
     }
 
@@ -73,10 +73,10 @@ mod system {
         let has_group =
             metadata.gid() == like.group || fchown(&file, None, Some(like.group)).is_ok();
         let mode = if has_group { like.mode } else { without_group(like.mode) };
-        // A file system that knows no modes refuses this. The file is its owner's alone then.
+        // A file system that knows no modes refuses this. Then the file is its owner's alone.
         let _ = file.set_permissions(std::fs::Permissions::from_mode(mode | OWNER));
         if metadata.uid() != like.owner {
-            // Only root may give a file away.
+            // Only root may change a file's owner.
             let _ = fchown(&file, Some(like.owner), None);
         }
         Ok(file)

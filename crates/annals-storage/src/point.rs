@@ -1,4 +1,4 @@
-//! A point of a journal: what caches of it stand for.
+//! A point of a journal, which caches refer to.
 
 /// A place between two transactions: all before it is one history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

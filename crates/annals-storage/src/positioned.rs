@@ -1,4 +1,4 @@
-//! Reading and writing at a position, gone on with until it is done.
+//! Reading and writing at a position, continued after short calls.
 //!
 //! The operating system may do less than it was asked for, or be interrupted by a signal. Neither
 //! is an error, and neither gets further up than this module.

@@ -4,14 +4,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// True if there is a process of this number, for messages: it may be another by now, or one
-/// that lives where this system can't see it. Where the system isn't asked (not on Unix), it tells
-/// that there is one.
+/// True if there is a process of this number, for messages: it may be another by now, or one that lives where this
+/// system can't see it. If the system can't be queried (not on Unix), it returns true.
 pub fn is_alive(pid: u32) -> bool {
     system::is_alive(pid)
 }
 
-/// Lets this process survive a write past its limit on the size of files (`ulimit -f`): the write fails with
+/// Lets this process survive a write past its limit on the size of files (`ulimit -f`). The write fails with
 /// [`FileTooLarge`](std::io::ErrorKind::FileTooLarge), as on a full disk, and the signal `SIGXFSZ` doesn't end the
 /// process. The limit isn't changed, nor is a handler that the process has set.
 ///
@@ -22,7 +21,7 @@ pub fn ignore_file_size_signal() {
     system::ignore_file_size_signal();
 }
 
-/// While it is there, Ctrl-C at the terminal (`SIGINT`) doesn't end this process, but is noted. It is for programs in
+/// While it exists, Ctrl-C at the terminal (`SIGINT`) doesn't end this process, but is noted. It is for programs in
 /// which a person has begun something that isn't lost lightly. There is one at a time. On Unix only.
 #[derive(Debug)]
 pub struct Interrupts {
@@ -44,7 +43,7 @@ impl Interrupts {
     }
 }
 
-/// Whether there was an interrupt that nobody has taken.
+/// True if there was an interrupt that wasn't taken yet.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 #[cfg(unix)]
@@ -53,7 +52,7 @@ mod system {
 
     use super::INTERRUPTED;
 
-    /// The handler that was there before.
+    /// The previous handler.
     #[derive(Debug)]
     pub(super) struct Handler(libc::sighandler_t);
 
@@ -68,7 +67,7 @@ mod system {
     impl Drop for Handler {
         fn drop(&mut self) {
             if self.0 != libc::SIG_ERR {
-                // SAFETY: it was there before, and nobody but this has set another.
+                // SAFETY: it was the handler before, and only this code has set another.
                 unsafe { libc::signal(libc::SIGINT, self.0) };
             }
         }
@@ -79,7 +78,7 @@ mod system {
     }
 
     pub(super) fn ignore_file_size_signal() {
-        // SAFETY: no memory is touched, and what is set is either no handler or the one that was there.
+        // SAFETY: no memory is touched, and the new handler is either none or the previous one.
         unsafe {
             let before = libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             if before != libc::SIG_DFL && before != libc::SIG_ERR {
@@ -89,13 +88,13 @@ mod system {
     }
 
     pub(super) fn is_alive(pid: u32) -> bool {
-        // 0 and what would be negative stand for groups of processes.
+        // 0 and negative numbers mean groups of processes.
         let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0) else {
             return false;
         };
         // SAFETY: signal 0 is none: the call only looks whether one could be sent.
         let result = unsafe { libc::kill(pid, 0) };
-        // One that belongs to somebody else may not be sent signals, but is there.
+        // A process of another user can't be sent signals, but exists.
         result == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
     }
 }

@@ -1,14 +1,14 @@
-//! What is still to be written of a run.
+//! The unwritten rest of a run.
 //!
-//! The system may write less than it was asked for, also in the middle of a part. What is left is then
-//! asked for again; a write that doesn't continue at all is an error.
+//! The system may write less than it was asked for, also in the middle of a part. The rest is then requested again; a
+//! write that doesn't continue at all is an error.
 
 use std::borrow::Cow;
 use std::io::{self, IoSlice};
 
 use super::batch::Run;
 
-/// What is still to be written of a run. It is never empty.
+/// The unwritten rest of a run. It is never empty.
 #[derive(Debug)]
 pub(super) struct Rest<'r, 'a> {
     offset: u64,
@@ -38,7 +38,7 @@ impl<'r, 'a> Rest<'r, 'a> {
         &self.parts
     }
 
-    /// Takes away what was written; returns what is left, or nothing.
+    /// Removes the written part; returns the rest, or nothing.
     ///
     /// # Errors
     /// `WriteZero` if nothing was written: trying again could continue for ever.

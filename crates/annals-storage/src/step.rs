@@ -33,7 +33,7 @@ macro_rules! step {
 #[macro_export]
 #[doc(hidden)]
 macro_rules! step {
-    // What only the wrong step uses is still used.
+    // Items that only the wrong step uses are still used.
     ($mistake:ident, else $wrong:expr) => {
         if false {
             $wrong;

@@ -1,7 +1,7 @@
 //! Tools for whole Annals databases, as free functions.
 //!
-//! Each takes the [`Options`](annals::Options) with which it opens the files that it reads, and writes new files: a
-//! file that is there already is never replaced. A new file gets its name once it is whole and on permanent storage.
+//! Each takes the [`Options`](annals::Options) for the files that it reads, and writes new files: an existing file is
+//! never replaced. A new file gets its name once it is whole and on permanent storage.
 //!
 //! ```
 //! use annals::{Database, Options};

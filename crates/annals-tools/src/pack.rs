@@ -9,10 +9,10 @@ use annals_storage::{Clock, Directory, SystemClock};
 
 use crate::copies::Source;
 
-/// Writes what a database holds at present into the new file `to`, without its history: schema, rows with their
-/// ids, next ids and blobs. It is a journal of its own, with an id of its own, whose first transaction is all
-/// that; programs open it as they open `from`, which isn't changed. Nothing is written if it would have more
-/// bytes than `from` has with all its segments.
+/// Writes what a database holds at present into the new file `to`, without its history: schema, rows with their ids,
+/// next ids and blobs. It is a separate journal, with its own id, whose first transaction is the whole state;
+/// programs open it as they open `from`, which isn't changed. Nothing is written if it would have more bytes than
+/// `from` has with all its segments.
 ///
 /// Cost: as [`Options::open_read_only`], and writes all rows and blobs.
 ///

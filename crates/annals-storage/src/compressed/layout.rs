@@ -1,4 +1,4 @@
-//! What a compressed file looks like, beside its blocks.
+//! The parts of a compressed file besides its blocks.
 
 use super::MAGIC;
 use crate::bytes::{Fields, Layout, hash};
@@ -16,7 +16,7 @@ pub(super) const ENTRY_LEN: usize = 24;
 
 const _: () = assert!(MAGIC[4] as usize + 8 == HEAD_LEN);
 
-/// What the head says.
+/// The contents of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) version: u32,

@@ -1,5 +1,5 @@
-//! Compressed files: blocks of a file, each a zstd frame of its own, with a table that tells where they are. So
-//! any byte is read by unpacking one block, in bounded memory, and `zstd -d` unpacks the whole.
+//! Compressed files: blocks of a file, each a separate zstd frame, with a table of their positions. So any byte is
+//! read by unpacking one block, in bounded memory, and `zstd -d` unpacks the whole.
 //!
 //! ```text
 //! +------+-------+-------+-- - - --+-------+
@@ -22,7 +22,7 @@ use super::Storage;
 #[cfg(feature = "zstd")]
 pub use writer::compress;
 
-/// How a compressed file begins: a skippable frame of zstd of 64 bytes in all, and what it is.
+/// The beginning of a compressed file, which identifies it: a skippable frame of zstd of 64 bytes in all.
 pub(crate) const MAGIC: [u8; 16] = *b"\x50\x2A\x4D\x18\x38\x00\x00\x00\x89ANZSTD\n";
 /// True if bytes are the beginning of a compressed file.
 pub fn is_compressed(start: &[u8]) -> bool {

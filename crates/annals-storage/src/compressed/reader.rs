@@ -16,7 +16,7 @@ const LARGEST: u32 = 16 << 20;
 /// A block that was unpacked, and its number.
 type Block = (u64, Arc<Vec<u8>>);
 
-/// A compressed file that is read as it was before.
+/// A compressed file, read as if it were uncompressed.
 #[derive(Debug)]
 pub(super) struct Unpacked {
     file: Arc<dyn Storage>,
@@ -39,7 +39,7 @@ impl Unpacked {
         if head.block == 0 || head.block > LARGEST {
             return Err(damaged("its head makes no sense"));
         }
-        // A length that the table doesn't bear out must not make anybody take memory.
+        // A length that the table contradicts must not cause an allocation.
         let table = head.len.div_ceil(u64::from(head.block)).saturating_mul(ENTRY_LEN as u64);
         if head.table_at.saturating_add(table) > file.len()? {
             return Err(damaged("its end is missing"));
@@ -74,7 +74,7 @@ impl Unpacked {
         let read = self.file.read_at(at, &mut bytes)?;
         let entry =
             Entry::decode(&bytes, number).filter(|_| read == ENTRY_LEN).ok_or_else(wrong)?;
-        // No memory is taken for what isn't there.
+        // No memory is allocated for missing bytes.
         if entry.position.saturating_add(u64::from(entry.length)) > self.file.len()? {
             return Err(wrong());
         }

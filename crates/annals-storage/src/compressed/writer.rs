@@ -6,8 +6,7 @@ use super::layout::{BLOCK, ENTRY_LEN, Entry, HEAD_LEN, Head, TABLE_MAGIC, VERSIO
 use crate::Storage;
 use crate::bytes::hash;
 
-/// Writes a file compressed into another, which is empty. `tell` hears of each block's bytes. Flushes
-/// nothing.
+/// Writes a file compressed into another, which is empty. `tell` is called with each block's bytes. Flushes nothing.
 ///
 /// Takes memory for the table, 24 bytes for each 128 KiB.
 pub fn compress<E: From<io::Error>>(

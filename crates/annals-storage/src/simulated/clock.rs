@@ -9,10 +9,10 @@ use crate::Clock;
 /// When simulated time begins: 2020-09-13T12:26:40Z, in microseconds.
 const BEGINNING: i64 = 1_600_000_000_000_000;
 
-/// How much time seems to have passed each time that somebody asks how long he has waited.
+/// The time that passes at each query of the waiting time.
 const WAIT_STEP: Duration = Duration::from_micros(500);
 
-/// A clock that continues by up to a millisecond each time that it is read, as the seed has it.
+/// A clock that advances by up to a millisecond at each query, depending on the seed.
 #[derive(Debug)]
 pub struct SimulatedClock {
     state: Mutex<State>,
@@ -43,7 +43,7 @@ impl SimulatedClock {
         self.state().now = now;
     }
 
-    /// Lets that many microseconds pass; a negative number sets the time back.
+    /// Advances the clock by that many microseconds; a negative number sets it back.
     pub fn advance(&self, micros: i64) {
         self.state().pass(micros);
     }
@@ -74,7 +74,7 @@ impl Clock for SimulatedClock {
     }
 
     fn elapsed(&self) -> Duration {
-        // Apart from the time of day, which must not depend on how often somebody waits.
+        // Separate from the time of day, which must not depend on the number of waits.
         let mut state = self.state();
         state.elapsed = state.elapsed.saturating_add(WAIT_STEP);
         state.elapsed

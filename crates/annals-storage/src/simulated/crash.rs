@@ -74,8 +74,8 @@ impl CrashStates {
         states
     }
 
-    /// Returns how many states there are; none if a number of 128 bits can't say it. Few of them may
-    /// be the same: a file that no name leads to is counted with all its contents.
+    /// Returns how many states there are; none if a number of 128 bits can't say it. Few of them may be the same: a
+    /// file without a name is counted with all its contents.
     #[must_use]
     pub fn count(&self) -> Option<u128> {
         let names = self.names.iter().map(|(_, name)| Some(name.choices.len() as u128));
@@ -120,9 +120,9 @@ impl CrashStates {
         EveryState { states: self, next: 0, end: self.count().unwrap_or(u128::MAX) }
     }
 
-    /// Returns a random state: half of the time every fact is drawn on its own, else one of the
-    /// patterns in which programs tend to be wrong is taken (all in order up to some moment, all
-    /// but the last, the last alone, one fact unlike all others, ..).
+    /// Returns a random state. Half of the time every fact is drawn independently. Otherwise it is one of the
+    /// patterns in which programs tend to be wrong (all in order up to some moment, all but the last, the last alone,
+    /// one fact unlike all others, ..).
     #[must_use]
     pub fn random(&self, rng: &mut Rng) -> SimulatedDisk {
         let mode = self.random_mode(rng);
@@ -180,8 +180,8 @@ impl CrashStates {
         }
     }
 
-    /// Makes the disk whose facts are those that `pick` chooses; it gets a fact's history and the
-    /// number of choices. Sectors beyond the chosen length aren't asked for.
+    /// Makes the disk with the facts that `pick` chooses; it gets a fact's history and the number of choices. Sectors
+    /// beyond the chosen length aren't asked for.
     fn build(&self, mut pick: impl FnMut(&[(u64, usize)], usize) -> usize) -> SimulatedDisk {
         let mut names = BTreeMap::new();
         for (name, open) in &self.names {
@@ -248,7 +248,7 @@ impl File {
                 *place = Fact::flushed(sector);
             }
         }
-        // What lies after the end in the last sector reads as zeros should the file grow again.
+        // Bytes after the end in the last sector read as zeros if the file grows again.
         let used = usize::try_from(len % SECTOR_SIZE as u64).unwrap_or(0);
         let is_cut = |last: &Fact<Sector>| last.newest()[used..].iter().any(|byte| *byte != 0);
         if let Some(last) = content.last_mut().filter(|last| used > 0 && is_cut(last)) {

@@ -13,17 +13,16 @@ use super::machine::Machine;
 use super::plan::{Fault, ReadFault};
 use crate::{Access, Directory, Storage, check_name};
 
-/// What is done before an operation.
+/// The step before an operation.
 type Interruption = Box<dyn FnOnce() + Send>;
 
 /// A simulated disk with one directory; a clone is another handle of the same disk, in the same
 /// process.
 ///
-/// *Operations* are what changes something: writes, changes of length, flushes, and changes of
-/// names. They are counted from 0, and each has one line in the transcript. (A crash at anything
-/// else leaves nothing that a crash at the next operation doesn't leave as well.) Operations that
-/// fail by themselves, because a name is missing or taken, aren't counted. Reads have a count of
-/// their own.
+/// *Operations* are what changes something: writes, changes of length, flushes, and changes of names. They are
+/// counted from 0, and each has one line in the transcript. (A crash at anything else has the same effects as one at
+/// the next operation.) Operations that fail by themselves, because a name is missing or taken, aren't counted. Reads
+/// are counted separately.
 #[derive(Clone)]
 pub struct SimulatedDisk {
     machine: Arc<Mutex<Machine>>,
@@ -33,7 +32,7 @@ pub struct SimulatedDisk {
 }
 
 impl SimulatedDisk {
-    /// Makes an empty disk on which nothing goes wrong. The seed determines all that is random.
+    /// Makes an empty disk without faults. The seed determines all that is random.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::from_machine(Machine::new(seed, BTreeMap::new(), BTreeMap::new()))
@@ -95,19 +94,19 @@ impl SimulatedDisk {
         text
     }
 
-    /// Forgets the transcript, but not the count of operations: what follows is what is looked at.
+    /// Clears the transcript, but not the count of operations.
     pub fn clear_transcript(&self) {
         self.machine().transcript.clear();
     }
 
-    /// Lets the power go off at an operation: it fails, as everything after it does, with an error
-    /// that [`is_power_off`](super::is_power_off) knows. Unless it is a flush, it was issued, so it
-    /// may have happened, wholly or in part.
+    /// Makes the power go off at an operation: it fails, as does everything after it, with an error that
+    /// [`is_power_off`](super::is_power_off) recognizes. Unless it is a flush, it was issued, so it may have
+    /// happened, wholly or in part.
     pub fn crash_at(&self, operation: u64) {
         self.machine().plan.crash_at = Some(operation);
     }
 
-    /// Lets the power go off now.
+    /// Makes the power go off now.
     pub fn crash(&self) {
         self.machine().is_off = true;
     }
@@ -126,18 +125,18 @@ impl SimulatedDisk {
         Self::from_machine(self.machine().fork())
     }
 
-    /// Lets one operation fail.
+    /// Makes one operation fail.
     pub fn fail_at(&self, operation: u64, fault: Fault) {
         self.machine().plan.add(operation, fault);
     }
 
-    /// Lets an operation and all after it fail.
+    /// Makes an operation and all after it fail.
     pub fn fail_from(&self, operation: u64, fault: Fault) {
         self.machine().plan.add_from(operation, fault);
     }
 
-    /// Lets the process die whose operation this one is: it fails in this way, and so does all that the
-    /// process does from then on. Its locks go with its handles. Other processes continue.
+    /// Makes the process of this operation die: it fails in this way, and so do all later operations of the process.
+    /// Its locks go with its handles. Other processes continue.
     pub fn kill_at(&self, operation: u64, fault: Fault) {
         self.machine().plan.kill_at = Some((operation, fault));
     }
@@ -148,23 +147,23 @@ impl SimulatedDisk {
         *self.interruption.lock().unwrap_or_else(PoisonError::into_inner) = interruption;
     }
 
-    /// Lets one read fail.
+    /// Makes one read fail.
     pub fn fail_read_at(&self, read: u64, fault: ReadFault) {
         self.machine().plan.add_read(read, fault);
     }
 
-    /// Drops all plans: faults, a crash and a limit of space that are still to come.
+    /// Drops all plans: pending faults, a crash and a limit of space.
     pub fn clear_plan(&self) {
         self.machine().plan.clear();
     }
 
-    /// Lets all files together have at most this many bytes, in whole sectors. A write that doesn't
-    /// fit is written as far as it does. Files without name and handle take no space.
+    /// Limits all files together to this many bytes, in whole sectors. A write that doesn't fit is written as far as
+    /// it does. Files without name and handle take no space.
     pub fn limit_space(&self, bytes: u64) {
         self.machine().plan.space = Some(bytes);
     }
 
-    /// Lets the disk be full during this many operations: no file can grow.
+    /// Makes the disk full during this many operations: no file can grow.
     pub fn fill_at(&self, operation: u64, count: u64) {
         self.machine().plan.fill(operation..operation.saturating_add(count));
     }
@@ -174,7 +173,7 @@ impl SimulatedDisk {
         self.machine().plan.space = None;
     }
 
-    /// Returns all that may be on the disk if the power goes off now, or went off before.
+    /// Returns all states that may be on the disk if the power goes off now, or went off before.
     #[must_use]
     pub fn crash_states(&self) -> CrashStates {
         CrashStates::new(&self.machine(), false)

@@ -3,13 +3,13 @@
 /// A value that is certain only as of its last completed flush.
 ///
 /// 1. `older` is empty, or begins with the value of the last completed flush.
-/// 2. `newest` is what reads give. It is always one of the values that a crash may leave.
-/// 3. `dropped` says that a failed flush lost the newest value: only setting it again makes it
-///    something that a flush can cover.
+/// 2. Reads return `newest`. It is always one of the values that a crash may leave.
+/// 3. `dropped` means that a failed flush lost the newest value: a flush can cover it only after it
+///    is set again.
 #[derive(Clone, Debug)]
 pub(super) struct Fact<T> {
     newest: T,
-    /// When it was set: the number of the operation, counted from 1; 0 stands for the last flush.
+    /// The number of the operation that set it, counted from 1; 0 is the last flush.
     newest_at: u64,
     older: Vec<(u64, T)>,
     dropped: bool,
@@ -45,7 +45,7 @@ impl<T: Clone + PartialEq> Fact<T> {
         }
     }
 
-    /// Drops what isn't flushed, though nobody can say how much of it got to the disk before.
+    /// Drops unflushed values, though an unknown part of them may be on the disk.
     pub(super) fn fail_flush(&mut self) {
         self.dropped = !self.is_certain();
     }
@@ -71,7 +71,7 @@ impl<T: Clone + PartialEq> Fact<T> {
     }
 }
 
-/// What a crash may leave of one fact.
+/// The values that a crash may leave of one fact.
 #[derive(Clone, Debug)]
 pub(super) struct Open<T> {
     /// The values, each once; the flushed one first. Never empty.

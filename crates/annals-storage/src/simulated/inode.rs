@@ -9,8 +9,8 @@ use crate::holders::Holders;
 /// The size in bytes of what the disk writes wholly or not at all.
 pub const SECTOR_SIZE: usize = 512;
 
-/// The length in bytes that no simulated file passes, so that an absurd size in a test is an error
-/// and not the end of the machine.
+/// The maximum length of a simulated file in bytes, so that an absurd size in a test is an error
+/// and doesn't exhaust the machine.
 pub const LARGEST_FILE: u64 = 1 << 30;
 
 /// The content of a sector.
@@ -108,7 +108,7 @@ impl Inode {
             self.sectors.resize(sectors_of(len), Fact::flushed(zeros()));
         }
         self.length.set(at, len);
-        // What lies beyond reads as zeros should the file grow again (invariant 3).
+        // Bytes beyond read as zeros if the file grows again (invariant 3).
         let mut from = len;
         while from < before {
             let (_, within) = place(from);
@@ -120,7 +120,7 @@ impl Inode {
         Ok(())
     }
 
-    /// Writes inside the sectors that there are.
+    /// Writes inside the existing sectors.
     fn overwrite(&mut self, at: u64, offset: u64, data: &[u8]) {
         let mut done = 0;
         while done < data.len() {

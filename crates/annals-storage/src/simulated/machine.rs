@@ -9,7 +9,7 @@ use super::inode::{Inode, LARGEST_FILE, SECTOR_SIZE};
 use super::plan::{Fault, Plan, ReadFault, input_output, killed, no_space, power_off};
 use crate::check_fixed_len;
 
-/// A disk with one directory, the plan of what goes wrong with it, and what has happened.
+/// A disk with one directory, its plan of faults, and its transcript.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) seed: u64,
@@ -54,7 +54,7 @@ impl Machine {
         }
     }
 
-    /// Returns a copy on which nothing is open, and nothing goes wrong any more.
+    /// Returns a copy without open files and faults.
     pub(super) fn fork(&self) -> Self {
         let inodes = self.inodes.iter().map(|(number, inode)| (*number, inode.closed()));
         let mut fork = Self::new(self.seed, inodes.collect(), self.names.clone());
@@ -79,7 +79,7 @@ impl Machine {
         self.next_process - 1
     }
 
-    /// Returns the file that a name leads to.
+    /// Returns the file of a name.
     pub(super) fn lookup(&self, name: &str) -> io::Result<u64> {
         self.check_power()?;
         let inode = self.names.get(name).and_then(|binding| *binding.newest());
@@ -95,8 +95,8 @@ impl Machine {
         }
     }
 
-    /// Returns how a file is called in the transcript: by the name it was opened by while that leads
-    /// to it, else by any other it has.
+    /// Returns a file's name in the transcript: the one it was opened by if that still refers to it, else any other
+    /// name.
     fn name_of(&self, inode: u64, opened_as: &str) -> String {
         if self.leads_to(opened_as, inode) {
             return opened_as.to_owned();
@@ -329,7 +329,7 @@ impl Machine {
     }
 }
 
-/// What happens to an operation that doesn't just succeed.
+/// The outcome of an operation that doesn't just succeed.
 #[derive(Clone, Copy, Debug)]
 enum Trouble {
     Crash,

@@ -1,22 +1,21 @@
 //! The simulated disk: what may be left after a power cut, every bit of it.
 //!
-//! A disk keeps promises only about what was flushed. Of everything else any part may have reached
-//! it, in any order. The simulation keeps for each *fact* on the disk all the values it had since
-//! its last completed flush, and after a crash each fact holds any of them, whatever the others do:
+//! A disk keeps promises only about what was flushed. Of everything else any part may have reached it, in any order.
+//! The simulation keeps for each *fact* on the disk all the values it had since its last completed flush. After a
+//! crash each fact holds any of them, independently of the others:
 //!
 //! * **sectors**: each 512 bytes of a file hold any content they had since the file's last flush;
 //!   one that never held anything reads as zeros;
-//! * **lengths**: a file has any length it had since its last flush; what lies beyond is gone;
-//! * **names**: each name leads to any file it led to (or to none) since the directory's last
-//!   flush. Flushing a file doesn't flush its name. A rename is two facts: it may leave both
-//!   names, or neither.
+//! * **lengths**: a file has any length it had since its last flush; bytes beyond are lost;
+//! * **names**: each name refers to any file it referred to (or to none) since the directory's last flush. Flushing a
+//!   file doesn't flush its name. A rename is two facts: it may leave both names, or neither.
 //!
-//! A flush that [fails](Fault::FlushLoses) leaves its facts open for good: reads continue to give the
-//! newest values, but a later flush that succeeds covers only what was written again.
+//! A flush that [fails](Fault::FlushLoses) leaves its facts open permanently: reads continue to return the newest
+//! values, but a later successful flush covers only values that were written again.
 //!
 //! Invariants:
 //!
-//! 1. Reads give the newest values, whatever is on the disk, until the power goes off.
+//! 1. Reads return the newest values, whatever is on the disk, until the power goes off.
 //! 2. A completed flush leaves one value to each fact that it covers, the newest.
 //! 3. Past a file's newest length the newest content of every sector is zeros.
 //! 4. The same seed, plan and calls give the same disk, the same transcript and the same errors.

@@ -1,4 +1,4 @@
-//! What is to go wrong, and when.
+//! The planned faults, and when they happen.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +8,10 @@ use std::ops::Range;
 /// How an operation that changes something fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An input/output error; nothing happens. What a flush should have covered may still be
-    /// covered by a later one.
+    /// An input/output error; nothing happens. A later flush can still cover the data of the failed one.
     Io,
-    /// No space is left; nothing happens. (From a flush, as file systems that allocate late give
-    /// it, it loses data like [`FlushLoses`](Self::FlushLoses).)
+    /// No space is left; nothing happens. (A flush that fails so, as on file systems with late allocation, loses data
+    /// like [`FlushLoses`](Self::FlushLoses).)
     NoSpace,
     /// A write of only the first `bytes`, then an input/output error. Other operations fail as with
     /// [`Io`](Self::Io).
@@ -26,12 +25,12 @@ pub enum Fault {
         /// How many bytes the first part has.
         bytes: usize,
     },
-    /// A flush that fails and drops what it should have covered: it may be on the disk or not, and
-    /// no later flush covers it. Other operations fail as with [`Io`](Self::Io).
+    /// A flush that fails and drops its data: it may be on the disk or not, and no later flush covers it. Other
+    /// operations fail as with [`Io`](Self::Io).
     FlushLoses,
 }
 
-/// How a read goes wrong.
+/// The fault of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFault {
     /// An input/output error.

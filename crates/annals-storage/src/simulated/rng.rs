@@ -1,6 +1,6 @@
 //! Small deterministic randomness for simulations.
 
-/// A generator of random numbers (splitmix64): the same seed gives the same numbers for ever.
+/// A generator of random numbers (splitmix64): the same seed always gives the same numbers.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_splitmix64() {
-        // The first numbers that the published algorithm gives for this seed.
+        // The first numbers of the published algorithm for this seed.
         let mut rng = Rng::new(1_234_567);
         let numbers: Vec<u64> = (0..3).map(|_| rng.number()).collect();
         assert_eq!(

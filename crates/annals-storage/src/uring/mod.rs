@@ -4,14 +4,13 @@
 //!
 //! 1. A ring lives as long as one batch. So it belongs to one thread, and nothing of the file is in the
 //!    kernel's hands when the batch has ended.
-//! 2. A forked child doesn't get the ring's memory, and can't use its descriptor. All that it could do with that is
-//!    to close it.
-//! 3. What the kernel reads from isn't freed before it has told that it is done ([`pump`]).
+//! 2. A forked child doesn't get the ring's memory, and can't use its descriptor. The ring could only close it.
+//! 3. Buffers are freed only after the kernel has reported that it is done with them ([`pump`]).
 //! 4. A ring that can't be made, or fails, is no failure of the disk: the batch is written in another way,
 //!    once nothing of it is under way. Where no ring can be made it isn't tried again for the same file.
 //!
-//! While the rest of a batch is written the kernel is asked to bring what was written to the disk, which
-//! the caller's flush then has to wait for less. That changes nothing of what a flush promises.
+//! While the rest of a batch is written, the kernel is asked to start writing the finished parts to the disk, so that
+//! the caller's flush waits less. That changes nothing of what a flush promises.
 
 #![allow(unsafe_code, reason = "the kernel reads memory that the compiler doesn't know it reads")]
 
@@ -32,7 +31,7 @@ use super::interrupted::retry;
 /// How many writes are under way at most.
 const DEPTH: usize = 64;
 
-/// How many entries a ring has: also one for each part that is being brought to the disk.
+/// The number of entries of a ring: also one for each part whose write to the disk was started.
 const ENTRIES: u32 = 128;
 
 const _: () = assert!(DEPTH + pump::MOST_WRITEBACKS <= ENTRIES as usize);
@@ -44,7 +43,7 @@ const SMALLEST: usize = pump::STEP;
 /// longer than to write it.
 const SHORT_RUNS: usize = 64 << 10;
 
-/// Stands for a part that is brought to the disk, where else the number of a write is.
+/// Marks an entry that starts writing a part to the disk, instead of the number of a write.
 const WRITEBACK: u64 = u64::MAX;
 
 /// Whether there are rings for a file.
@@ -85,8 +84,8 @@ struct Kernel<'f> {
 }
 
 impl<'f> Kernel<'f> {
-    /// Makes a ring. There is none before Linux 5.19, which knew how not to interrupt whoever waits for
-    /// many writes once for each; nor where a filter of calls, a limit or the administrator refuses it.
+    /// Makes a ring. There is none before Linux 5.19, which introduced waiting for many writes without an
+    /// interruption for each; nor if a filter of calls, a limit or the administrator refuses it.
     fn new(file: &'f File) -> io::Result<Self> {
         let ring = retry(|| IoUring::builder().dontfork().setup_coop_taskrun().build(ENTRIES))?;
         Ok(Self { ring, file })
@@ -99,8 +98,8 @@ impl<'f> Kernel<'f> {
     }
 }
 
-// SAFETY: the kernel is done with an entry when it has told its result, and `push` gives each the number
-// that comes back with that.
+// SAFETY: the kernel is done with an entry when it has reported its result, and `push` gives each entry the number
+// that is returned with that.
 unsafe impl Queue for Kernel<'_> {
     unsafe fn write(
         &mut self,

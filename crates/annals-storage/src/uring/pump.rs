@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //!
-//! 1. What is under way has its parts in `slots`, from before it is pushed until the queue has told that
-//!    it is done. A pump that ends early, also by a panic, waits for all that is under way.
+//! 1. The parts of writes under way are in `slots`, from before they are pushed until the queue has reported that
+//!    they are done. A pump that ends early, also by a panic, waits for all that is under way.
 //! 2. At most as many writes are pushed as there are slots, and [`MOST_WRITEBACKS`] besides: the queue,
 //!    and that of its results, has room for them.
 //! 3. A new write is pushed as soon as any is done, not when all are.
@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::batch::Run;
 use crate::rest::Rest;
 
-/// How many parts are brought to the disk at a time.
+/// The number of parts whose write to the disk is started at a time.
 pub(super) const MOST_WRITEBACKS: usize = 4;
 
 /// How many bytes are written before the disk is asked to have them.
@@ -24,8 +24,7 @@ pub(super) const STEP: usize = 8 << 20;
 /// A queue whose writes continue by themselves.
 ///
 /// # Safety
-/// It gives [`Done::Write`] with a number only when nothing reads the parts any more that were pushed with
-/// it.
+/// It returns [`Done::Write`] with a number only when nothing reads the parts any more that were pushed with it.
 pub(super) unsafe trait Queue {
     /// Pushes a write, which begins with one of the next calls of [`enter`](Self::enter).
     ///
@@ -47,12 +46,12 @@ pub(super) unsafe trait Queue {
     fn waiting(&mut self) -> usize;
 }
 
-/// What is done.
+/// A completion.
 #[derive(Debug)]
 pub(super) enum Done {
     /// The write with this number: how many bytes, or why not.
     Write(usize, io::Result<usize>),
-    /// A wish; how it ended doesn't matter, for a flush tells.
+    /// A hint; its result doesn't matter, since a flush reports errors.
     Writeback,
 }
 
@@ -134,7 +133,7 @@ impl<'q, 'r, 'a, Q: Queue> Pump<'q, 'r, 'a, Q> {
         Ok(())
     }
 
-    /// Goes on when a write is done: with what it left.
+    /// Continues when a write is done: with its rest.
     fn end(&mut self, number: usize, result: io::Result<usize>) -> Result<(), Trouble> {
         let Some(rest) = self.slots.get_mut(number).and_then(Option::take) else {
             return Err(Trouble::Ring);
@@ -172,9 +171,8 @@ impl<'q, 'r, 'a, Q: Queue> Pump<'q, 'r, 'a, Q> {
     }
 }
 
-/// True for errors by which a ring says that it won't do this, or not now (it cancels writes when a signal
-/// comes just as it needs another thread): `pwritev` is tried then, which
-/// tells whether the write itself is impossible.
+/// True for errors by which a ring refuses a write, permanently or for now (it cancels writes when a signal arrives
+/// just as it needs another thread). Then `pwritev` is tried, which shows whether the write itself is impossible.
 fn is_ring_s_own(error: &io::Error) -> bool {
     let own = [libc::EAGAIN, libc::ECANCELED, libc::EINVAL, libc::EOPNOTSUPP, libc::ENOMEM];
     error.raw_os_error().is_some_and(|code| own.contains(&code))

@@ -1,6 +1,6 @@
 //! The pump over a queue that is short, interrupted, out of order, full and broken.
 //!
-//! It reads what it writes when a write ends, not when it is pushed: freed memory would be found by Miri.
+//! It reads the bytes when a write ends, not when it is pushed: Miri would find freed memory.
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
@@ -75,7 +75,7 @@ impl Fake {
         }
         let mut bytes = Vec::new();
         for index in 0..count {
-            // SAFETY: whoever pushed it promised that the parts are there until now.
+            // SAFETY: the pusher promised that the parts stay valid until now.
             let part = unsafe { &*parts.add(index) };
             // SAFETY: the same holds for what the parts show.
             let part = unsafe { std::slice::from_raw_parts(part.iov_base.cast(), part.iov_len) };
@@ -93,7 +93,7 @@ impl Fake {
     }
 }
 
-// SAFETY: it forgets a write's parts before it tells that it is done.
+// SAFETY: it forgets a write's parts before it reports that it is done.
 unsafe impl Queue for Fake {
     unsafe fn write(
         &mut self,

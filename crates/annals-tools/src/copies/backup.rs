@@ -9,16 +9,16 @@ use annals_storage::{Clock, Directory, SystemClock};
 
 use super::push::{Copied, push_in};
 
-/// Writes a copy of a database into the new file `to`, while others may write, restart and forget: the
-/// same journal, with all of its history that is left, up to the last transaction that is known to be
-/// on permanent storage. Each frame is verified. Kept segments lie beside the copy as they do beside the
-/// original; an image isn't copied, and isn't needed. Writes nothing to the original.
+/// Writes a copy of a database into the new file `to`, while others may write, restart and forget: the same journal,
+/// with all of its history that is left, up to the last transaction that is known to be on permanent storage. Each
+/// frame is verified. Kept segments are beside the copy as beside the original; an image isn't copied, and isn't
+/// needed. Writes nothing to the original.
 ///
 /// A program that has the database open, and wants all that was acknowledged in the copy, calls
 /// [`hard_checkpoint`](annals::Database::hard_checkpoint) first.
 ///
-/// The copy has its name only once all of it is on permanent storage. It may be written from then on;
-/// but a copy that [`push`](super::push()) brings forward must not be.
+/// The copy has its name only once all of it is on permanent storage. It may be written from then on; but a copy that
+/// [`push`](super::push()) updates must not be.
 ///
 /// Cost: reads all that is copied, and writes it; reads twice what follows the last slot. Memory for a
 /// frame, 1 MiB or one large row.

@@ -16,7 +16,7 @@ use annals_storage::{Access, Clock, Hold, Lock, Storage, SystemClock};
 use super::source::{Part, Source};
 use super::{Meter, push_in};
 
-/// What was converted.
+/// The report of a conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Converted {
     /// How many files the journal has.
@@ -25,16 +25,16 @@ pub struct Converted {
     pub plain: u64,
     /// How many bytes the new files have.
     pub written: u64,
-    /// How many transactions were left out, as they weren't known to be on permanent storage yet: of a journal that
+    /// The number of transactions left out, as they weren't known to be on permanent storage yet: of a journal that
     /// is being written, or wasn't closed.
     pub soft: u64,
 }
 
-/// Writes a database into the new file `to` in the newest version of the format, its whole history with all
-/// segments: compressed, if `compress` says so (with the feature `zstd`), else not. What is compressed can be
-/// read like any database, without being unpacked to a disk, but not written; converted again, it has the
-/// same bytes as before. Others may write `from` meanwhile: as with [`backup`](super::backup()), what is known to be
-/// on permanent storage is converted, and [`Converted::soft`] counts the transactions after that.
+/// Writes a database into the new file `to` in the newest version of the format, its whole history with all segments:
+/// compressed, if `compress` says so (with the feature `zstd`), else not. A compressed file can be read like any
+/// database, without unpacking it to a disk, but not written; converted again, it has the same bytes as before.
+/// Others may write `from` meanwhile. As with [`backup`](super::backup()), the part known to be on permanent storage
+/// is converted, and [`Converted::soft`] counts the transactions after that.
 ///
 /// Cost: reads `from` twice and what is written once, and verifies it all. Where `from` is being written, or wasn't
 /// closed, a backup beside `to` is made first. Reading compressed files keeps 2 MiB of them unpacked.
@@ -103,7 +103,8 @@ impl Sink for Nothing {
     }
 }
 
-/// True if nobody writes the journal, and it was closed. Nobody can write it alone then as long as it is open.
+/// True if no process writes the journal, and it was closed. Then no process can open it for exclusive writing as
+/// long as it is open.
 fn is_at_rest(source: &Source, newest: &Part) -> Result<bool> {
     let Part { storage, shown, .. } = newest;
     let io = |error| Error::io(format!("{shown}: can't be locked"), error);

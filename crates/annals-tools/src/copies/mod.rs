@@ -2,9 +2,9 @@
 //! same chain.
 //!
 //! A `source` is read, while others may write it. A `target` is written by the rules of any journal, so that it is a
-//! database at every moment. A `push` brings a target up to its source, segment by segment, and refuses what
-//! `differs`. A `backup` is a push to a temporary name. `convert` compresses and unpacks. This folder moves
-//! frames and never decodes their events.
+//! database at every moment. A `push` updates a target from its source, segment by segment, and refuses one that
+//! `differs`. A `backup` is a push to a temporary name. `convert` compresses and unpacks. This folder moves frames
+//! and never decodes their events.
 #![deny(clippy::indexing_slicing)]
 
 mod backup;
@@ -22,7 +22,7 @@ pub use self::convert::{Converted, convert};
 pub use self::push::{Copied, Push, push, push_in};
 pub(crate) use self::source::Source;
 
-/// Reports to a program how far copying has come, and lets it stop that.
+/// Reports the progress of copying to a program, which may stop it.
 #[derive(Debug)]
 struct Meter {
     watch: Option<Watch>,
@@ -39,12 +39,12 @@ impl Meter {
         Self { watch, done: 0, next: 0, total: 0 }
     }
 
-    /// Begins again, with so many bytes to come.
+    /// Begins again, with `total` bytes to copy.
     const fn begin(&mut self, total: u64) {
         (self.done, self.next, self.total) = (0, 0, total);
     }
 
-    /// Notes that so many bytes were copied; an error if the program wants to stop.
+    /// Adds copied bytes; an error if the program wants to stop.
     fn add(&mut self, bytes: u64) -> Result<()> {
         self.done += bytes;
         let Some(watch) = self.watch.as_ref().filter(|_| self.done >= self.next) else {

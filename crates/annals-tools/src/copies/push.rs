@@ -1,4 +1,4 @@
-//! Bringing a copy up to its source.
+//! Updating a copy from its source.
 //!
 //! ```text
 //! 1. open the source's segments from the copy's newest one on, and the copy, if there is one
@@ -7,8 +7,8 @@
 //! 4. of the newest segment copy what is known to be on permanent storage
 //! ```
 //!
-//! A segment in which nothing was committed is put in the place of another one like it: a restart that was
-//! interrupted, here or there, is ended with another header each time.
+//! A segment without commits replaces another one like it: an interrupted restart, here or there, is completed with
+//! another header each time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::source::{Part, Source};
 use super::target::Target;
 use super::{Meter, differs};
 
-/// What was copied of a journal.
+/// The report of copying a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
     /// Whether the copy was created.
@@ -38,7 +38,7 @@ pub struct Copied {
     pub soft: u64,
 }
 
-/// Makes ready to bring a copy `to` up to a database `from`. Nothing is opened yet.
+/// Prepares updating a copy `to` from a database `from`. Nothing is opened yet.
 ///
 /// # Errors
 /// `Io` if a path can't be used.
@@ -59,7 +59,7 @@ pub fn push_in(
     Push { source, directory, name, clock, target: None, meter: Meter::new(watch(options)) }
 }
 
-/// Brings a copy of a database up to it: once, or again and again while others write it.
+/// Updates a copy of a database from it: once, or repeatedly while others write it.
 ///
 /// The copy has the same frames, byte for byte, and so the same txids and chains, and continues in a new
 /// segment where the original does. It is a database at every moment, also after a crash, and others may
@@ -94,22 +94,21 @@ pub struct Push {
 }
 
 impl Push {
-    /// Copies all that is there by now; creates the copy if there is none, with all history that is left.
-    /// Nobody else may have the copy open for writing; it is locked from now on.
+    /// Copies all existing commits; creates the copy if there is none, with all kept history. No other process may
+    /// have the copy open for writing; it is locked from now on.
     ///
     /// After an error it may be called again: the copy is recovered, and continues after its last
     /// transaction.
     ///
-    /// Cost: reads and writes what is new, with a flush for each 16 MiB, and for each call that brings
-    /// something.
+    /// Cost: reads and writes new frames, with a flush for each 16 MiB, and for each call that copies something.
     ///
     /// # Errors
-    /// `Diverged` if the copy isn't the beginning of the original, naming the last transaction that both have;
-    /// `NotFound` if there is no original, or if it has forgotten what the copy needs; `Busy` if somebody has
-    /// the copy open for writing; `Corrupt`; `Unsupported`; `Cancelled`; `Io`.
+    /// `Diverged` if the copy isn't the beginning of the original, naming the last common transaction. `NotFound` if
+    /// there is no original, or if it has forgotten history that the copy needs. `Busy` if another process has the
+    /// copy open for writing; `Corrupt`; `Unsupported`; `Cancelled`; `Io`.
     pub fn bring_up(&mut self) -> Result<Copied> {
         let directory = self.source.like(Arc::clone(&self.directory), &self.name)?;
-        // After an error it isn't known how far the copy was written: it is opened again, and recovered.
+        // After an error the end of the copy is unknown: it is reopened and recovered.
         let target = match self.target.take() {
             Some(target) => {
                 target.see_path()?;
@@ -184,8 +183,8 @@ impl Push {
         }
     }
 
-    /// Copies what is hard of the newest segment: first what a slot tells, then what follows that. Gives how
-    /// many transactions aren't.
+    /// Copies the hard part of the newest segment: first up to the slot's point, then frames after that. Returns how
+    /// many transactions aren't hard.
     fn copy_newest(&mut self, target: &mut Target, part: &Part) -> Result<u64> {
         let slot = part.head.newest_slot().map_or(0, |slot| slot.point.position);
         if slot > target.end.position {
@@ -198,7 +197,7 @@ impl Push {
         Ok(last.saturating_sub(target.end.txid))
     }
 
-    /// Sees that the copy is the beginning of the source; `first` is the oldest segment that was looked for.
+    /// Checks that the copy is the beginning of the source; `first` is the oldest segment that was searched for.
     fn check(&self, target: &mut Target, first: &Part) -> Result<()> {
         let header = first.header();
         if header.journal_id != target.header.journal_id {

@@ -1,4 +1,4 @@
-//! The journal that is copied: its segments, and how far they are known to be on permanent storage.
+//! The journal that is copied: its segments, and the part of them that is known to be on permanent storage.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use annals_journal::segments::{Chain, Kept, refuse_replaced};
 use annals_journal::{FrameReader, Head, Point, Survey};
 use annals_storage::{Access, Directory, Storage};
 
-/// How often the segments are looked for again when they change meanwhile.
+/// The number of tries to find the segments while they change.
 const TRIES: usize = 100;
 
 /// A journal that is read, in any directory. Others may write it, restart it, and forget some of it.
@@ -22,11 +22,11 @@ pub(crate) struct Source {
     /// The newest segment at the last look. Should it be removed before it was read to its end, this still
     /// reads it.
     newest: Option<Arc<dyn Storage>>,
-    /// What the image beside it proved of it at the last look.
+    /// The points that the image beside it proved at the last check.
     witnesses: Vec<Witness>,
 }
 
-/// One segment of it. Nobody removes it as long as the oldest is open.
+/// One segment of it. They aren't removed as long as the oldest is open.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) storage: Arc<dyn Storage>,
@@ -57,7 +57,7 @@ impl Part {
         Error::io(format!("{}: can't read the journal", self.shown), error)
     }
 
-    /// Says that what was there doesn't verify.
+    /// Returns the error that its bytes don't verify.
     pub(crate) fn damaged(&self, at: u64) -> Error {
         Error::corrupt(format!(
             "{}: doesn't verify at position {at}, before the end that it is known to have; nothing from \
@@ -78,8 +78,8 @@ impl Source {
         like((&*self.directory, &self.name), to, name)
     }
 
-    /// Returns how far the newest segment is known to be on permanent storage, by what its writers tell
-    /// too, and the last transaction that is there at all. All up to `from` is known.
+    /// Returns the position up to which the newest segment is known to be on permanent storage, also according to its
+    /// writers, and the last transaction in it. All up to `from` is known.
     ///
     /// # Errors
     /// `Corrupt` if it ends before a point that the image proves; `Io`.
@@ -114,7 +114,7 @@ impl Source {
             let (storage, header) = (Arc::clone(&newest.storage), *newest.header());
             let mut parts = self.parts(newest, from);
             if from.is_none() && parts.is_ok() {
-                // A copy that exists tells by itself that it has more.
+                // An existing copy detects by itself that it has more.
                 let checked = refuse_replaced(&*self.directory, &self.name, &*storage, &header);
                 parts = checked.and(parts);
             }
@@ -150,7 +150,7 @@ impl Source {
             let successor = Some(std::mem::replace(&mut first, head.header));
             parts.push(Part { storage, shown, head, successor });
         }
-        // What doesn't begin with the state can't be understood without what was before.
+        // A segment that doesn't begin with the state can't be understood without earlier ones.
         while from.is_none()
             && parts.len() > 1
             && parts.last().is_some_and(|part| !part.header().is_base())
@@ -170,7 +170,7 @@ impl Source {
         is_before.then(|| (storage, self.shown.clone(), head))
     }
 
-    /// Says that segments are gone which a copy doesn't have.
+    /// Returns the error that segments are missing which a copy needs.
     pub(crate) fn forgotten(&self, target: &str, lacks: u64, begins: u64) -> Error {
         Error::new(
             ErrorKind::NotFound,

@@ -1,5 +1,5 @@
-//! The copy that is brought forward: at every moment, and after every crash, a journal whose last transaction
-//! is one of the source's.
+//! The copy that is updated: at every moment, and after every crash, a journal whose last transaction is one of the
+//! source's.
 
 use std::io;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage};
 
 /// So much is written at once.
 const PIECE: usize = 1 << 20;
-/// After so much a commit is made durable, and others are told.
+/// The bytes after which a commit is made durable, and published.
 const BATCH: u64 = 16 << 20;
 /// How often a file is opened again that is replaced meanwhile.
 const TRIES: usize = 100;
 
-/// A journal that is written, in any directory; nobody else writes it meanwhile.
+/// A journal that is written, in any directory; no other process writes it meanwhile.
 #[derive(Debug)]
 pub(super) struct Target {
     directory: Arc<dyn Directory>,
@@ -37,12 +37,12 @@ pub(super) struct Target {
     reached: Point,
     taken: Point,
     piece: Vec<u8>,
-    /// What was drawn for this opening.
+    /// The secret drawn for this opening.
     secret: Secret,
 }
 
 impl Target {
-    /// Opens a copy, recovers it if it has to be, and locks it; `None` if there is none.
+    /// Opens a copy, recovers it if necessary, and locks it; `None` if there is none.
     pub(super) fn open(
         directory: &Arc<dyn Directory>,
         name: &str,
@@ -86,7 +86,7 @@ impl Target {
             let settled =
                 annals_journal::settle(&*storage, &**directory, name, &survey, recovery, secret)?;
             if survey.is_empty() {
-                // The process that gave it its name may have ended before that was durable.
+                // The process that named it may have ended before that was durable.
                 let kept = match head.header.segment {
                     0 => annals_journal::keep_name(&**directory, name),
                     _ => segments::keep_path(&**directory, name, &head.header),
@@ -103,7 +103,7 @@ impl Target {
         ))
     }
 
-    /// Sees that the copy still has its path, and its end: what is written to a file that nobody finds is no copy.
+    /// Checks that the copy is still at its path, and has its end: a file without a name is no copy.
     pub(super) fn see_path(&self) -> Result<()> {
         let shown = &self.shown;
         let io = |error| Error::io(format!("{shown}: can't look for it"), error);
@@ -165,13 +165,13 @@ impl Target {
         })
     }
 
-    /// True if nothing was committed in its newest segment, but for the state that it may begin with.
+    /// True if nothing was committed in its newest segment, except the state at its beginning.
     pub(super) fn is_empty(&self) -> bool {
         self.end.txid < self.header.first_own_txid()
     }
 
-    /// Copies the frames of a segment up to `limit`, which is the end of a commit, or up to its seal, which
-    /// it gives. All that was copied is on permanent storage then.
+    /// Copies the frames of a segment up to `limit`, which is the end of a commit, or up to its seal, which it
+    /// returns. All that was copied is on permanent storage then.
     pub(super) fn copy(
         &mut self,
         part: &Part,
@@ -248,7 +248,7 @@ impl Target {
         Ok(())
     }
 
-    /// Goes on in the next segment, which begins as another one does; the old one gets its seal.
+    /// Continues in the next segment, which begins like the source's; the old one gets its seal.
     pub(super) fn go_on(
         &mut self,
         sealing: &Sealing,
@@ -293,8 +293,8 @@ impl Target {
     }
 }
 
-/// Sees that the last transaction that a copy is known to have is there: what follows it must not be appended after a
-/// hole. All before it verified when it was copied.
+/// Checks that the last transaction that a copy is known to have is in it: later frames must not be appended after a
+/// gap. All before it verified when it was copied.
 fn see_end(storage: &dyn Storage, head: &Head, end: Point, shown: &str) -> Result<()> {
     let io = |error| Error::io(format!("{shown}: can't read the copy"), error);
     let mut reader = FrameReader::new(storage, head.hash, end, storage.len().map_err(io)?);
@@ -315,7 +315,7 @@ fn lost(shown: &str, end: Point) -> Error {
     ))
 }
 
-/// Reads a seal that stands right after the last commit, and is followed by the segment that is there.
+/// Reads a seal right after the last commit, whose next segment exists.
 fn seal_before(frame: &Frame<'_>, end: Point, part: &Part) -> Option<Sealing> {
     let seal = Seal::of(frame).filter(|_| frame.header.position == end.position)?;
     let follows = part.successor.as_ref().is_some_and(|next| seal.is_followed_by(next));
@@ -323,7 +323,7 @@ fn seal_before(frame: &Frame<'_>, end: Point, part: &Part) -> Option<Sealing> {
     follows.then_some(sealing)
 }
 
-/// Lets an empty file begin as a segment does: with its header, and the state if it begins with that.
+/// Begins a segment in an empty file: with its header, and the state if it begins with that.
 fn begin_as(storage: &dyn Storage, secret: Secret, part: &Part, shown: &str) -> Result<Point> {
     let io = |error| Error::io(format!("{shown}: can't write it"), error);
     let header = part.header();

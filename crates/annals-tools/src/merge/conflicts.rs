@@ -1,20 +1,21 @@
-//! What a merge does where rows of two files have the same key in a unique index.
+//! The resolution of rows of two files with the same key in a unique index.
 
 use annals_schema::{RowId, Schema, Table, TableNumber, Type, ValueRef, write_value};
 
 use annals::{Result, Transaction};
 
-/// What [`merge`](super::merge) does with a row that has the key of a row of an earlier file, and
-/// with single rows that differ.
+/// The treatment by [`merge`](super::merge) of a row with the key of a row of an earlier file, and of single rows
+/// that differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
     /// Writes nothing: an error names both rows and their files.
     #[default]
     Refuse,
-    /// Keeps the row of the earlier file, and leaves the other out. References to that lead to the one that is kept.
+    /// Keeps the row of the earlier file, and leaves the other out. References to it then refer to the row that is
+    /// kept.
     Keep,
-    /// Writes all values of the later row to the row of the earlier file, and leaves the later row out. The id stays, and references
-    /// to both lead to it.
+    /// Writes all values of the later row to the row of the earlier file, and leaves the later row out. The id stays,
+    /// and references to both refer to it.
     Replace,
 }
 
@@ -50,7 +51,7 @@ pub(super) fn clashes(
     Ok(found)
 }
 
-/// Returns the tables, those that others refer to before these, except in circles.
+/// Returns the tables; referenced tables are before their referrers, except in circles.
 pub(super) fn referenced_first(schema: &Schema) -> Vec<&Table> {
     let mut left: Vec<&Table> = schema.tables().iter().map(|table| &**table).collect();
     let mut order: Vec<&Table> = Vec::new();

@@ -25,7 +25,7 @@ use annals::{Database, Error, ErrorKind, Options, Result, Row, Snapshot, Transac
 pub use self::conflicts::OnConflict;
 use self::conflicts::{Clash, clashes, referenced_first, text};
 
-/// What was merged.
+/// The report of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// How many rows the new database has.
@@ -39,10 +39,10 @@ pub struct Merged {
     pub conflicts: u64,
 }
 
-/// Writes the rows of several databases of the same schema into the new file `to`; they aren't changed. The
-/// rows of the first keep their ids, those of the others get new ones, and all references lead to the same
-/// rows as before. Blobs that a row refers to are copied. `on_conflict` says what happens where two rows have the
-/// same key in a unique index, or single rows differ.
+/// Writes the rows of several databases of the same schema into the new file `to`; they aren't changed. The rows of
+/// the first keep their ids, those of the others get new ones, and all references still refer to the same rows. Blobs
+/// that a row refers to are copied. `on_conflict` says what happens where two rows have the same key in a unique
+/// index, or single rows differ.
 ///
 /// Cost: as opening each for reading, one after another, and inserting all rows. Memory for each conflict.
 ///
@@ -102,7 +102,7 @@ pub fn merge_in(
     Ok(merging.merged)
 }
 
-/// Returns a handle of the directory of a new file that anybody may use who may use all of these.
+/// Returns a handle of the directory of a new file that is accessible only to users who may access all of these.
 fn like_all(
     from: &[(&dyn Directory, &str)],
     to: Arc<dyn Directory>,
@@ -118,7 +118,7 @@ fn like_all(
     Ok(to.for_journal(new_name, all).unwrap_or(to))
 }
 
-/// What has been merged so far.
+/// The state of a merge.
 struct Merging {
     on_conflict: OnConflict,
     files: Vec<File>,
@@ -199,7 +199,7 @@ impl Merging {
             })?;
             self.merged.rows += 1;
         }
-        // No id is given out again that a row had which is gone.
+        // Ids of deleted rows aren't reused.
         match (offset + next).checked_sub(1).map(RowId) {
             Some(last) if tx.view().table(table.number)?.next_id() <= last.0 => {
                 tx.insert_zero(table.number, last)?;
@@ -243,8 +243,8 @@ impl Merging {
         Ok(true)
     }
 
-    /// Lets references lead to what their rows became that weren't merged yet when they were written: rows of the
-    /// same table, or of a later one.
+    /// Sets references to rows that weren't merged yet when the reference was written: rows of the same table, or of
+    /// a later one.
     fn redirect(
         &self,
         tx: &mut Transaction<'_>,
@@ -381,8 +381,8 @@ fn replace(
     Ok(())
 }
 
-/// Finds the first field in which a single row differs from the one that is there, and the texts of both values.
-/// Blobs are taken for different ones.
+/// Finds the first field in which a single row differs from the existing one, and the texts of both values. Blobs are
+/// taken for different ones.
 fn differing(
     tx: &Transaction<'_>,
     table: &Table,
