@@ -1,4 +1,4 @@
-//! What the crates above this one are made of: `annals-tools` and the program.
+//! The parts of this crate for those above it: `annals-tools` and the program.
 //!
 //! No program needs it. It is not part of the API, and changes with any version.
 

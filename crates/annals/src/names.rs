@@ -7,9 +7,9 @@
 //! 4. remove the temporary names, that of step 1 last, and flush the directory
 //! ```
 //!
-//! Whoever begins removes what others left that didn't come to their end: all files of an ID whose first one isn't
-//! locked, and the names that step 3 gave as long as there is no NAME. Whoever creates the first one and hasn't
-//! locked it yet finds it locked or gone, and starts again.
+//! A new attempt removes orphans of others: all files of an ID whose first one isn't locked, and the names of step 3
+//! as long as there is no NAME. A process that creates the first one and hasn't locked it yet finds it locked or
+//! missing, and retries.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,14 +27,14 @@ pub struct Names {
     directory: Arc<dyn Directory>,
     name: String,
     temporary: String,
-    /// Its lock says that somebody is at work.
+    /// Its lock means that a process is at work.
     held: Option<Arc<dyn Storage>>,
 }
 
-/// What follows the temporary name in that of the file of step 1.
+/// The part after the temporary name in that of the file of step 1.
 const HELD: &str = ".held";
 
-/// How often a file is created that somebody takes for a leftover.
+/// The number of tries to create a file that another process takes for an orphan.
 const TRIES: usize = 100;
 
 impl Names {
@@ -78,14 +78,14 @@ impl Names {
         &self.temporary
     }
 
-    /// Returns an error with the name that the files will have: nobody knows the temporary one.
+    /// Returns an error with the name that the files will have: the temporary one means nothing to users.
     #[must_use]
     pub fn explain(&self, error: Error) -> Error {
         error.renaming(&self.temporary, &self.name)
     }
 
     /// Returns all files their names, durably, those of kept segments first; they are whole, and flushed. Image and
-    /// history index, if there are any, come with them.
+    /// history index, if there are any, are renamed with them.
     ///
     /// # Errors
     /// `InUse`: another file has a name by now; `Io`. Then none has its name.
@@ -100,7 +100,7 @@ impl Names {
         }
         if done.is_err() {
             for name in given {
-                // What is left is removed by the next attempt.
+                // The next attempt removes the rest.
                 let _ = self.directory.remove(&name);
             }
         }
@@ -121,7 +121,7 @@ impl Names {
         let is_alone = numbers.is_empty();
         for (place, (from, to)) in kept.chain([(temporary.clone(), name.clone())]).enumerate() {
             if place == numbers.len() && !is_alone {
-                // Who finds the newest finds all.
+                // A process that finds the newest finds all.
                 directory.flush().map_err(io)?;
             }
             match directory.link(&from, &to) {
@@ -137,9 +137,9 @@ impl Names {
 }
 
 impl Drop for Names {
-    /// Removes the temporary names: the files have others, or are of no use.
+    /// Removes the temporary names: the files have others, or aren't needed.
     fn drop(&mut self) {
-        // What can't be removed is in nobody's way, and the next attempt tries again.
+        // A file that can't be removed is harmless, and the next attempt retries.
         let _ = remove_all(&*self.directory, &self.temporary);
         self.held = None;
     }
@@ -161,7 +161,7 @@ pub fn like(
     Ok(to.for_journal(name, permissions).unwrap_or(to))
 }
 
-/// Removes all files of one attempt, the one that is locked last, and makes that durable.
+/// Removes all files of one attempt, the locked one last, and makes that durable.
 fn remove_all(directory: &dyn Directory, temporary: &str) -> io::Result<()> {
     let held = format!("{temporary}{HELD}");
     let is_of = |found: &String| {
@@ -182,7 +182,7 @@ fn taken_already(directory: &dyn Directory, name: &str) -> Error {
     Error::new(ErrorKind::InUse, message)
 }
 
-/// Removes the files of attempts that nobody continues with.
+/// Removes the files of abandoned attempts.
 fn remove_leftovers(directory: &dyn Directory, name: &str, prefix: &str) -> io::Result<()> {
     const DIGITS: usize = 16;
     let found = directory.list()?;
@@ -193,7 +193,7 @@ fn remove_leftovers(directory: &dyn Directory, name: &str, prefix: &str) -> io::
         .collect();
     for id in ids {
         let temporary = format!("{prefix}{id}");
-        // Kept until all are gone. An older version locks the newest segment.
+        // Kept until all are removed. An older version locks the newest segment.
         let locks =
             [format!("{temporary}{HELD}"), temporary.clone()].map(|it| lock(directory, &it));
         if locks.iter().any(Result::is_err) {
@@ -202,13 +202,13 @@ fn remove_leftovers(directory: &dyn Directory, name: &str, prefix: &str) -> io::
         if !found.iter().any(|found| found == name) {
             remove_given(directory, name, (&temporary, &found))?;
         }
-        // What can't be removed is in nobody's way.
+        // A file that can't be removed is harmless.
         let _ = remove_all(directory, &temporary);
     }
     Ok(())
 }
 
-/// Removes the names of kept segments that an attempt gave before it ended, as long as nothing has the journal's.
+/// Removes the names of kept segments from an interrupted attempt, as long as no file has the journal's name.
 fn remove_given(
     directory: &dyn Directory,
     name: &str,
@@ -224,7 +224,7 @@ fn remove_given(
     Ok(())
 }
 
-/// Locks a file, if it is there; an error if somebody else has it.
+/// Locks a file, if it exists; an error if another process has locked it.
 fn lock(directory: &dyn Directory, name: &str) -> io::Result<Option<Arc<dyn Storage>>> {
     let Ok(file) = directory.open(name, Access::Write) else { return Ok(None) };
     match file.try_lock(Lock::Head, Hold::Exclusive) {

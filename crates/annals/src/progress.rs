@@ -1,4 +1,4 @@
-//! Telling a program how far reading a journal has come, and letting it stop that.
+//! Reporting the progress of reading a journal to a program, which may stop it.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::storage::{Hold, Lock, Storage};
 use crate::{Error, ErrorKind};
 
-/// What is being done with a journal.
+/// The current phase of work on a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
@@ -21,12 +21,12 @@ pub enum Phase {
     Copying,
 }
 
-/// How far reading a journal has come.
+/// The progress of reading a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done.
+    /// The current phase.
     pub phase: Phase,
-    /// How far the file has been read in this phase, in bytes.
+    /// The bytes of the file that were read in this phase.
     pub done: u64,
     /// How many there are.
     pub total: u64,
@@ -49,10 +49,10 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// How often it is told, in bytes.
+/// The interval of reports, in bytes.
 const STEP: u64 = 1 << 20;
 
-/// A file that tells how much of it has been read. Once the program wants to stop, every read fails.
+/// A file that counts the bytes read of it. Once the program wants to stop, every read fails.
 #[derive(Debug)]
 pub(crate) struct Watched<'s> {
     storage: &'s dyn Storage,
@@ -70,7 +70,7 @@ impl<'s> Watched<'s> {
         Self { storage, watch, again, stopped, done, next }
     }
 
-    /// Returns whom to tell.
+    /// Returns the callback.
     pub(crate) const fn watch(&self) -> Option<&'s Watch> {
         self.watch
     }
@@ -91,14 +91,14 @@ impl<'s> Watched<'s> {
         Error::new(ErrorKind::Cancelled, message)
     }
 
-    /// Returns how far it has been read, which is in order but for the head.
+    /// Returns the end of the part that was read, which is sequential except for the head.
     fn tell(&self, watch: &Watch, end: u64) -> io::Result<()> {
         let done = self.done.fetch_max(end, Ordering::Relaxed).max(end);
         if done < self.next.load(Ordering::Relaxed) {
             return Ok(());
         }
         let total = self.storage.len()?;
-        // The end is told, too.
+        // The end is reported, too.
         let next = if done < total { total.min(done + STEP) } else { u64::MAX };
         self.next.store(next, Ordering::Relaxed);
         let again = self.again.load(Ordering::Relaxed);

@@ -39,8 +39,8 @@ impl Options {
             };
             let others = self.lock(&storage, clock, &shown)?;
             let io = |error| Error::io(format!("{shown}: can't lock it"), error);
-            // What was just created was opened by another name, which is gone: that does only as long as
-            // nobody asks again whether it is linked.
+            // A new file was opened by another name, which is removed now: that suffices only until the next check
+            // whether it is linked.
             let is_linked = if is_new { !self.shared } else { storage.is_linked().map_err(io)? };
             if is_linked {
                 if !is_new {
@@ -56,7 +56,7 @@ impl Options {
         ))
     }
 
-    /// Opens the file, or creates it; returns whether it was created. `None` if it has to be tried again.
+    /// Opens the file, or creates it; returns whether it was created. `None` if the caller must retry.
     fn open_or_create(
         &self,
         directory: &dyn Directory,
@@ -119,7 +119,7 @@ impl Options {
             }
             turns.end();
             let holder = journal::holder(&**storage);
-            // Whoever is just creating or closing it, which no pid tells, is alone for a moment only.
+            // A process that is just creating or closing it, which has no pid here, has it alone for a moment only.
             let waited = clock.elapsed().saturating_sub(begun);
             if holder.is_some() || waited >= self.lock_timeout {
                 return Err(journal::busy(shown, holder));

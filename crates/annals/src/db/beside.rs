@@ -1,8 +1,7 @@
 //! The files that Annals makes beside a journal: known by their names, and proven by what they hold.
 //!
-//! A name proves nothing: anybody may have given it to a file of theirs. So nothing is removed here, or called
-//! this journal's, before its own bytes say so: a header with the journal's id, or the point at which a tail was
-//! cut off.
+//! A name proves nothing: any program may have given it to a file. So nothing is removed here, or called this
+//! journal's, before its own bytes say so: a header with the journal's id, or the point at which a tail was cut off.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,22 +13,22 @@ use crate::journal::format::FRAMES_AT;
 use crate::journal::segments::{after, is_id, kept_name, number_in};
 use crate::storage::{Access, Directory, Storage, is_same_file};
 
-/// What a name beside a journal says of a file.
+/// The kind of a file beside a journal, from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An image or a history index, also one that was set aside or isn't finished.
+    /// An image or a history index, also a damaged or unfinished one.
     Cache,
     /// A segment that is kept.
     Segment(u64),
-    /// What an operation had not finished.
+    /// A file of an unfinished operation.
     Temporary,
-    /// What a recovery cut off after this transaction, with this chain.
+    /// The bytes that a recovery cut off after this transaction, with this chain.
     Tail(u64, u64),
     /// A copy of the journal from before a recovery.
     Copy,
 }
 
-/// What is before the number in the name of a file that only an unfinished operation leaves.
+/// The part before the number in the name of a file that only an unfinished operation leaves.
 const TEMPORARY: [&str; 11] = [
     ".new-",
     ".next-",
@@ -70,7 +69,7 @@ fn is_temporary(rest: &str) -> bool {
     })
 }
 
-/// True if this follows the name of a cache: nothing, or what one has that was set aside or isn't finished.
+/// True if this is a suffix of a cache's name: nothing, or that of a damaged or unfinished one.
 fn is_of_cache(rest: &str) -> bool {
     let aside = rest.strip_prefix("-damaged").is_some_and(|rest| {
         rest.is_empty()
@@ -131,7 +130,7 @@ pub(super) fn tails(directory: &dyn Directory, journal: &str) -> io::Result<BTre
     Ok(points.collect())
 }
 
-/// Removes the temporary names that a power cut left of a journal, which is open for writing: they lead to the same
+/// Removes the temporary names that a power cut left of a journal, which is open for writing: they refer to the same
 /// file. Those of kept segments go with them.
 pub(super) fn remove_second_names(
     directory: &dyn Directory,
@@ -162,11 +161,11 @@ pub(super) fn remove_second_names(
     directory.flush()
 }
 
-/// What a power cut leaves of a write begins or ends at multiples of this.
+/// Writes that a power cut leaves in part begin or end at multiples of this.
 const SECTOR: usize = 512;
 
-/// True if a file's own bytes say that it is of the journal with an id; of an unfinished one it is enough if its
-/// first sector says nothing yet, or is a marker's.
+/// True if a file's own bytes show that it is of the journal with an id; for an unfinished one an empty first sector,
+/// or that of a marker, suffices.
 pub(super) fn is_of(
     directory: &dyn Directory,
     name: &str,

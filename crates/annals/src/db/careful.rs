@@ -11,7 +11,7 @@ use crate::journal::{self, Recovery, Settled, Survey, Verdict, segments};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
-/// What there is to be careful with.
+/// The checks and copies around a recovery.
 pub(super) struct Careful<'a> {
     pub(super) directory: &'a dyn Directory,
     pub(super) name: &'a str,
@@ -47,9 +47,8 @@ impl Careful<'_> {
         Ok(settled)
     }
 
-    /// Makes the name durable, and removes others that a power cut left. That comes last: a flush that fails
-    /// then must not hide one that a new name needs. What stays is removed by the next opening; an erasure
-    /// knows it, too.
+    /// Makes the name durable, and removes others that a power cut left. This is last: if that flush fails, it must
+    /// not hide one that a new name needs. The next opening removes the rest; an erasure knows it, too.
     pub(super) fn keep_names(&self, storage: &dyn Storage, is_imaged: bool) -> Result<()> {
         let Self { directory, name, survey, others, .. } = *self;
         if !survey.has_fixed_len {
@@ -61,8 +60,8 @@ impl Careful<'_> {
         Ok(())
     }
 
-    /// Asks whoever is to be asked before a file is recovered, and copies it if that is wanted; gives
-    /// what the copy is called.
+    /// Calls the program's `ask` before a file is recovered, and copies the file if requested; returns the copy's
+    /// name.
     fn ask(&self, options: &Options, storage: &dyn Storage) -> Result<Option<String>> {
         let Self { directory, name, survey, recovery, .. } = *self;
         let shown = directory.display(name);
@@ -83,8 +82,8 @@ impl Careful<'_> {
     }
 }
 
-/// Makes the name of a segment durable in which nothing was committed yet: whoever gave it that may have
-/// ended before it was. An image that stands for the segment was made by somebody who knew that it was.
+/// Makes the name of a segment without commits durable: the process that named it may have ended before it was. The
+/// creator of an image of the segment knew that it was.
 fn keep_name(
     directory: &dyn Directory,
     name: &str,

@@ -1,5 +1,4 @@
-//! Looking at a journal file from outside: what its head says, where its checkpoints are, what lies
-//! after its end, and what all that amounts to.
+//! Examining a journal file without opening: its head, its checkpoints, the bytes after its end, and the verdict.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -28,7 +27,7 @@ use crate::storage::{self, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
 impl Inspection {
-    /// Compares the end with what files beside the journal prove: one that stands for more is a witness of damage.
+    /// Compares the end with the points in files beside the journal: a later point is a witness of damage.
     fn against(
         mut self,
         witnesses: &[Witness],
@@ -58,10 +57,10 @@ impl Inspection {
     }
 }
 
-/// What a journal file holds, as far as it verifies.
+/// The contents of a journal file, as far as it verifies.
 #[derive(Clone, Debug)]
 pub struct Examination {
-    /// What it says of itself.
+    /// The contents of its head.
     pub inspection: Inspection,
     /// The state as of the last commit that counts.
     pub snapshot: Snapshot,
@@ -69,17 +68,16 @@ pub struct Examination {
     pub events: u64,
     /// The first transaction.
     pub first: Option<Committed>,
-    /// The segments that are left of the journal, the oldest first and this file last; empty if one of those
-    /// before it isn't what it should be.
+    /// The existing segments of the journal, the oldest first and this file last; empty if an earlier one is wrong.
     pub segments: Vec<SegmentInspection>,
     /// Why the history can't be replayed, though every frame verifies: then the snapshot is empty.
     pub problem: Option<String>,
-    /// The commit that doesn't apply, if there is one: the snapshot is the state before it, if `problem` doesn't say
+    /// The commit that doesn't apply, if there is one: the snapshot is the state before it, unless `problem` says
     /// that it is empty.
     pub unapplied: Option<Unapplied>,
     /// The marks of erasures, the oldest first.
     pub erasures: Vec<Erasure>,
-    /// What is wrong with one of them, if anything is: the chains that it tells aren't those of the journal.
+    /// The problem of one of them, if there is any: the chains in it aren't those of the journal.
     pub wrong_mark: Option<String>,
 }
 
@@ -109,8 +107,8 @@ pub fn inspect_head_in(directory: &dyn Directory, name: &str) -> Result<HeadInsp
     Ok(HeadInspection { len: storage.len().map_err(io)?, copies })
 }
 
-/// Looks at a journal file. Writes nothing, and takes no lock but one, for a moment, that keeps older segments
-/// from being removed while they are looked at; damage is part of the answer.
+/// Looks at a journal file. Writes nothing. Takes a single lock for a moment, which prevents removal of older
+/// segments while they are read; damage is part of the answer.
 ///
 /// Cost: reads the file once, and what is after its end again if something there seems wrong.
 ///
@@ -129,7 +127,7 @@ pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     let (storage, shown) = open_to_read(directory, name)?;
     let watched = Watched::new(&*storage, None);
     let witnesses = witnesses((directory, name), &*storage, &shown);
-    // Damage that another process's writing pretends is gone at the next look.
+    // Seeming damage from another process's writing disappears at the next read.
     let rule = Rule::new(Recovery::Checked);
     let (survey, ()) =
         scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()))?;
@@ -202,7 +200,7 @@ pub(super) fn examine_storage(
     })
 }
 
-/// Returns what the files beside a journal prove of it. They are read before it, so that it has what they do.
+/// Returns what the files beside a journal prove of it. They are read before it, so that it has everything they do.
 fn witnesses(
     (directory, name): (&dyn Directory, &str),
     storage: &dyn Storage,
@@ -214,9 +212,9 @@ fn witnesses(
     all
 }
 
-/// Describes all segments; the newest one, which `shown` names, comes last.
+/// Describes all segments; the newest one, named by `shown`, is last.
 fn segments(past: &Past, survey: &Survey, shown: &str) -> Vec<SegmentInspection> {
-    // What was read pins nothing any more, so that only others are found.
+    // The pins of this read are released, so that only others are found.
     past.let_go();
     let kept = past.segments();
     let next = kept.iter().skip(1).map(|next| &next.head).chain([&survey.head]);
@@ -244,12 +242,12 @@ fn segments(past: &Past, survey: &Survey, shown: &str) -> Vec<SegmentInspection>
     older.chain(newest).collect()
 }
 
-/// True if an error says only that a file couldn't be looked at, and nothing of what it holds.
+/// True if an error means only that a file couldn't be read, and nothing about its contents.
 pub(super) fn says_nothing(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io | ErrorKind::Busy | ErrorKind::Cancelled)
 }
 
-/// What is found frame by frame.
+/// The findings frame by frame.
 #[derive(Debug, Default)]
 struct State {
     replay: Replay,

@@ -1,4 +1,4 @@
-//! What is told of the files of a journal to people: plain facts.
+//! Plain facts of the files of a journal, for people.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use annals_schema::Timestamp;
 use crate::journal::format::{Header, Live, Slot};
 use crate::journal::{Committed, Copies, Point, SegmentFacts};
 
-/// What the first 16 KiB of a journal file say.
+/// The contents of the first 16 KiB of a journal file.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadInspection {
     /// The length of the file in bytes.
@@ -16,7 +16,7 @@ pub struct HeadInspection {
     pub copies: Copies,
 }
 
-/// What a journal file says of itself.
+/// The contents of a journal file's head.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     /// The version of the format.
@@ -45,7 +45,7 @@ pub struct Inspection {
     pub live: Option<Live>,
     /// The process that has it open for writing, as the live block says.
     pub holder: Option<u32>,
-    /// Whether a process of that number lives on this machine (always, where that can't be told).
+    /// True if a process of that number exists on this machine (always true if unknown).
     pub holder_lives: bool,
     /// How many copies of the header are damaged, of 3.
     pub damaged_headers: usize,
@@ -55,10 +55,10 @@ pub struct Inspection {
     pub left_out_commits: u64,
     /// The last of those.
     pub last_left_out: Option<Committed>,
-    /// The end of a frame whose stored chain is wrong, though all else tells what it must be. Opening the
-    /// file for writing repairs it.
+    /// The end of a frame with a wrong stored chain, if all else confirms the right one. Opening the file for writing
+    /// repairs it.
     pub wrong_chain: Option<u64>,
-    /// The first byte behind all frames that verify which is not zero.
+    /// The first nonzero byte after all frames that verify.
     pub tail: Option<u64>,
     /// How many frames after that verify by themselves.
     pub tail_frames: u64,
@@ -66,9 +66,9 @@ pub struct Inspection {
     pub sealed: Option<u64>,
     /// Whether it was closed properly.
     pub closed: bool,
-    /// The image beside it; none if there is none, or if nobody looked.
+    /// The image beside it; `None` if there is none, or if it wasn't examined.
     pub image: Option<ImageInspection>,
-    /// The history index beside it; none if there is none, or if nobody looked.
+    /// The history index beside it; `None` if there is none, or if it wasn't examined.
     pub history: Option<HistoryInspection>,
     /// The damage, if there is any: something was durable and doesn't verify any more.
     pub damage: Option<String>,
@@ -89,7 +89,7 @@ impl Inspection {
         self.damaged_headers > 0 || self.wrong_chain.is_some() || self.slots.iter().any(differs)
     }
 
-    /// True if a commit may lie in what would be cut off, so that it is saved.
+    /// True if a commit may be in the bytes to be cut, so that they are saved.
     #[must_use]
     pub const fn may_hold_a_commit(&self) -> bool {
         self.tail.is_some() || self.left_out_commits > 0
@@ -101,8 +101,8 @@ impl Inspection {
 pub struct SegmentInspection {
     /// Its path.
     pub path: String,
-    /// Its number, length and transactions, and when it was begun. That somebody reads it is known here only
-    /// if `pinned_by` tells who.
+    /// Its number, length and transactions, and when it was begun. Readers of it are known here only if `pinned_by`
+    /// names one.
     pub facts: SegmentFacts,
     /// Where its first frame begins.
     pub start: Point,
@@ -110,11 +110,11 @@ pub struct SegmentInspection {
     pub end: Point,
     /// When it was sealed, which is when the next one was begun.
     pub sealed: Option<Timestamp>,
-    /// A process that reads its history, so that it can't be removed, where the system tells.
+    /// A process that reads its history, so that it can't be removed, if the system reports it.
     pub pinned_by: Option<u32>,
 }
 
-/// What there is to know of an image.
+/// Facts of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageInspection {
     /// Its path.
@@ -125,7 +125,7 @@ pub struct ImageInspection {
     pub newest: std::result::Result<ImageRoot, String>,
     /// The last transactions of the older states that it keeps as key frames, in order.
     pub key_frames: Vec<u64>,
-    /// Who reads older roots, oldest first, whose space isn't used again meanwhile.
+    /// The readers of older roots, oldest first, whose space isn't reused meanwhile.
     pub readers: Vec<OldestReader>,
 }
 
@@ -134,7 +134,7 @@ pub struct ImageInspection {
 pub struct ImageRoot {
     /// Its number: that of the backfill that made it.
     pub number: u64,
-    /// The last transaction that it has.
+    /// The last transaction in it.
     pub txid: u64,
     /// The segment of the journal in which that transaction is.
     pub segment: u64,
@@ -148,17 +148,16 @@ pub struct ImageRoot {
     pub tail: u64,
 }
 
-/// What there is to know of a history index, the file beside a journal that tells in which parts of it a row was
-/// changed.
+/// Facts of a history index, the file beside a journal that records in which parts of it a row was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryInspection {
     /// Its path.
     pub path: String,
     /// The length of the file in bytes.
     pub len: u64,
-    /// The last transaction that it has; or why it can't be used.
+    /// The last transaction in it; or the reason that it can't be used.
     pub txid: std::result::Result<u64, String>,
-    /// How many parts of the journal it tells of.
+    /// The number of parts of the journal in it.
     pub zones: u64,
     /// How many entries it has: rows one after another, or a comment, in such a part.
     pub entries: u64,
@@ -166,10 +165,10 @@ pub struct HistoryInspection {
     pub runs: usize,
 }
 
-/// Who reads an older root of the image.
+/// A reader of an older root of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OldestReader {
-    /// The process; `None` where the system doesn't tell.
+    /// The process; `None` if the system doesn't report it.
     pub pid: Option<u32>,
     /// The number of the root that it reads.
     pub root: u64,

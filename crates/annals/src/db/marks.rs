@@ -1,10 +1,10 @@
-//! The marks of erasures, and whether the chains that they tell are those of the journal.
+//! The marks of erasures, and whether the chains in them are those of the journal.
 
 use std::collections::BTreeMap;
 
 use crate::journal::{Committed, Erasure, Frame};
 
-/// What is read of marks, frame by frame.
+/// The marks read so far, frame by frame.
 #[derive(Debug, Default)]
 pub(in crate::db) struct Marks {
     pub(in crate::db) erasures: Vec<Erasure>,
@@ -45,7 +45,7 @@ impl Marks {
         }
     }
 
-    /// Says which mark tells of a chain that the journal doesn't have, if one does.
+    /// Returns an error for a mark with a chain that the journal doesn't have, if there is one.
     pub(in crate::db) fn problem(&self) -> Option<String> {
         let (&first, _) = self.known.first_key_value()?;
         for (place, erasure) in self.erasures.iter().enumerate() {

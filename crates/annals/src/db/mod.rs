@@ -1,16 +1,18 @@
-//! What users hold: the database, its transactions and snapshots, and the ways to read a journal.
+//! The parts that users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
 //! The rooms, each of which knows only those before it:
 //!
-//! - `options`, `inspection`, `outcome`: what a program wants, and plain facts that it is told;
+//! - `options`, `inspection`, `outcome`: the settings of a program, and plain reports to it;
 //! - `present`: the segment that is written, whose turn it is, and the state that was published last;
-//! - `replay`: from a journal to a state; `changes`: what changed, and who hears of it;
-//! - `image`: what is known of the image, and opening from it; `history`: the same of the history index;
-//! - `past`: the state as it was;
+//! - `replay`: from a journal to a state; `changes`: changes of rows, and the feed of commits;
+//! - `image`: the state of the image, and opening from it; `history`: the same for the history index;
+//! - `past`: past states;
 //! - `engine`: what the threads of an open database share, and what is done with it in the background;
-//! - `handle`: the database and its transactions, which programs hold; `reader` is the one that never writes;
-//! - `time`: reading the past and what comes, through these; `open`, with `acquire` and `careful`: how a database is opened;
-//! - `inspect`, `outside`, by the `marks` of erasures: looking at files; the rest are tools, which write other files: `salvage`, `erase`, ..
+//! - `handle`: the database and its transactions, the handles of programs; `reader` is the read-only one;
+//! - `time`: reading the past and new commits, through these; `open`, with `acquire` and `careful`: how a database is
+//!   opened;
+//! - `inspect`, `outside`, by the `marks` of erasures: examining files; the rest are tools, which write other files:
+//!   `salvage`, `erase`, ..
 
 mod acquire;
 mod beside;

@@ -33,9 +33,8 @@ impl Options {
     /// journal, once: all segments of it from the last one on that begins with the state.
     ///
     /// # Errors
-    /// `Busy`, naming the process that has it open; `NotFound`; `NotAJournal`; `Unsupported`;
-    /// `Corrupt` if something is missing that was durable; `NeedsRecovery` with
-    /// [`Recovery::Refuse`]; `Io`. The file is then as it was.
+    /// `Busy`, naming the process that has it open; `NotFound`; `NotAJournal`; `Unsupported`; `Corrupt` if something
+    /// is missing that was durable; `NeedsRecovery` with [`Recovery::Refuse`]; `Io`. The file is then unchanged.
     ///
     /// A commit that doesn't apply is none: the database can be read then, as [`Database::unapplied`] says.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
@@ -47,8 +46,7 @@ impl Options {
     /// older file is upgraded, a new one from nothing; see [`Database::upgrade`].
     ///
     /// # Errors
-    /// As [`Self::open`] and [`Database::upgrade`]; `Invalid` if the upgrade comes to a custom
-    /// function.
+    /// As [`Self::open`] and [`Database::upgrade`]; `Invalid` if the upgrade has a custom function.
     pub fn open_schema(&self, path: impl AsRef<Path>, schema: &Schema) -> Result<Database> {
         self.open_schema_with(path, schema, &mut upgrade::none)
     }
@@ -214,7 +212,7 @@ impl Options {
                 directory,
                 name,
                 storage: &**storage,
-                // What others may be writing is left to whoever has the right to.
+                // Files that others may be writing are left to the holder of the lock.
                 access: if self.shared { Access::Read } else { Access::Write },
                 clock: Arc::clone(clock),
                 budget: self.budget(),
@@ -243,9 +241,8 @@ impl Options {
         Err(Error::new(ErrorKind::Busy, message))
     }
 
-    /// Opens an existing database for reading only: writes nothing, and takes no lock but one on the root of
-    /// the image that it reads, and one on each older segment that it reads. What is being written meanwhile
-    /// is not seen.
+    /// Opens an existing database for reading only: writes nothing. Its only locks are on the root of the image that
+    /// it reads, and on each older segment that it reads. Concurrent writes are not visible.
     ///
     /// Cost: as [`Self::open`].
     ///

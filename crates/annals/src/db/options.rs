@@ -13,7 +13,7 @@ use crate::journal::{Level, Recovery, Retention};
 use crate::storage::{self, Directory, FileDirectory};
 use crate::{Error, Result};
 
-/// What a program is asked.
+/// The type of `before_recovery`.
 type Ask = dyn Fn(&Inspection) -> ControlFlow<()> + Send + Sync;
 
 /// Whom to ask.
@@ -32,8 +32,7 @@ impl fmt::Debug for Before {
     }
 }
 
-/// How to open a database: the commit level, what to do after an unclean end, and whether to create
-/// what is missing.
+/// How to open a database: the commit level, the recovery after an unclean end, and whether to create a missing file.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(super) level: Level,
@@ -62,7 +61,7 @@ pub struct Options {
 pub(super) struct Sizes {
     /// A journal that is shorter has no index, in bytes.
     pub(super) first: u64,
-    /// So many bytes behind an index are worth adding to it.
+    /// The bytes after an index from which extending it pays.
     pub(super) more: u64,
     /// How long a zone is, at least.
     pub(super) zone: u64,
@@ -71,11 +70,11 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// What is worth it: a journal that is shorter is read in a millisecond or two.
+    /// The minimum length: a shorter journal is read in a millisecond or two.
     pub(super) const USUAL: Self =
         Self { first: 1 << 20, more: 256 << 10, zone: 64 << 10, step: 16 << 20 };
 
-    /// Anything is worth it, with zones and steps of such a size: for tests.
+    /// No minimum, with zones and steps of this size: for tests.
     #[cfg(feature = "testing")]
     pub(super) const fn small(zone: u64, step: u64) -> Self {
         Self { first: 0, more: 0, zone, step }
@@ -90,9 +89,9 @@ impl Default for Options {
 
 /// The sectors of a disk whose writes damage nothing outside: frames are aligned to 8 bytes anyway.
 const NO_PADDING: u64 = 8;
-/// How long a process waits for its turn unless told otherwise.
+/// The default timeout for the turn.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a read or a write waits for what a damaged page held unless told otherwise.
+/// The default timeout of a read or a write for a damaged page.
 const REBUILD_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Options {
@@ -142,30 +141,30 @@ impl Options {
         self
     }
 
-    /// Sets whether a thread zero-fills space ahead and advances the checkpoints on disk while
-    /// nobody waits. Without it, nothing happens but what the caller asks for.
+    /// Sets whether a background thread zero-fills space ahead and advances the checkpoints on disk. Without it,
+    /// nothing happens but what the caller asks for.
     #[must_use]
     pub const fn background(mut self, background: bool) -> Self {
         self.background = background;
         self
     }
 
-    /// Lets each commit end where a sector of this many bytes does, so that no later write touches the
-    /// sectors of an earlier commit: for disks that may damage the sector in which a write is
-    /// interrupted. A power of two from 512 to 65,536; 4096 fits all common disks. Costs that much
-    /// space for each small commit. Commits that were made without it keep their places.
+    /// Makes each commit end at the end of a sector of this many bytes, so that no later write touches the sectors of
+    /// an earlier commit. This is for disks that may damage the sector in which a write is interrupted. A power of
+    /// two from 512 to 65,536; 4096 fits all common disks. Costs that much space for each small commit. Commits that
+    /// were made without it keep their places.
     #[must_use]
     pub const fn sector_padding(mut self, bytes: u32) -> Self {
         self.sector = bytes as u64;
         self
     }
 
-    /// Sets whether other processes on this machine may write the file too, in turn. All that write it
-    /// must open it so. Each transaction first brings in what the others committed;
-    /// [`Database::pull`](crate::Database::pull) does so without writing.
+    /// Sets whether other processes on this machine may write the file too, in turn. All that write it must open it
+    /// so. Each transaction first loads the commits of the others; [`Database::pull`](crate::Database::pull) does so
+    /// without writing.
     ///
-    /// Costs a few system calls for each transaction, a small write to tell the others, and that commits
-    /// of several threads don't share flushes; nothing is done in the background. On Linux and Windows.
+    /// Costs a few system calls for each transaction, a small write to notify the others, and that processes don't
+    /// share flushes; nothing is done in the background. On Linux and Windows.
     #[must_use]
     pub const fn shared(mut self, shared: bool) -> Self {
         self.shared = shared;
@@ -189,12 +188,11 @@ impl Options {
         self
     }
 
-    /// Sets how many bytes of the image, the page file beside the journal, are kept in memory once they
-    /// were read: half of the machine's memory unless set. As long as the whole image is no larger,
-    /// everything that was read stays, and is read as fast as if it had never been on a disk. From a larger
-    /// one pages come through a cache of this size. What was written since the last backfill is in memory
-    /// besides, at most half as much again: a backfill is begun at a quarter, and a transaction that fills
-    /// a half writes its pages ahead. So is the image's directory, about 1/500 of its size.
+    /// Sets how many bytes of the image, the page file beside the journal, are kept in memory once they were read:
+    /// half of the machine's memory unless set. If the whole image fits, everything that was read stays cached, and
+    /// is read as fast as if it had never been on a disk. Pages of a larger one are cached up to this size. Changes
+    /// since the last backfill are in memory besides, at most half as much again: a backfill begins at a quarter, and
+    /// a transaction that fills a half writes its pages ahead. So is the image's directory, about 1/500 of its size.
     #[must_use]
     pub const fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
@@ -203,15 +201,13 @@ impl Options {
 
     /// Sets how much of the history is kept. Without a rule, which is the default, it is all kept.
     ///
-    /// The rules are kept behind the backfills that happen by themselves, in the background and when the
-    /// database is closed, and only where what is forgotten is at least as large as the live state
-    /// ([`Database::live_bytes`](crate::Database::live_bytes)). So somewhat more is there than they ask for.
-    /// Where somebody reads what could go, it stays until the next time.
-    /// [`Database::forgotten`](crate::Database::forgotten) tells what went, and
-    /// [`Database::image_error`](crate::Database::image_error) what went wrong.
+    /// The rules are applied after backfills in the background and when the database is closed. They are applied only
+    /// if the forgotten part is at least as large as the live state
+    /// ([`Database::live_bytes`](crate::Database::live_bytes)). So somewhat more history exists than they keep.
+    /// History with readers is kept until the next time. [`Database::forgotten`](crate::Database::forgotten) returns
+    /// the removed history, and [`Database::image_error`](crate::Database::image_error) problems.
     ///
-    /// They belong to the program, and aren't stored: whoever opens the database without them keeps all
-    /// that there is then.
+    /// They belong to the program, and aren't stored: opening the database without them keeps all existing history.
     ///
     /// Costs, each time that as much was written as the live state has, that the state is written to the
     /// journal once more; commits wait meanwhile, as for [`Database::restart`](crate::Database::restart).
@@ -221,20 +217,19 @@ impl Options {
         self
     }
 
-    /// Sets whether the history index is kept, the file beside the journal that tells in which parts of it a row was
-    /// changed, so that [`Database::history_of`](crate::Database::history_of) reads no more than those. It is,
-    /// unless told otherwise, of journals of 1 MiB or more.
+    /// Sets whether the history index is kept. It is the file beside the journal that records in which parts of it a
+    /// row was changed, so that [`Database::history_of`](crate::Database::history_of) reads only those. By default it
+    /// is kept for journals of 1 MiB or more.
     ///
-    /// Costs, after each backfill, that what the journal has got is read once more, and a few bytes for each change
-    /// that isn't one of a run of rows; no commit waits for it. One that is there is used also without this, and
-    /// deleting it loses nothing.
+    /// Costs, after each backfill, another read of the journal's new part, and a few bytes for each change outside a
+    /// run of rows; no commit waits for it. An existing one is used also without this, and deleting it loses nothing.
     #[must_use]
     pub const fn history_index(mut self, kept: bool) -> Self {
         self.history = if kept { Some(Sizes::USUAL) } else { None };
         self
     }
 
-    /// Keeps a history index of any journal, with zones and steps of so many bytes.
+    /// Keeps a history index of any journal, with zones and steps of this many bytes.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     #[must_use]
@@ -243,9 +238,8 @@ impl Options {
         self
     }
 
-    /// Lets `watch` be told how much of a file has been read: when reading begins and about every MiB.
-    /// If it answers [`ControlFlow::Break`], what was to be done is an error of kind `Cancelled`, and
-    /// nothing was changed.
+    /// Calls `watch` with the bytes of a file that were read: when reading begins and about every MiB. If it answers
+    /// [`ControlFlow::Break`], the operation fails with kind `Cancelled`, and nothing was changed.
     #[must_use]
     pub fn on_progress(
         mut self,
@@ -255,10 +249,10 @@ impl Options {
         self
     }
 
-    /// Lets `ask` see what is in an existing file, after that was read and judged and before anything
-    /// is changed, with the end to which [`recovery`](Self::recovery) will bring it. Meanwhile the file
-    /// is locked. If it answers [`ControlFlow::Break`], opening for writing is an error of kind
-    /// `Cancelled`, and nothing was changed.
+    /// Calls `ask` with the findings in an existing file, and the end that [`recovery`](Self::recovery) chooses. It
+    /// is called after the file was read and judged, and before anything is changed. Meanwhile the file is locked. If
+    /// it answers [`ControlFlow::Break`], opening for writing is an error of kind `Cancelled`, and nothing was
+    /// changed.
     #[must_use]
     pub fn before_recovery(
         mut self,
@@ -276,8 +270,8 @@ impl Options {
         self
     }
 
-    /// Sets whether `annals_tools::salvage` also takes transactions after damage that nothing proves to be of this
-    /// history: anybody can have stored bytes in a value that look like frames.
+    /// Sets whether `annals_tools::salvage` also takes transactions after damage that aren't proven to be of this
+    /// history: a value may contain bytes that look like frames.
     #[must_use]
     pub const fn unproven(mut self, unproven: bool) -> Self {
         self.unproven = unproven;
@@ -303,7 +297,7 @@ impl Options {
         self
     }
 
-    /// Sets how much of the journal lies between two key frames at least, in bytes: tests have short journals.
+    /// Sets the least distance of two key frames, in bytes of the journal: tests have short journals.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     #[must_use]

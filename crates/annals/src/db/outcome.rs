@@ -1,8 +1,8 @@
-//! What became of the segments of a journal: plain facts.
+//! The fate of a journal's segments: plain facts.
 
 use annals_schema::Timestamp;
 
-/// What becomes of the history before a restart.
+/// The fate of the history before a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Older {
     /// It is kept, and needed to know the state.
@@ -16,7 +16,7 @@ pub enum Older {
     Forgotten,
 }
 
-/// What a restart did.
+/// The report of a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restarted {
     /// The number of the segment that is written now.
@@ -26,9 +26,9 @@ pub struct Restarted {
     pub is_new: bool,
     /// How many bytes it begins with, its head and the state, if it does.
     pub bytes: u64,
-    /// What was forgotten, if anything was.
+    /// The forgotten history, if any was.
     pub forgotten: Option<Forgotten>,
-    /// The oldest segment that somebody reads, and that therefore wasn't removed, nor any other.
+    /// The oldest segment with readers, because of which neither it nor any other was removed.
     pub pinned: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Reading all of a journal from outside: its history, and the state that it leads to.
+//! Reading a whole journal without opening it: its history, and its state.
 
 use std::path::Path;
 
@@ -12,11 +12,10 @@ use crate::db::replay::witness::check_end;
 use crate::journal::Survey;
 use crate::storage::Directory;
 
-/// Reads the whole history of a journal into a sink, all segments that are left of it, in memory that
-/// doesn't grow with it. Writes nothing; what it reads of older segments isn't forgotten meanwhile. What
-/// didn't commit is not shown.
+/// Reads the whole history of a journal into a sink, all segments that are left of it, in memory that doesn't grow
+/// with it. Writes nothing; older segments aren't forgotten while it reads them. Uncommitted events are not returned.
 ///
-/// Where older history was forgotten, the first transaction is the state as it was then.
+/// Where older history was forgotten, the first transaction is the state at that point.
 ///
 /// Cost: reads the files twice, since a transaction is only shown once it is known to commit.
 ///
@@ -34,8 +33,8 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
     Options::new().scan_in(directory, name, sink)
 }
 
-/// Looks at a journal file, as [`inspect`](crate::inspect), and builds the state that it holds. Writes nothing; damage
-/// is part of the answer.
+/// Examines a journal file, as [`inspect`](crate::inspect), and builds its state. Writes nothing; damage is part of
+/// the answer.
 ///
 /// Cost: reads the file once, and what is after its end again if something there seems wrong; memory
 /// for the state.
@@ -74,8 +73,8 @@ impl Options {
             .map_err(|error| watched.explain(error, &shown))
     }
 
-    /// Looks at a file and builds its state, as [`examine`](crate::examine) does, with the end to which
-    /// [`recovery`](Self::recovery) would bring it.
+    /// Examines a file and builds its state, as [`examine`](crate::examine) does, with the end that
+    /// [`recovery`](Self::recovery) chooses.
     ///
     /// # Errors
     /// As [`examine`](crate::examine); `Cancelled`.

@@ -1,8 +1,8 @@
-//! Packing: only the present is kept, all of it as it is, and the history goes.
+//! Packing: keeps the whole present state, and removes the history.
 //!
-//! In place the journal continues in a segment that begins with the state itself, as a restart does it, and what
-//! was before goes once that is on permanent storage. Into another file it is a new journal, whose first
-//! transaction is the state. Either way nothing is done if that would have more bytes than there were before.
+//! In place the journal continues in a segment that begins with the state itself, like a restart. The history is
+//! removed once that is on permanent storage. Into another file it is a new journal, whose first transaction is the
+//! state. Either way nothing is done if that would have more bytes than there were before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::journal::{
 use crate::storage::{Clock, Directory, Hold, Lock, Storage};
 use crate::{Error, ErrorKind, Result};
 
-/// What packing a database did.
+/// The report of packing a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
     /// Whether it was done: it isn't where it would need more bytes than before.
@@ -28,24 +28,24 @@ pub struct Packed {
     pub before: u64,
     /// How many they have now, or would have.
     pub after: u64,
-    /// What was forgotten, where it was packed in place.
+    /// The forgotten history, if it was packed in place.
     pub forgotten: Option<Forgotten>,
-    /// The oldest segment that somebody reads, and that therefore wasn't removed, nor any other: packing again
-    /// removes them then.
+    /// The oldest segment with readers, because of which neither it nor any other was removed: packing again removes
+    /// them then.
     pub pinned: Option<u64>,
 }
 
 impl Database {
     /// Forgets all history, and keeps the present as it is: schema, rows with their ids, next ids and blobs. The
     /// journal continues in a new segment that begins with the state; txids and chain continue, too. Nothing is done
-    /// if that would take more bytes than all segments have together. Waits for the writer at most so long;
-    /// snapshots stay what they are.
+    /// if that would take more bytes than all segments have together. Waits for the writer up to `timeout`; snapshots
+    /// stay valid.
     ///
     /// Cost: writes all rows and blobs; with an image also a backfill.
     ///
     /// # Errors
-    /// As [`restart`](Self::restart), [`backfill`](Self::backfill) and [`forget_before`](Self::forget_before). What
-    /// was before stays whole until the new segment is on permanent storage.
+    /// As [`restart`](Self::restart), [`backfill`](Self::backfill) and [`forget_before`](Self::forget_before). The
+    /// history stays whole until the new segment is on permanent storage.
     pub fn pack(&self, timeout: Duration) -> Result<Packed> {
         self.check_writable()?;
         self.refuse_nesting()?;
@@ -68,7 +68,7 @@ impl Database {
         }
         let restarted = restarted.map_err(|error| self.core().advise_space(error))?;
         if self.core().image().is_some_and(|imager| imager.segment().is_some()) {
-            // What the image stands for must stay, else the next opening would replay the state.
+            // The segment of the image's point must stay, else the next opening would replay the state.
             self.backfill(BackfillMode::Full)?;
         }
         (packed.forgotten, packed.pinned) = match restarted.segment {

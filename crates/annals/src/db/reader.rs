@@ -30,14 +30,14 @@ pub struct Reader {
 
 brief!(Reader, "Reader", "txid": |it| it.read().txid());
 
-/// What a reader shows, and brings in.
+/// The state of a reader, and loading newer commits.
 #[derive(Debug)]
 pub(super) struct Pulling {
     published: ArcSwap<Published>,
     following: Mutex<Following>,
     pub(super) reading: Reading,
     findings: Vec<String>,
-    /// The commit that doesn't apply, as of the last time that anything was brought in.
+    /// The commit that doesn't apply, as of the last load.
     unapplied: Mutex<Option<Unapplied>>,
     /// Whether only hard commits are shown.
     hard_only: bool,
@@ -46,17 +46,17 @@ pub(super) struct Pulling {
     me: Weak<Self>,
 }
 
-/// What is brought in next continues from this.
+/// The next load continues from this.
 #[derive(Debug)]
 struct Following {
     store: Store,
-    /// The commit that the store stands at.
+    /// The commit of the store.
     point: Point,
     file: Arc<JournalFile>,
     /// Which segment of which journal that is.
     identity: Identity,
-    /// How far the root of the image reaches that the store lies over, in bytes of the journal as
-    /// [`JournalFile::reach`] counts them; 0: there is none.
+    /// The end of the image's root under the store, in bytes of the journal as [`JournalFile::reach`] counts them; 0:
+    /// there is none.
     began: u64,
 }
 
@@ -107,7 +107,7 @@ impl Reader {
         &self.pulling
     }
 
-    /// Returns the state as of the last commit that was brought in. Never waits.
+    /// Returns the state as of the last loaded commit. Never waits.
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot::new(self.pulling.published())
@@ -135,30 +135,30 @@ impl Reader {
         self.pulling.reading.damage().findings()
     }
 
-    /// Brings in what was committed since, and returns the state after it. Takes no lock of the file: what
-    /// is being written at the moment is seen next time.
+    /// Loads newer commits, and returns the state after them. Takes no lock of the file: what is being written at the
+    /// moment is seen next time.
     ///
-    /// Cost: reads what was added to the journal, and replays it. Once the image has come forward by 1 MiB
-    /// of the journal, and by more than there is after it, the reader begins again from there: it keeps no
-    /// more than it must of what the image would otherwise use again.
+    /// Cost: reads what was added to the journal, and replays it. Once the image has advanced by 1 MiB of the
+    /// journal, and by more than there is after it, the reader starts again from there. So it pins little space of
+    /// the image.
     ///
     /// # Errors
     /// `NotFound` if the file was removed or replaced; `Unapplied` if a commit doesn't apply: all before it was
-    /// brought in; `Corrupt`; `Unsupported`; `Io`. What was shown else stays as it is.
+    /// loaded; `Corrupt`; `Unsupported`; `Io`. The shown state stays unchanged otherwise.
     pub fn pull(&self) -> Result<Snapshot> {
         self.pulling.pull()?;
         Ok(self.read())
     }
 }
 
-/// Returns how far a segment is known to be acknowledged: its live block and its slots tell.
+/// Returns the position up to which a segment is known to be acknowledged, from its live block and its slots.
 pub(super) fn acknowledged_in(head: &Head) -> u64 {
     let told = head.live.map_or(0, |live| live.soft.position);
     head.newest_slot().map_or(told, |slot| told.max(slot.point.position))
 }
 
 impl Pulling {
-    /// Returns what was brought in last.
+    /// Returns the last loaded state.
     pub(super) fn published(&self) -> Arc<Published> {
         let published = self.published.load_full();
         let shown = Shown { txid: published.point.txid, is_adapted: false };
@@ -171,8 +171,8 @@ impl Pulling {
         Weak::clone(&self.me) as Weak<dyn Rescue>
     }
 
-    /// Brings in what was committed since; returns that, and how far of it is acknowledged. A commit that doesn't
-    /// apply is an error once all that is before it was read: the caller has read up to transaction `read`.
+    /// Loads newer commits; returns the state, and the acknowledged part of it. A commit that doesn't apply is an
+    /// error once all that is before it was read: the caller has read up to transaction `read`.
     pub(super) fn acknowledged(&self, read: u64) -> Result<(Arc<Published>, u64)> {
         match self.pull() {
             Err(error)
@@ -232,13 +232,13 @@ impl Pulling {
         Ok(())
     }
 
-    /// Goes on in the segment that the path leads to by now.
+    /// Continues in the segment at the path now.
     fn follow(&self, following: &mut Following) -> Result<()> {
         let mut tries = 0;
         loop {
             let (is_newest, followed) = self.follow_once(following)?;
             tries += 1;
-            // It may have gone on again, and forgotten what was needed.
+            // The journal may have continued again, and forgotten history that was needed.
             if followed.is_ok() || is_newest || tries == catch_up::TRIES {
                 return followed;
             }

@@ -9,7 +9,7 @@ use crate::Result;
 /// Reads all of an index; returns how many entries it has. `visit` sees each zone with its number, and each entry.
 ///
 /// # Errors
-/// `Corrupt`, saying what is wrong; `Io`; and what `visit` gives.
+/// `Corrupt`, with the problem; `Io`; and errors of `visit`.
 pub(crate) fn check(
     file: &IndexFile,
     zone: &mut dyn FnMut(u64, &Zone) -> Result<()>,

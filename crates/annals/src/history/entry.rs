@@ -1,4 +1,4 @@
-//! Entries: which rows a zone changes; and the pages that they lie in, sorted and compact.
+//! Entries: the rows that a zone changes; and their pages, sorted and compact.
 //!
 //! ```text
 //! page:   number of bytes that are used (4), then groups
@@ -20,7 +20,7 @@ use annals_schema::TableNumber;
 /// The key of what isn't a table: the comments, whose rows are their hashes.
 pub(crate) const COMMENTS: u64 = 0;
 
-/// The bits of a comment's hash that are kept: fewer would let more zones be looked at in vain.
+/// The bits of a comment's hash that are kept: with fewer, more zones would be searched in vain.
 const COMMENT_BITS: u32 = 32;
 
 /// Length of a page's start.
@@ -83,7 +83,7 @@ const GROUP_AT_MOST: usize = 4 * 9;
 const ZONE_AT_MOST: usize = 9;
 
 impl PageBuilder {
-    /// Adds an entry, which comes after those before it; `false` if the page is full.
+    /// Adds an entry, which sorts after the earlier ones; `false` if the page is full.
     pub(crate) fn push(&mut self, entry: &Entry, base: u64) -> bool {
         let is_same = self.of.is_some_and(|of| of.is_of_same_rows(entry));
         let zones = self.group.len() + 1;
@@ -115,7 +115,7 @@ impl PageBuilder {
             (1, _) => 1,
             _ => 2,
         };
-        // A row's number has 63 bits, so that the two lowest of what is written may need a number of its own.
+        // A row's number has 63 bits, so the two lowest bits of the encoding may need a separate number.
         put_wide(&mut self.bytes, behind, kind);
         if kind == 2 {
             compact::put(&mut self.bytes, of.count);
@@ -150,7 +150,7 @@ impl PageBuilder {
     }
 }
 
-/// Where the kind of a group can't stand in the lowest bits of a row's number.
+/// Marks that the kind of a group doesn't fit into the lowest bits of a row's number.
 const WIDE: u64 = 1 << 61;
 
 fn put_wide(bytes: &mut Vec<u8>, behind: u64, kind: u64) {
@@ -170,7 +170,7 @@ pub(crate) struct PageReader<'p> {
     /// The table of the next group, and the first row of the one before.
     table: u64,
     row: u64,
-    /// What is left of a group: its rows, how many zones, and the last one.
+    /// The rest of a group: its rows, the number of zones, and the last one.
     group: (u64, u64, u64),
 }
 

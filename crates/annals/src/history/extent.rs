@@ -1,4 +1,4 @@
-//! Where a run lies, and where the pages of its two trees are: that of entries, then that of zones.
+//! The position of a run, and of the pages of its two trees: that of entries, then that of zones.
 //!
 //! ```text
 //! run:    tree of entries │ tree of zones
@@ -8,7 +8,7 @@
 use super::format::{CHILDREN, HISTORY_RUN_LEN, MOST_RUNS, PAGE, RUNS_AT, ZONES};
 use crate::bytes::{Fields, Layout};
 
-/// A run, as the head tells of it.
+/// A run, as recorded in the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Where it begins in the file.

@@ -7,10 +7,10 @@
 //! ```
 //!
 //! Invariants
-//! 1. What a copy of the head leads to is on permanent storage before that copy is written, and nothing is written
-//!    over it before the next but one is. So whichever copy a crash leaves, it leads to what it tells.
-//! 2. Who adds zones is alone: it holds the right to bring the image forward. Readers take no lock: what was
-//!    written over meanwhile doesn't verify, and they look at the head again.
+//! 1. Everything that a copy of the head refers to is on permanent storage before that copy is written. It isn't
+//!    overwritten before the next but one copy is. So whichever copy a crash leaves, its references are valid.
+//! 2. Only one process adds zones: it holds the lock of backfills. Readers take no lock: overwritten pages don't
+//!    verify, and readers read the head again.
 
 use std::fmt::Display;
 use std::io;
@@ -22,7 +22,7 @@ use crate::image;
 use crate::storage::{Access, Clock, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
-/// How often the head is read, should somebody be writing it.
+/// The number of tries to read the head while another process writes it.
 const TRIES: usize = 4;
 
 /// Returns the name of the history index beside a journal.
@@ -44,13 +44,13 @@ pub(crate) struct IndexFile {
     pub(super) storage: Arc<dyn Storage>,
     shown: String,
     pub(super) head: Head,
-    /// Where the head is, and what the other copy tells, if it is one.
+    /// The position of the head, and the contents of the other copy, if that differs.
     slot: usize,
     other: Option<Head>,
     pub(super) creation: Option<Creation>,
 }
 
-/// What it takes to give a new index its name.
+/// The state needed to give a new index its name.
 #[derive(Debug)]
 pub(super) struct Creation {
     pub(super) directory: Arc<dyn Directory>,
@@ -120,7 +120,7 @@ impl IndexFile {
         &*self.storage
     }
 
-    /// Returns what it is called in messages.
+    /// Returns its name in messages.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
@@ -133,7 +133,7 @@ impl IndexFile {
         self.storage.len().map_err(|error| self.io("can't be looked at", error))
     }
 
-    /// Returns the runs that a copy of the head leads to.
+    /// Returns the runs that a copy of the head refers to.
     pub(super) fn taken(&self) -> impl Iterator<Item = &Extent> {
         self.head.runs.iter().chain(self.other.iter().flat_map(|other| &other.runs))
     }
@@ -183,7 +183,7 @@ impl Creation {
         let Self { directory, temporary, name } = self;
         directory.link(temporary, name)?;
         storage.renamed(name);
-        // Should it stay, it is in nobody's way.
+        // If it remains, it is harmless.
         let _ = directory.remove(temporary);
         directory.flush()
     }

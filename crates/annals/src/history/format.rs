@@ -26,9 +26,9 @@ pub(crate) const HISTORY_RUN_LEN: usize = 88;
 pub(crate) const MOST_RUNS: usize = 40;
 /// The length of a zone.
 pub(crate) const ZONE_LEN: usize = 80;
-/// The length of what a page tells of one of those below it.
+/// The length of a page's record of one page below it.
 pub(crate) const CHILD_LEN: usize = 32;
-/// How many pages one of those above them tells of.
+/// The number of pages recorded in one page above them.
 pub(crate) const CHILDREN: u64 = (PAGE / CHILD_LEN) as u64;
 /// How many zones a page has.
 pub(crate) const ZONES: u64 = (PAGE / ZONE_LEN) as u64;
@@ -37,7 +37,7 @@ const SUM_AT: usize = PAGE - 8;
 const _: () = assert!(HISTORY_HEAD_LEN + MOST_RUNS * HISTORY_RUN_LEN <= SUM_AT);
 const _: () = assert!(HISTORY_AT[1] == PAGE as u64 && RUNS_AT == 2 * PAGE as u64);
 
-/// Up to where an index stands for the journal: the end of a commit.
+/// The end of an index in the journal: the end of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bound {
     /// The segment.
@@ -48,7 +48,7 @@ pub(crate) struct Bound {
     pub(crate) commands: u64,
 }
 
-/// The head: what the index stands for, and where its runs are.
+/// The head: the point of the index, and the positions of its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     /// Grows by one with each that is written.

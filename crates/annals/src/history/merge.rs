@@ -59,8 +59,8 @@ impl<'f> Merging<'f> {
 
     /// Returns the zones of the runs from `from` on.
     ///
-    /// Of each the least time is that of it and those after it in its run: whoever reads that backwards finds the
-    /// last one that isn't later than some time just as well.
+    /// Of each the least time is that of it and of those after it in its run. Reading that backwards also finds the
+    /// last one that isn't later than some time.
     pub(super) fn zones(&mut self) -> Result<Vec<Zone>> {
         let mut zones = Vec::new();
         for Source { lookup, run, .. } in &mut self.runs {

@@ -1,13 +1,14 @@
-//! The history index: the file beside a journal that tells in which parts of it a row was changed. A cache:
+//! The history index: the file beside a journal that records in which parts of it a row was changed. A cache:
 //! deleting it loses nothing, ever.
 //!
-//! The journal is cut into [`Zone`]s of whole frames. For each there is what is needed to begin reading there,
-//! and there are [`Entry`]s: which rows it changes, and which comments it has. Both lie in runs, as a
-//! log-structured tree has them: zones that are added are a new run, and runs of similar size become one.
+//! The journal is cut into [`Zone`]s of whole frames. For each there is what is needed to begin reading there, and
+//! there are [`Entry`]s: which rows it changes, and which comments it has. Both are in runs, as in a log-structured
+//! tree: added zones are a new run, and runs of similar size are merged.
 //!
-//! In reading order: `format` is the bytes of the head; `zone`, `entry` and `node` are those of pages; `extent` is
-//! where a run and its pages are; `write` makes a run, and `merge` one of several; `file` opens, creates and
-//! publishes, and `update` adds zones; `read` looks things up; `check` looks at all of it. (`document` and `tests` are for tests only.)
+//! In reading order: `format` is the bytes of the head; `zone`, `entry` and `node` are those of pages. `extent` is
+//! the position of a run and its pages; `write` makes a run, and `merge` one of several. `file` opens, creates and
+//! publishes, and `update` adds zones; `read` has lookups; `check` verifies all of it. (`document` and `tests` are
+//! for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod check;

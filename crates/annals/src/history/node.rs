@@ -1,16 +1,16 @@
-//! Pages above others: what each tells of those below it, which it proves.
+//! Pages above others: a record of each page below, with its hash.
 
 use super::format::{CHILD_LEN, PAGE};
 use crate::bytes::{Fields, Layout};
 
-/// A row of a table, or a place between two. Tables come before rows.
+/// A row of a table, or a place between two. Tables sort before rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) table: u64,
     pub(crate) row: u64,
 }
 
-/// What is told of a page, or of all pages below it.
+/// The record of a page, or of all pages below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Child {
     /// The first key.
@@ -40,14 +40,14 @@ impl Child {
     }
 }
 
-/// Returns what a page tells of one of those below it.
+/// Returns a page's record of one page below it.
 pub(crate) fn child(page: &[u8], place: u64) -> Option<Child> {
     let at = usize::try_from(place).ok()?.checked_mul(CHILD_LEN)?;
     let bytes = page.get(at..)?.first_chunk()?;
     Some(Child::decode(bytes))
 }
 
-/// Makes the page that tells of some, and returns what is told of it.
+/// Makes the page that records several others, and returns its own record.
 pub(crate) fn page_of(children: &[Child]) -> (Vec<u8>, Child) {
     let mut page = Vec::with_capacity(PAGE);
     children.iter().for_each(|child| page.extend_from_slice(&child.encode()));

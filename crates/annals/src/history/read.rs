@@ -12,7 +12,7 @@ use super::zone::Zone;
 use crate::bytes::hash;
 use crate::{Error, Result};
 
-/// Looks things up in an index, as its head was when this was made. It keeps the pages that it has read.
+/// Looks things up in an index, as its head was when this was made. It caches the pages that it has read.
 #[derive(Debug)]
 pub(crate) struct Lookup<'f> {
     file: &'f IndexFile,
@@ -121,7 +121,7 @@ impl<'f> Lookup<'f> {
         Ok(low)
     }
 
-    /// Returns the zone of a number; `None` if it isn't there (any more).
+    /// Returns the zone of a number; `None` if it doesn't exist (any more).
     ///
     /// # Errors
     /// As [`Self::zones_of`].

@@ -16,7 +16,7 @@ use annals_storage::Point;
 const NAME: &str = "db-history";
 const ID: [u8; 16] = [7; 16];
 
-/// What is added at once: zones, which follow one another, and their entries.
+/// One addition: consecutive zones, and their entries.
 #[derive(Clone, Debug)]
 struct Batch {
     zones: Vec<Zone>,
@@ -149,7 +149,7 @@ fn lookups_find_what_was_added() {
     }
 }
 
-/// What is found after a crash has as many batches as were added, or one more, and all of each.
+/// After a crash there are as many batches as were added, or one more, and all of each.
 fn judge(disk: &SimulatedDisk, all: &[Batch]) -> usize {
     let Some(index) = open(&*directory(disk)).unwrap() else { return 0 };
     let bound = index.head().bound;

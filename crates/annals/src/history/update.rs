@@ -11,11 +11,11 @@ use super::zone::Zone;
 use crate::Result;
 
 impl IndexFile {
-    /// Adds zones with their entries, which are sorted, and stands for the journal up to `bound` then. What is of
-    /// segments before `oldest` is forgotten.
+    /// Adds zones with their entries, which are sorted; the index's end is `bound` then. Zones of segments before
+    /// `oldest` are dropped.
     ///
     /// # Errors
-    /// `Corrupt` if what is there doesn't verify; `Io`. The index is as it was.
+    /// `Corrupt` if the existing index doesn't verify; `Io`. The index is unchanged.
     pub(crate) fn add(
         &mut self,
         (zones, entries): (Vec<Zone>, &[Entry]),
@@ -112,8 +112,8 @@ impl IndexFile {
         Err(self.corrupt("has no room behind its end"))
     }
 
-    /// Finds a gap of such a length between runs, those that a copy of the head leads to as well; returns where the last of
-    /// all ends, too.
+    /// Finds a gap of this length between runs, also those that a copy of the head refers to; also returns the end of
+    /// the last one.
     fn gap(&self, runs: &[Extent], wanted: u64) -> (Option<(u64, u64)>, u64) {
         let all = self.taken().chain(runs);
         let mut taken: Vec<_> = all.map(|run| (run.place, run.end())).collect();
@@ -128,8 +128,8 @@ impl IndexFile {
         (gap, end)
     }
 
-    /// Copies the last run in the file to a gap before it, where much of the file is free: so that it gets shorter once
-    /// no copy of the head leads to the end.
+    /// Copies the last run in the file to an earlier gap, if much of the file is free: so the file gets shorter once
+    /// no copy of the head refers to the end.
     fn move_last(&self, runs: &mut [Extent]) -> Result<()> {
         let live: u64 = runs.iter().map(|run| run.end() - run.place).sum();
         let Some(last) = runs.iter().copied().max_by_key(|run| run.place) else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Making a run: its pages are written one after another as they are full, so that a run of any size needs only what
-//! is told of each of its pages in memory.
+//! Writing a run: pages are written one after another when they are full, so that a run of any size needs only a
+//! record of each page in memory.
 
 use super::entry::{Entry, PageBuilder};
 use super::extent::Extent;
@@ -22,7 +22,7 @@ struct Pages<'s> {
     buffer: Vec<u8>,
 }
 
-/// What became of a run that was to be written.
+/// The outcome of writing a run.
 pub(super) enum Made {
     Whole(Extent),
     /// The room was too small.
@@ -64,8 +64,8 @@ impl Pages<'_> {
     }
 }
 
-/// Makes a run of entries, which are sorted, and zones, from number `zone` on. What is written lies between `place`
-/// and `limit`.
+/// Makes a run of entries, which are sorted, and zones, from number `zone` on. It is written between `place` and
+/// `limit`.
 ///
 /// # Errors
 /// `Io`; and those of the entries.
@@ -126,7 +126,7 @@ fn told_of(zones: &[Zone]) -> ((u64, u64), u64, i64) {
 fn write_zones(pages: &mut Pages<'_>, first: u64, zones: &[Zone]) -> Result<u64> {
     let most = usize::try_from(ZONES).unwrap_or(usize::MAX);
     let (mut leaves, mut number) = (Vec::new(), first);
-    // Each tells the least time of all from it on.
+    // Each records the least time from it on.
     let mut least = i64::MAX;
     let mut zones = zones.to_vec();
     for zone in zones.iter_mut().rev() {

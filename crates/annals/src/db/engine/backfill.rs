@@ -1,4 +1,4 @@
-//! The backfill: brings the image forward to a commit.
+//! The backfill: updates the image to a commit.
 //!
 //! ```text
 //! 1. take the lock of backfills                     (rule 1: before the bound is sampled)
@@ -10,8 +10,8 @@
 //! 7. let the store continue from the new root          (only now: what failed before changes nothing)
 //! ```
 //!
-//! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later
-//! backfill depends on it, but that a failed flush stops the image for this handle.
+//! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later backfill
+//! depends on it. Only a failed flush disables the image for this handle.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ use crate::journal::segments::kept_name;
 use crate::storage::{Access, Clock as _, SystemClock};
 use crate::store::{Keep as _, Piece};
 
-/// A backfill that wrote so many bytes replaced so much memory that freeing it takes a while.
+/// A backfill that wrote this many bytes replaced so much memory that freeing it takes a while.
 const FREED_SLOWLY: u64 = 16 << 20;
 
 /// How long, then, a backfill waits for a store to continue from the new root, to free that itself.
@@ -78,12 +78,12 @@ impl Core {
         self.wait_for(&imager.working, timeout, "was bringing the image forward")
     }
 
-    /// Brings the image forward.
+    /// Updates the image.
     pub(in crate::db) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
         self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Brings the image forward, and tells how far that is after each batch.
+    /// Updates the image, and reports the progress after each batch.
     pub(in crate::db) fn backfill_watched(
         &self,
         mode: BackfillMode,
@@ -115,7 +115,7 @@ impl Core {
         }
     }
 
-    /// Waits for a rebuild that is under way; false if the mode waits for nobody.
+    /// Waits for a running rebuild; false if the mode never waits.
     fn get_over_damage(&self, mode: BackfillMode) -> bool {
         let Some(imager) = self.image() else { return true };
         while imager.rebuilding().is_running() {
@@ -147,7 +147,7 @@ impl Core {
         self.carry_out((imager, mode, watch), working, published, phases)
     }
 
-    /// Writes what is published, which the journal is hard up to, and which lies over the newest root.
+    /// Writes the published view, up to which the journal is hard, and which lies over the newest root.
     pub(in crate::db) fn carry_out(
         &self,
         (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
@@ -187,7 +187,7 @@ impl Core {
         })
     }
 
-    /// Writes a new root of the image; returns what was written, and how far the root before reached.
+    /// Writes a new root of the image; returns the written amounts, and the end of the previous root.
     fn advance(
         &self,
         imager: &Imager,
@@ -252,8 +252,7 @@ impl Core {
         Ok((counts, before))
     }
 
-    /// Chooses the key frames that the new root lists, and stores the list. What stands for history that was
-    /// forgotten isn't kept.
+    /// Chooses the key frames that the new root lists, and stores the list. An image of forgotten history isn't kept.
     fn key_frames(
         &self,
         imager: &Imager,
@@ -283,8 +282,8 @@ impl Core {
 
     /// Takes the lock of backfills when no transaction is open, and all that was written is acknowledged.
     ///
-    /// A transaction that spills waits for that lock while it is open: so whoever waits for a transaction
-    /// doesn't hold it.
+    /// A transaction that spills waits for that lock while it is open: so a thread that waits for a transaction must
+    /// not hold it.
     fn wait_for_writer<'i>(&self, imager: &'i Imager) -> Result<MutexGuard<'i, Working>> {
         loop {
             let mut writing = lock(&self.writing);
@@ -304,8 +303,8 @@ impl Core {
         }
     }
 
-    /// Returns what is published, if it lies over the newest root, and over what was spilled since: only the
-    /// difference to that is written.
+    /// Returns the published view, if it lies over the newest root, and over later spilled pages: only the difference
+    /// to that is written.
     fn sample(&self, imager: &Imager, working: &Working) -> Result<Option<Arc<Published>>> {
         let mut published = self.group.published();
         if published.view.root() != imager.newest() {
@@ -315,7 +314,7 @@ impl Core {
         if let Some(spill) = &working.spill {
             let Some(txid) = spill.due() else { return Ok(None) };
             if published.point.txid < txid {
-                // The flush that it waits for comes now, or is under way.
+                // The flush that it waits for is next, or is running.
                 self.group.settle()?;
                 published = self.group.published();
             }
@@ -327,9 +326,9 @@ impl Core {
         Ok(step!(OutdatedBoundTaken, is_newest, else true).then_some(published))
     }
 
-    /// Lets the store continue from the newest root, as [`Self::try_to_install`]. Where many bytes were written
-    /// it waits a moment for a transaction that has to do it: for what is replaced is best freed here,
-    /// where nobody waits. Gives how long it held the writer's lock.
+    /// Lets the store continue from the newest root, as [`Self::try_to_install`]. After many written bytes it waits a
+    /// moment for a transaction that would have to do it: the replaced memory is best freed here, where no thread
+    /// waits. Returns how long it held the writer's lock.
     fn let_go_on(&self, imager: &Imager, bytes: u64) -> Duration {
         let begun = imager.clock().elapsed();
         loop {
@@ -357,9 +356,9 @@ impl Core {
         }
     }
 
-    /// Lets what is published continue from the newest root, too, if the transaction that ends, or was just
-    /// committed, was in the way when the backfill ended. Else a database that rests would keep the root before
-    /// and what the backfill stored. A load and a comparison, unless one has ended since.
+    /// Lets the published view continue from the newest root, too, if the ending transaction was open when the
+    /// backfill ended. Else a database that rests would keep the root before and what the backfill stored. A load and
+    /// a comparison, unless one has ended since.
     #[inline]
     pub(in crate::db) fn install_late(&self, writing: &mut Writing) {
         if let Some(imager) = self.image()
@@ -369,7 +368,7 @@ impl Core {
         }
     }
 
-    /// Lets the store, which no transaction changes, and what is published continue from the newest root.
+    /// Lets the unchanged store and the published view continue from the newest root.
     pub(in crate::db) fn install_now(&self, imager: &Imager, writing: &mut Writing) {
         imager.install(&mut writing.store);
         self.group.replace(writing.store.republish());

@@ -1,10 +1,10 @@
-//! The thread that brings the image forward by itself.
+//! The background thread for backfills.
 //!
-//! It is asked to look after each commit, and begins when the tail is so long that a backfill is worth its writes
-//! ([`trigger`](super::trigger) says when). It also begins when the changes that are in memory alone are a large part
-//! of what may be kept there, or were written ahead by a transaction that is committed now. After a backfill it keeps
-//! the rules of retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried
-//! again when the tail has doubled: no commit fails by it.
+//! It is woken after each commit, and begins when the tail is long enough for a backfill to pay
+//! ([`trigger`](super::trigger) says when). It also begins when the changes in memory alone are a large part of the
+//! allowed memory, or when a committed transaction has written pages ahead. After a backfill it keeps the rules of
+//! retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried again when
+//! the tail has doubled: no commit fails by it.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ struct Shared {
     unsaved_due: AtomicUsize,
     state: Mutex<State>,
     signal: Condvar,
-    /// Until when, by the clock, a backfill may continue after `state` is that it stops: in microseconds.
+    /// The deadline of a backfill after `state` is to stop, by the clock in microseconds.
     deadline: AtomicU64,
     /// Whether a backfill was ended then.
     is_cut: AtomicBool,
@@ -48,7 +48,7 @@ enum State {
 }
 
 impl Background {
-    /// Begins; the image stands for the journal up to `position`.
+    /// Begins; `position` is the image's end in the journal.
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
         let due = AtomicU64::new(core.image_due());
         let unsaved_due = AtomicUsize::new(core.unsaved_due());
@@ -92,8 +92,8 @@ impl Background {
         }
     }
 
-    /// Ends the thread, once the backfill that it runs is over, or between two of its steps after `patience`.
-    /// Returns true if it came to its end.
+    /// Ends the thread, after its current backfill, or between two of its steps after `patience`. Returns true if it
+    /// ended.
     pub(in crate::db) fn stop(self, patience: Duration) -> bool {
         let deadline = self.shared.core.clock.elapsed().saturating_add(patience);
         self.shared.deadline.store(micros(deadline), Ordering::Relaxed);

@@ -9,8 +9,8 @@
 //! | 5. a thread of those that wait leads: it flushes, once for all that is written | `UnknownOutcome` for all of these |
 //! | 6. the views are published in order, and the commits acknowledged | it can't                            |
 //!
-//! A soft commit is published in step 4, unless it waits for an earlier one. What a crash after each step leaves is
-//! argued in `docs/crash.md`; the flushes of each level are [`Checkpoints::reach`](crate::journal::Checkpoints::reach).
+//! A soft commit is published in step 4, unless it waits for an earlier one. `docs/crash.md` argues the result of a
+//! crash after each step; the flushes of each level are [`Checkpoints::reach`](crate::journal::Checkpoints::reach).
 //! (Group commit is as old as DeWitt et al., 1984; the leader among the waiting threads is as in InnoDB and RocksDB.)
 
 use std::sync::atomic::Ordering;
@@ -24,13 +24,13 @@ use crate::store::View;
 use crate::{Error, ErrorKind, Result};
 use annals_storage::step;
 
-/// What a transaction asks of its commit.
+/// The request of a transaction to its commit.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Request {
     pub(in crate::db) level: Level,
     /// The time of the commit in microseconds, instead of the clock's.
     pub(in crate::db) time: Option<i64>,
-    /// Whether a part of the transaction lies in the image.
+    /// True if a part of the transaction is in the image.
     pub(in crate::db) is_spilled: bool,
 }
 
@@ -88,7 +88,7 @@ impl Group {
         queue.waiting.is_empty()
     }
 
-    /// Returns when a commit is acknowledged; does what it takes if nobody does.
+    /// Returns when a commit is acknowledged; does the missing steps if no other thread does.
     pub(in crate::db) fn wait(&self, point: Point) -> Result<()> {
         let mut queue = lock(&self.queue);
         loop {
@@ -142,7 +142,7 @@ impl Group {
         queue
     }
 
-    /// Publishes, in order, what is reached: all up to `target`, and soft commits right after.
+    /// Publishes, in order, all commits up to `target`, and soft commits right after.
     fn publish(&self, queue: &mut Queue, target: Point) {
         let (mut last, mut count, mut flushed) = (None, 0, false);
         while let Some(first) = queue.waiting.front() {
@@ -165,7 +165,7 @@ impl Group {
         self.acknowledge(view, point, count, flushed);
     }
 
-    /// Lets the state after so many commits be seen, and counts them.
+    /// Publishes the state after `count` commits, and counts them.
     fn acknowledge(&self, view: Arc<View>, point: Point, count: u64, flushed: bool) {
         let segment = self.segment.load();
         let file = Arc::clone(&segment.file);
@@ -175,7 +175,7 @@ impl Group {
     }
 }
 
-/// A thread that leads. If it panics (in a storage that isn't ours), nobody waits for it for ever.
+/// A thread that leads. If it panics (in a foreign storage), no thread waits for it for ever.
 struct Leading<'g>(&'g Group);
 
 impl Drop for Leading<'_> {

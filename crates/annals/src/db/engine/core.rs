@@ -1,15 +1,15 @@
-//! What the threads of an open database share: the writer's side, what is published, the image.
+//! The state that threads of an open database share: the writer's side, the published view, the image.
 //!
 //! ```text
 //! order of locks:   writing ─► the lock of backfills (`Imager::working`) ─► what is inside of image and group
 //! in shared mode:   the lock of backfills ─► the image's claim among processes ─► writing ─► turn
 //! ```
 //!
-//! A transaction that spills has the writer's side, and waits for the lock of backfills. So nobody who holds
-//! that waits for a transaction: a full backfill and a restart take the writer's side first, a passive backfill
-//! only tries it. In shared mode nothing spills, and no transaction waits for a backfill, but only tries that
-//! lock (closing the last handle has all to itself): there a backfill waits for other processes before it takes
-//! the writer's side, for the threads of this one would wait for them, too.
+//! A transaction that spills has the writer's side, and waits for the lock of backfills. So no holder of that waits
+//! for a transaction: a full backfill and a restart take the writer's side first, a passive backfill only tries to.
+//! In shared mode nothing spills, and no transaction waits for a backfill, but only tries that lock (closing the last
+//! handle has all to itself): there a backfill waits for other processes before it takes the writer's side, for the
+//! threads of this one would wait for them, too.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError, Weak};
 use std::time::Duration;
@@ -27,10 +27,10 @@ use crate::storage::{Access, Clock};
 use crate::store::{Rescue, Shown, Store};
 use crate::{Error, ErrorKind, Result};
 
-/// How long somebody waits before it looks again whether another thread is done.
+/// The interval of polling for another thread.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What only the writer touches.
+/// The state that only the writer uses.
 #[derive(Debug)]
 pub(in crate::db) struct Writing {
     pub(in crate::db) writer: Writer,
@@ -39,7 +39,7 @@ pub(in crate::db) struct Writing {
     pub(in crate::db) file: Arc<JournalFile>,
 }
 
-/// What the threads of an open database share.
+/// The state that threads of an open database share.
 #[derive(Debug)]
 pub(in crate::db) struct Core {
     pub(in crate::db) group: Group,
@@ -48,9 +48,9 @@ pub(in crate::db) struct Core {
     pub(in crate::db) segment: Arc<Current>,
     /// None where there can be no image.
     imager: Option<Arc<Imager>>,
-    /// What went wrong with the image in the background.
+    /// The last problem of the image in the background.
     image_error: Mutex<Option<String>>,
-    /// What is known of the history index.
+    /// The state of the history index.
     pub(in crate::db) history: Keeping,
     pub(in crate::db) clock: Arc<dyn Clock>,
     /// The files of earlier segments, as long as snapshots have them.
@@ -58,22 +58,22 @@ pub(in crate::db) struct Core {
     /// Held while something is done to the segment in the background, and while the journal continues in
     /// another one.
     pub(in crate::db) keeping: Arc<Mutex<()>>,
-    /// What is kept of the history; all of it without a rule.
+    /// The rules of retention; without a rule all history is kept.
     pub(in crate::db) retention: Retention,
-    /// What was forgotten by these rules.
+    /// The history that these rules have forgotten.
     pub(in crate::db) forgotten: Mutex<Option<Forgotten>>,
     /// The view that was rebuilt last for a snapshot over lost pages.
     pub(in crate::db) rescued: Rescued,
     /// How long a read or a write waits for what a damaged page held.
     pub(in crate::db) rebuild_timeout: Duration,
-    /// Whether work is done in the background that nobody asks for.
+    /// True if work is done in the background.
     pub(in crate::db) works_in_background: bool,
     /// Whether no other process may write.
     pub(in crate::db) works_alone: bool,
     rescuer: OnceLock<Weak<Rescuer>>,
 }
 
-/// What is known of the image, if there can be one, and what else is kept.
+/// The state of the image, if there can be one, and the other kept state.
 type Kept = (Option<Arc<Imager>>, (Arc<dyn Clock>, Retention, Keeping));
 
 /// How a database does its work besides transactions.
@@ -112,7 +112,7 @@ impl Core {
         })
     }
 
-    /// Lets views that meet a lost page be rebuilt, as long as what this returns is there.
+    /// Enables rebuilding of views that need a lost page, as long as the returned value exists.
     pub(in crate::db) fn with_rescuer(self: &Arc<Self>) -> Arc<Rescuer> {
         let rescuer = Rescuer::new(self);
         let _ = self.rescuer.set(Arc::downgrade(&rescuer));
@@ -130,7 +130,8 @@ impl Core {
         self.rescuer() as Weak<dyn Rescue>
     }
 
-    /// Lets a transaction read on in a rebuilt state where it meets a lost page, as long as it has changed nothing.
+    /// Lets a transaction continue to read in a rebuilt state when it needs a lost page, as long as it has changed
+    /// nothing.
     pub(in crate::db) fn let_rescue(&self, writing: &mut Writing) {
         let txid = writing.writer.committed().txid;
         if self.group.published().point.txid == txid {
@@ -144,7 +145,7 @@ impl Core {
         Arc::clone(&self.segment.load().file)
     }
 
-    /// Lets everything continue in another segment.
+    /// Continues everything in another segment.
     pub(in crate::db) fn enter(&self, writing: &mut Writing, segment: Segment, writer: Writer) {
         let old = std::mem::replace(&mut writing.file, Arc::clone(&segment.file));
         let mut retired = lock(&self.retired);
@@ -155,7 +156,7 @@ impl Core {
         self.segment.store(Arc::new(segment));
     }
 
-    /// Waits so long until no thread has a transaction open.
+    /// Waits, up to `timeout`, until no thread has a transaction open.
     pub(in crate::db) fn writer_within(
         &self,
         timeout: Duration,
@@ -163,7 +164,7 @@ impl Core {
         self.wait_for(&self.writing, timeout, "had a transaction open")
     }
 
-    /// Waits so long for something that another thread has; `what` it does.
+    /// Waits, up to `timeout`, for a lock of another thread; `what` describes its work.
     pub(in crate::db) fn wait_for<'m, T>(
         &self,
         mutex: &'m Mutex<T>,
@@ -189,7 +190,7 @@ impl Core {
         }
     }
 
-    /// Returns how far the segment is that is written now.
+    /// Returns the checkpoints of the current segment.
     pub(in crate::db) fn checkpoints(&self) -> Arc<Checkpoints> {
         Arc::clone(&self.segment.load().checkpoints)
     }
@@ -213,7 +214,7 @@ impl Core {
         }
     }
 
-    /// Returns what is known of the image.
+    /// Returns the state of the image.
     ///
     /// # Errors
     /// `Unsupported`: there can be none.
@@ -227,7 +228,7 @@ impl Core {
         })
     }
 
-    /// Returns what is known of the image, if there can be one.
+    /// Returns the state of the image, if there can be one.
     #[inline]
     pub(in crate::db) fn image(&self) -> Option<&Imager> {
         self.imager.as_deref()

@@ -19,7 +19,7 @@ impl Core {
         let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
         let point = self.checkpoints().acknowledged();
         let mut facts = past.facts((point.position, point.txid));
-        // This handle's own locks would be in the way.
+        // This handle's own locks would conflict.
         drop(past);
         for facts in facts.iter_mut().filter(|facts| facts.number < file.segment) {
             let held = segments::is_read(&*file.directory, &file.journal, facts.number);
@@ -36,7 +36,7 @@ impl Core {
         &self,
         before: u64,
     ) -> Result<(Option<Forgotten>, Option<u64>)> {
-        // What is added to the history index keeps segments from being removed.
+        // Additions to the history index prevent the removal of segments.
         let _paused = self.history.pause();
         let file = self.file();
         let (directory, journal) = (&*file.directory, file.journal.as_str());
@@ -53,7 +53,7 @@ impl Core {
             )));
         };
         let oldest = past.segments().first().map_or(head.header, Kept::header);
-        // Whoever has an older snapshot continues reading its blobs.
+        // Older snapshots can still read their blobs.
         for retired in lock(&self.retired).iter().filter_map(Weak::upgrade) {
             retired.hold(oldest.segment..before);
         }

@@ -1,15 +1,15 @@
 //! Group commit: commits are written one after another, flushed together, and acknowledged in order.
 //!
-//! A transaction hands its written commit over, and lets the next one begin, which builds on it. Then
-//! it waits. Of those that wait one leads: it does what the levels ask for, once for all commits that
-//! were written by then, and lets them be seen. (Group commit is as old as DeWitt et al., 1984; the
-//! leader among the waiting threads is as in InnoDB and RocksDB.)
+//! A transaction hands its written commit over, and lets the next one begin, which builds on it. Then it waits. One
+//! of the waiting threads is the leader: it does the steps of the levels once for all commits written by then, and
+//! publishes them. (Group commit is as old as DeWitt et al., 1984; the leader among the waiting threads is as in
+//! InnoDB and RocksDB.)
 //!
 //! Invariants
-//! 1. `waiting` has all written commits that aren't acknowledged, in the order of their txids, which
-//!    is the order in which they are handed over, by whoever holds the writer's lock.
+//! 1. `waiting` has all written commits that aren't acknowledged, in the order of their txids. They are added in this
+//!    order, by the holder of the writer's lock.
 //! 2. A commit is published when its level, and that of all before it, is reached.
-//! 3. At most one thread leads. What it reaches was written before it began.
+//! 3. At most one thread leads. Its target was written before it began.
 //! 4. Once a leader failed, nothing more is published.
 
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ use crate::store::{Rescue, Shown, View};
 /// A leader waits for others at most this part of the time that the last flush took.
 const PATIENCE: u32 = 4;
 
-/// What was committed, and what will be.
+/// The last commit, and the pending ones.
 #[derive(Debug)]
 pub(in crate::db) struct Group {
     pub(super) segment: Arc<Current>,
@@ -44,11 +44,11 @@ pub(in crate::db) struct Group {
     pub(super) led: Condvar,
     /// How many transactions are open or about to begin.
     open: AtomicUsize,
-    /// How many commits wait: as `queue.waiting`, for whoever looks without its lock.
+    /// The number of waiting commits: a copy of `queue.waiting` for readers without its lock.
     pub(super) written: AtomicUsize,
     /// Whether a leader may wait for others.
     is_patient: bool,
-    /// Who rebuilds views of which a page is lost.
+    /// Rebuilds views after the loss of a page.
     rescue: OnceLock<Weak<dyn Rescue>>,
 }
 
@@ -98,7 +98,7 @@ impl Group {
         }
     }
 
-    /// Lets leaders wait for nobody.
+    /// Makes leaders never wait.
     pub(in crate::db) fn without_patience(self) -> Self {
         Self { is_patient: false, ..self }
     }
@@ -110,7 +110,7 @@ impl Group {
         view.rescued_by(rescue, Shown { txid: point.txid, is_adapted: false });
     }
 
-    /// Lets a view be seen.
+    /// Publishes a view.
     pub(super) fn let_see(&self, view: Arc<View>, point: Point, file: Arc<JournalFile>) {
         if let Some(rescue) = self.rescue.get() {
             view.rescued_by(rescue, Shown { txid: point.txid, is_adapted: false });
@@ -123,12 +123,12 @@ impl Group {
         self.published.load_full()
     }
 
-    /// Returns what tells of commits.
+    /// Returns the feed of commits.
     pub(in crate::db) const fn feed(&self) -> &Arc<Feed> {
         &self.feed
     }
 
-    /// Lets somebody follow from the last commit on, who keeps a state there; returns that commit.
+    /// Adds a subscriber from the last commit on, which keeps its state in `slot`; returns that commit.
     pub(in crate::db) fn follow(&self, slot: &Arc<Slot>) -> Arc<Published> {
         let _queue = lock(&self.queue);
         let latest = self.published();
@@ -149,8 +149,8 @@ impl Group {
         self.show(view, point);
     }
 
-    /// Shows the same state as it lies over another base. The caller holds the writer, and `view` is what
-    /// the store published last.
+    /// Publishes the same state over another base. The caller holds the writer, and `view` is what the store
+    /// published last.
     pub(in crate::db) fn replace(&self, view: Arc<View>) {
         let mut queue = lock(&self.queue);
         match queue.waiting.back_mut() {
@@ -178,7 +178,7 @@ impl Group {
     pub(in crate::db) fn settle(&self) -> Result<()> {
         let last = lock(&self.queue).waiting.back().map(|waiting| waiting.point);
         let waited = last.map_or(Ok(()), |point| self.wait(point));
-        // Whoever calls this has no commit of its own whose outcome could be unknown.
+        // The caller has no commit of its own whose outcome could be unknown.
         waited.or_else(|error| self.segment.load().checkpoints.check_usable().and(Err(error)))
     }
 
@@ -213,8 +213,8 @@ mod tests {
     use crate::storage::simulated::SimulatedClock;
     use crate::{Database, Options};
 
-    /// Commits from several threads, so few that it can also be run where each access of memory is
-    /// watched. What they see of each other is tested with many (`tests/it/processes/crowd.rs`).
+    /// Commits from several threads, so few that Miri can also run the test. `tests/it/processes/crowd.rs` tests
+    /// their visibility with many threads.
     #[test]
     fn threads_share_flushes() {
         let (directory, clock) = (MemoryDirectory::new(), SimulatedClock::new(1));

@@ -1,4 +1,4 @@
-//! Keeping the history index: after a backfill it is brought up to where the image stands for the journal.
+//! Keeping the history index: after a backfill it is extended to the image's end in the journal.
 //!
 //! ```text
 //! 1. see where the index ends, and whether what is after that is worth it
@@ -7,9 +7,9 @@
 //! 4. again, until the point of the newest root
 //! ```
 //!
-//! It is the work of the thread in the background, or of whoever asked for a backfill. No lock is held that a
-//! transaction, a reader or another backfill waits for; who removes older segments waits for one such step. What goes
-//! wrong is noted, and tried again after the next backfill: nothing depends on it.
+//! The background thread does it, or the thread that requested a backfill. No lock is held that a transaction, a
+//! reader or another backfill waits for; who removes older segments waits for one such step. A failure is noted, and
+//! retried after the next backfill: nothing depends on it.
 
 use crate::db::options::Sizes;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ const AT_CLOSE: u64 = 1 << 20;
 const MOST_ENTRIES: usize = 1 << 20;
 
 impl Core {
-    /// Brings the history index up to the newest root of the image, in so many steps at most. The caller has the right
-    /// to bring the image forward, if others may have it.
+    /// Extends the history index to the newest root of the image, in at most `steps` steps. The caller holds the lock
+    /// of backfills, if other processes may hold it.
     pub(in crate::db) fn index_history(&self, steps: usize, mut goes_on: impl FnMut() -> bool) {
         let Some(sizes) = self.history.sizes else { return };
         for _ in 0..steps {
@@ -52,8 +52,7 @@ impl Core {
         }
     }
 
-    /// Brings it forward by a little, for nobody waits long for a database to close: the rest comes when it is open
-    /// again.
+    /// Extends it by a little, so that closing a database doesn't take long: the rest is added when it is open again.
     pub(in crate::db) fn index_history_at_close(&self) {
         let Some(sizes) = self.history.sizes else { return };
         let step = sizes.step.min(AT_CLOSE);
@@ -64,7 +63,7 @@ impl Core {
 
     /// Adds what the journal has after the index, as much as one step does; returns whether there is more.
     fn add_history(&self, sizes: &Sizes) -> Result<bool> {
-        // Before anything else: whoever removes segments may have the lock that this takes.
+        // Must be first: a process that removes segments may hold the lock that this takes.
         let root = self.image().and_then(Imager::reached_point);
         let Some((segment, point)) = root else { return Ok(false) };
         let _alone = self.history.pause();
@@ -114,7 +113,7 @@ impl Core {
     fn add_to(&self, files: &Files, index: Option<IndexFile>, sizes: &Sizes) -> Result<bool> {
         let first = files.first();
         let since = index.as_ref().map(|index| index.head().bound);
-        // What is between may have been forgotten.
+        // The history in between may have been forgotten.
         let since = since.filter(|bound| bound.segment >= first.segment);
         let known = since.map(|bound| Since { segment: bound.segment, point: bound.point });
         let from = known.unwrap_or(first);

@@ -1,8 +1,8 @@
 //! The keeper: a thread that does ahead and afterwards what no commit should wait for.
 //!
-//! Every 10 ms while something is written it fills space with zeros, flushes what a long transaction
-//! has written so far, and tells other processes how far the journal is; after 100 ms without one it advances a slot; after a second it sleeps until the
-//! next commit wakes it. It never fails a commit: its errors that matter are latched.
+//! Every 10 ms while something is written, it zeroes space ahead, flushes the frames of a long transaction, and
+//! publishes the end of the journal. After 100 ms without a write it advances a slot; after a second it sleeps until
+//! the next commit wakes it. It never fails a commit: its errors that matter are latched.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -34,7 +34,7 @@ struct Shared {
 }
 
 impl Keeper {
-    /// Begins; whoever holds `working` keeps it from doing anything.
+    /// Begins; while `working` is held, it does nothing.
     pub(in crate::db) fn new(segment: Arc<Current>, working: Arc<Mutex<()>>) -> Self {
         let shared = Shared {
             segment,
@@ -59,12 +59,12 @@ impl Keeper {
         }
     }
 
-    /// Ends the thread, once it has finished what it does.
+    /// Ends the thread, after its current work.
     pub(in crate::db) fn stop(mut self) {
         *lock(&self.shared.stopping) = true;
         self.shared.signal.notify_one();
         if let Some(Some(thread)) = self.thread.take() {
-            // It can't have panicked with anything half done: every step stands alone.
+            // It can't have panicked in the middle of a change: every step is independent.
             let _ = thread.join();
         }
     }
@@ -105,8 +105,8 @@ impl Shared {
             waited.unwrap_or_else(PoisonError::into_inner).0
         } else {
             self.asleep.store(true, Ordering::Release);
-            // A commit that came before the line above wakes nobody. One that comes after this one
-            // sees that line: both take the lock of what is acknowledged.
+            // A commit before the line above wakes no thread. A commit after this one sees that line: both take the
+            // lock of the acknowledged state.
             if self.segment.load().checkpoints.acknowledged() != seen {
                 self.asleep.store(false, Ordering::Release);
                 return true;
@@ -151,7 +151,7 @@ mod tests {
             stopping: Mutex::new(false),
             signal: Condvar::new(),
         };
-        // It saw transaction 0, and 1 was acknowledged since; nobody will wake it.
+        // It saw transaction 0, and 1 was acknowledged since; nothing will wake it.
         assert!(shared.wait(ROUNDS_UNTIL_ASLEEP, point(0)));
         assert!(!shared.asleep.load(Ordering::Acquire));
     }

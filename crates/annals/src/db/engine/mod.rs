@@ -1,4 +1,4 @@
-//! What the threads of an open database share, and what is done with it: each file is one thing that is done.
+//! The state that threads of an open database share, and the work on it: one file for each task.
 
 pub(in crate::db) mod backfill;
 pub(in crate::db) mod background;

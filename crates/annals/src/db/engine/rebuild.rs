@@ -1,4 +1,4 @@
-//! Rebuilding the state in the background, where the store lies over damaged pages of the image.
+//! Rebuilding the state in the background, after damage of image pages under the store.
 //!
 //! ```text
 //! a page is lost ─► choose the newest root of which all verifies ─► replay the journal from there
@@ -32,7 +32,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// How many bytes of the journal are replayed with the writer's lock.
 const LAST_STRETCH: u64 = 64 << 10;
-/// How long somebody waits before it looks again: by the system's clock, as it is for a thread.
+/// The interval of polling: by the system's clock, as it is for a thread.
 const PAUSE: Duration = Duration::from_millis(1);
 /// How often a rebuild begins again because the image or the journal continued in another file.
 const TRIES: usize = 100;
@@ -93,7 +93,7 @@ impl Core {
             imager.damage().report(format!("the state couldn't be rebuilt: {failure}"));
         }
         if is_done && self.works_in_background {
-            // So that the dropped root is replaced. What goes wrong is tried again by the next one.
+            // So that the dropped root is replaced. A failure is retried by the next one.
             let stop = || rebuilding.check_going_on().is_err();
             let go_on =
                 |()| if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
@@ -101,8 +101,8 @@ impl Core {
         }
     }
 
-    /// Begins to rebuild the state if more of the image was found damaged since it last was; and lets the store go
-    /// on from a state that was rebuilt, before a transaction changes it. Two loads, if nothing is to be done.
+    /// Begins to rebuild the state if more damage of the image was found since the last time. Also lets the store
+    /// continue from a rebuilt state, before a transaction changes it. Two loads, if nothing is to be done.
     #[inline]
     pub(in crate::db) fn see_to_damage(&self, imager: &Imager, writing: &mut Writing) {
         let rebuilding = imager.rebuilding();
@@ -118,7 +118,7 @@ impl Core {
     /// page; not if it `has_changed` something.
     ///
     /// # Errors
-    /// The transaction has to be run again.
+    /// The transaction must be run again.
     #[cold]
     pub(in crate::db) fn get_over_lost_page(
         &self,
@@ -180,8 +180,8 @@ impl Core {
         }
     }
 
-    /// Lets the store continue from a state that was rebuilt, in a transaction that has changed nothing yet. Returns
-    /// true if it does.
+    /// Lets the store continue from a rebuilt state, in a transaction that has changed nothing yet. Returns true if
+    /// it does.
     #[cold]
     fn finish_rebuild(&self, writing: &mut Writing) -> bool {
         let Some(imager) = self.image() else { return false };
@@ -261,7 +261,7 @@ impl Core {
         }
     }
 
-    /// Lets the store, which no transaction has changed, continue from what was rebuilt.
+    /// Lets the store, without an open change, continue from the rebuilt state.
     fn install_rebuilt(
         &self,
         imager: &Imager,
@@ -281,7 +281,7 @@ impl Core {
         imager.begin_anew(working, &ready.found, &writing.file);
         if let Some(fresh) = ready.fresh {
             *working = std::mem::take(&mut *lock(&fresh.working));
-            // The views that are published from now on lead to what was spilled.
+            // Views published from now on refer to the spilled pages.
             working.spill.iter().for_each(|spill| spill.draft.show());
             imager.note_status(working);
         }
@@ -303,13 +303,13 @@ impl Ready {
         unapplied.map_or(Ok(()), |unapplied| Err(unapplied.error(&self.file.name)))
     }
 
-    /// Returns true if nobody has published a root since it was chosen.
+    /// Returns true if no root was published since it was chosen.
     fn is_newest(&self) -> Result<bool> {
         self.found.begun.as_ref().map_or(Ok(true), |begun| begun.image.is_newest())
     }
 }
 
-/// Takes a lock that nobody has.
+/// Acquires a free lock.
 fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),

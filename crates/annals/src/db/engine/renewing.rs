@@ -1,5 +1,5 @@
-//! Going on from another image than before: one that other processes brought forward, or that was rebuilt
-//! because the one before lost its name, or was mostly free space.
+//! Continuing from another image: one that other processes updated, or that was rebuilt because the previous one lost
+//! its name, or was mostly free space.
 
 use std::sync::{Arc, TryLockError};
 
@@ -10,9 +10,9 @@ use crate::storage::Access;
 use crate::{Error, ErrorKind, Result};
 
 impl Core {
-    /// Sees to it, in a journal that no other process writes, that the image is where opening looks for it. One
-    /// that was removed or renamed while the database was open is copied there from the file that is still
-    /// open. Gives `false` if a transaction is open: nobody who holds the lock of backfills waits for one.
+    /// Makes sure, in a journal that no other process writes, that the image is at the name that opening uses. One
+    /// that was removed or renamed while the database was open is copied there from the file that is still open.
+    /// Returns `false` if a transaction is open: a holder of the lock of backfills must not wait for one.
     pub(in crate::db) fn keep_named_or_postpone(
         &self,
         imager: &Imager,
@@ -31,7 +31,7 @@ impl Core {
         Ok(true)
     }
 
-    /// As [`Self::keep_named_or_postpone`], for whoever has the writer, in which nothing is pending.
+    /// As [`Self::keep_named_or_postpone`], for the writer without pending changes.
     pub(in crate::db) fn keep_named(
         &self,
         imager: &Imager,
@@ -50,14 +50,14 @@ impl Core {
                     error.within("the image was removed or renamed, and can't be made anew")
                 );
             }
-            // Something else is there by now, which is looked at; or a part can't be read, and is replayed.
+            // Another file has the name now, which is opened; or a part can't be read, and is replayed.
             Ok(()) | Err(_) => {}
         }
         self.begin_anew(imager, (working, writing), Access::Write)
     }
 
-    /// Lets the store begin again from the newest root of the image, and replays what follows; without an
-    /// image, or with one that can't be used, it has all in memory afterwards.
+    /// Starts the store again from the newest root of the image, and replays the journal after it. Without a usable
+    /// image, everything is in memory afterwards.
     pub(in crate::db) fn begin_anew(
         &self,
         imager: &Imager,
@@ -98,7 +98,7 @@ impl Core {
     }
 }
 
-/// Returns true if the image, if there is one, is where opening looks for it.
+/// Returns true if the image, if there is one, is at the name that opening uses.
 fn is_named(working: &Working) -> Result<bool> {
     match working.image.as_ref().filter(|_| working.root.is_some()) {
         Some((image, _)) => image.is_linked(),

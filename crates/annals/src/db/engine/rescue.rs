@@ -1,7 +1,7 @@
 //! Views of the same state, for snapshots that lie over lost pages.
 //!
-//! A snapshot can't change. Where it meets a lost page it continues in another view of the same state: the one that
-//! the database has by then, if that is the same, else one that is replayed, as the past is.
+//! A snapshot can't change. A snapshot that needs a lost page continues in another view of the same state: the
+//! database's own, if that is the same, else a replayed one, like a past state.
 
 use std::fmt::Display;
 use std::ops::ControlFlow;
@@ -19,14 +19,14 @@ use crate::storage::{Clock, SystemClock};
 use crate::store::{Rescue, Shown, View};
 use crate::{Error, ErrorKind, Result};
 
-/// How long somebody waits before it looks again.
+/// The interval of polling.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The view that was made last: many snapshots show the same state.
 #[derive(Debug, Default)]
 pub(in crate::db) struct Rescued(Mutex<Option<(Shown, Weak<View>)>>);
 
-/// What it takes to make a view.
+/// The inputs for making a view.
 pub(in crate::db) struct Making<'m> {
     pub(in crate::db) published: Arc<Published>,
     pub(in crate::db) clock: &'m dyn Clock,
@@ -37,7 +37,7 @@ pub(in crate::db) struct Making<'m> {
 }
 
 impl Rescued {
-    /// Returns a view of a state that isn't `lost`, until the deadline: the one that was made last, or another.
+    /// Returns a view of a state that isn't `lost`, until the deadline: the last one made, or another.
     pub(in crate::db) fn get(
         &self,
         lost: &View,
@@ -118,7 +118,7 @@ fn too_late(published: &Published) -> Error {
 }
 
 /// Leads from views to the database that can rebuild them, as long as it is open. (A reference to the database
-/// itself, however weak, would be in the way when it is closed.)
+/// itself, even a weak one, would prevent closing it.)
 #[derive(Debug)]
 pub(in crate::db) struct Rescuer(Mutex<Option<Arc<Core>>>);
 
@@ -153,7 +153,7 @@ impl Rescue for Rescuer {
 }
 
 impl Core {
-    /// Returns a view of the state that one shows which lies over lost pages.
+    /// Returns a view of the same state as one that lies over lost pages.
     fn rebuilt_view(&self, lost: &View, shown: Shown) -> Result<Arc<View>> {
         let deadline = SystemClock.elapsed().saturating_add(self.rebuild_timeout);
         self.start_rebuild();

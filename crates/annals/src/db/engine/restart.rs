@@ -22,20 +22,20 @@ use crate::storage::{Directory, Lock};
 use crate::store::BlobPiece;
 use crate::{Error, ErrorKind, Result};
 
-/// A segment that is about to be put in its place.
+/// A segment that is about to replace the current one.
 struct Prepared {
     next: Next,
     checkpoints: Arc<Checkpoints>,
     writer: Writer,
     /// The end of the state, or the start.
     point: Point,
-    /// Where the blobs are by then, if the state was written.
+    /// The positions of the blobs then, if the state was written.
     moved: Option<Vec<(Blob, BlobPiece)>>,
 }
 
 impl Core {
-    /// Lets a journal continue in a new segment that no other process writes, once no thread brings the image
-    /// forward or has a transaction open. Waits at most so long for each.
+    /// Continues a journal that no other process writes in a new segment, once no thread updates the image or has a
+    /// transaction open. Waits up to `timeout` for each.
     pub(in crate::db) fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
         let wait =
             || self.image().map(|imager| self.wait_for_backfill(imager, timeout)).transpose();
@@ -46,8 +46,8 @@ impl Core {
         self.restart_in_turn(&mut writing, older, &mut |_| Ok(()))
     }
 
-    /// As [`Self::restart`], for whoever has the writer, and in shared mode the right to restart and the turn.
-    /// `fits` may refuse what the new segment begins with, by its length in bytes.
+    /// As [`Self::restart`], for the writer, which in shared mode has the lock for restarts and the turn. `fits` may
+    /// refuse what the new segment begins with, by its length in bytes.
     pub(in crate::db) fn restart_in_turn(
         &self,
         writing: &mut Writing,
@@ -136,7 +136,7 @@ impl Core {
         Ok((checkpoints, writer, point, Some(moved)))
     }
 
-    /// Goes on in the new segment, which has the path by now.
+    /// Continues in the new segment, which has the path now.
     fn go_on(&self, writing: &mut Writing, old: &Segment, prepared: Prepared) -> Result<()> {
         let Prepared { next, checkpoints, writer, point, moved } = prepared;
         let storage = Arc::clone(&next.storage);
@@ -150,7 +150,7 @@ impl Core {
         }
         let view = writing.store.commit();
         self.group.begin_segment(view, point);
-        // Nobody writes it any more.
+        // It isn't written any more.
         let _ = old.file.storage.unlock(Lock::Head);
         old.end_turn();
         Ok(())
@@ -171,7 +171,7 @@ impl Core {
     }
 }
 
-/// Says that the old segment is sealed, and the path doesn't lead to the next for certain.
+/// Returns the error that the old segment is sealed, and the path doesn't certainly refer to the next.
 fn interrupted(old: &Segment, error: &io::Error) -> Error {
     let name = &old.file.name;
     old.checkpoints.poison(&format!("a restart was interrupted: {error}"));

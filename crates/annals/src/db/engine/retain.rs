@@ -8,7 +8,7 @@
 //! 4. remove the older segments that no rule asks for, unless somebody reads one of them
 //! ```
 //!
-//! Each step is whole by itself: what comes in between, or fails, leaves the rest to the next time.
+//! Each step is independent: an interruption or failure leaves the rest to the next time.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -26,11 +26,11 @@ use crate::{Error, ErrorKind, Result};
 pub(in crate::db) const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Core {
-    /// Does what the rules say that the database was opened with, if it was with any, and notes what was
-    /// forgotten. Others being in the way is no error: it is left to the next time then.
+    /// Does what the rules say that the database was opened with, if it was with any, and notes what was forgotten. A
+    /// conflict with others isn't an error: it is retried the next time.
     ///
     /// # Errors
-    /// As [`Database::retain`], but for `Busy`.
+    /// As [`Database::retain`], except for `Busy`.
     pub(in crate::db) fn keep_the_rules(&self, patience: Duration) -> Result<()> {
         if self.retention == Retention::default() {
             return Ok(());
@@ -50,8 +50,8 @@ impl Core {
         Ok(())
     }
 
-    /// Forgets what rules of retention let go, after a backfill; `restart` lets the journal continue in a segment
-    /// that begins with the state, and brings the image into it.
+    /// Forgets the history that rules of retention don't keep, after a backfill; `restart` continues the journal in a
+    /// segment that begins with the state, and updates the image into it.
     pub(in crate::db) fn retain_by(
         &self,
         rules: &Retention,
@@ -66,7 +66,7 @@ impl Core {
         if self.plan_retention(live, rules)?.begin_with_state {
             restart()?;
         }
-        // What the image stands for must stay, else the next opening would replay the state.
+        // The segment of the image's point must stay, else the next opening would replay the state.
         let imaged = self.imager()?.segment().unwrap_or(0);
         match self.plan_retention(live, rules)?.forget_before {
             Some(before) if before <= imaged => {
@@ -76,7 +76,7 @@ impl Core {
         }
     }
 
-    /// Forgets what rules let go by the image as it is; writes nothing.
+    /// Forgets history beyond the rules with the image as it is; writes nothing.
     pub(in crate::db) fn forget_by(&self, rules: &Retention) -> Result<Option<Forgotten>> {
         let Some(imager) = self.image() else { return Ok(None) };
         let (Some(reached), Some(imaged)) = (imager.reached()?, imager.segment()) else {
@@ -105,7 +105,7 @@ impl Core {
         })
     }
 
-    /// Returns how many bytes all blobs have that a row leads to.
+    /// Returns the total length of the blobs that rows refer to.
     pub(in crate::db) fn blob_bytes(&self) -> Result<u64> {
         let snapshot = Snapshot::new(self.group.published());
         let lens = state::live_blobs(&snapshot)?.into_iter().map(|blob| snapshot.blob_len(blob));

@@ -19,11 +19,11 @@ impl Core {
         if imager.is_stuck.load(Ordering::Relaxed) { limit.saturating_add(found) } else { limit }
     }
 
-    /// Makes room for a transaction that has filled the memory with its changes; returns whether anything of
-    /// it lies in the image now.
+    /// Makes room for a transaction that has filled the memory with its changes; returns true if a part of it is in
+    /// the image now.
     ///
     /// # Errors
-    /// Those of writing to the image: the store is as it was.
+    /// Those of writing to the image: the store is unchanged.
     pub(in crate::db) fn spill(&self, writing: &mut Writing) -> Result<bool> {
         let imager = self.imager()?;
         // Waits for the backfill that is under way, which may be all that is needed.
@@ -36,8 +36,8 @@ impl Core {
         imager.spill(&mut working, &mut writing.store, (txid, true)).map(|()| true)
     }
 
-    /// Returns how much more a transaction may have in memory that found much there, when making room has
-    /// failed; none if most of it is its own. What others committed is no error of it.
+    /// Returns how much more memory a transaction may use after making room has failed, if most of the used memory
+    /// isn't its own; else `None`. Commits of others aren't its fault.
     pub(in crate::db) fn room_without_spill(&self, found: usize, now: usize) -> Option<usize> {
         let imager = self.image()?;
         let limit = imager.spill_limit();
@@ -48,7 +48,7 @@ impl Core {
         Some(now.saturating_add(limit))
     }
 
-    /// Lets a root lead to what the opening has spilled, which may be seen from now on.
+    /// Publishes a root with the pages that opening has spilled, which may be visible from now on.
     pub(in crate::db) fn publish_spilled(&self) {
         if self.image().is_some_and(Imager::show_spilled)
             && let Err(error) = self.backfill(BackfillMode::Passive)
@@ -57,7 +57,7 @@ impl Core {
         }
     }
 
-    /// Notes that a transaction has committed that has spilled: anybody may see that from now on.
+    /// Notes that a transaction with spilled pages has committed: they may be visible from now on.
     pub(in crate::db) fn commit_spilled(&self) {
         if let Some(imager) = self.image() {
             imager.commit_spilled();
@@ -65,7 +65,7 @@ impl Core {
         }
     }
 
-    /// Takes back what a transaction has spilled, whose changes are gone from the store.
+    /// Frees the spilled pages of a transaction whose changes were undone in the store.
     pub(in crate::db) fn roll_back_spilled(&self) {
         self.image().into_iter().for_each(Imager::roll_back_spilled);
     }

@@ -92,7 +92,7 @@ impl State<'_> {
         self.event(&Event::InsertVector { table, id, count: 1 })
     }
 
-    /// Makes and deletes the row of the largest id that a table ever had, unless it is there.
+    /// Inserts and deletes the row of the largest id that a table ever had, unless it exists.
     fn next_id(&mut self, view: &TableView<'_>) -> Result<()> {
         let table = view.schema().number;
         match view.next_id().checked_sub(1).map(RowId) {
@@ -152,7 +152,7 @@ impl State<'_> {
                 let row = row?;
                 let values: Vec<_> =
                     table.fields.iter().map(|field| row.value(field.number)).collect();
-                // An erased value has an event of its own.
+                // An erased value has its own event.
                 match event::has_erased(table, &values) {
                     true => {
                         let (table, id) = (table.number, row.id());
@@ -166,7 +166,7 @@ impl State<'_> {
     }
 }
 
-/// Returns the blobs that a row leads to, sorted.
+/// Returns the blobs that a row refers to, sorted.
 pub(in crate::db) fn live_blobs(snapshot: &Snapshot) -> Result<Vec<Blob>> {
     let mut live = Vec::new();
     for table in snapshot.schema().tables() {
@@ -189,8 +189,7 @@ pub(in crate::db) fn live_blobs(snapshot: &Snapshot) -> Result<Vec<Blob>> {
     Ok(live)
 }
 
-/// Says that the new segment can't be made. The one that is written is as it was, whatever became of the
-/// other.
+/// Says that the new segment can't be made. The current one is unchanged, whatever happened to the other.
 pub(in crate::db) fn explain(error: Error, shown: &str) -> Error {
     match error.kind() {
         ErrorKind::Poisoned | ErrorKind::UnknownOutcome => {

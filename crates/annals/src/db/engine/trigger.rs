@@ -31,7 +31,7 @@ const TAIL_AT_CLOSE: u64 = 16 << 10;
 const FIRST_AT_CLOSE: u64 = 128 << 10;
 
 impl Background {
-    /// Notes how far a segment of the journal was written, and looks at how much of the store is in memory alone.
+    /// Notes the end of a segment of the journal, and how much of the store is in memory alone.
     pub(in crate::db) fn note_commit(&self, file: &JournalFile, position: u64, store: &mut Store) {
         self.note(file.reach(position));
         if store.has_unsaved(self.unsaved_due()) {
@@ -47,12 +47,12 @@ impl Core {
         segment.file.reach(segment.checkpoints.acknowledged().position)
     }
 
-    /// Returns up to where the image stands for the journal, and how many bytes the last backfill wrote.
+    /// Returns the image's end in the journal, and how many bytes the last backfill wrote.
     fn image_state(&self) -> Option<(u64, u64)> {
         self.image().map(Imager::state)
     }
 
-    /// Returns the end of the journal at which the next backfill is worth its writes.
+    /// Returns the end of the journal at which the next backfill pays.
     pub(in crate::db) fn image_due(&self) -> u64 {
         let due = |(reached, wrote): (u64, u64)| reached.saturating_add(tail_due(wrote));
         self.image_state().map_or(u64::MAX, due)
@@ -70,8 +70,8 @@ impl Core {
         end.saturating_add(TAIL.max(tail))
     }
 
-    /// Brings the image forward if replaying the tail would make the next opening noticeably longer.
-    /// Ends that after `patience`.
+    /// Updates the image if replaying the tail would make the next opening noticeably longer. Ends that after
+    /// `patience`.
     pub(in crate::db) fn backfill_at_close(&self, patience: Duration) -> Result<()> {
         let deadline = self.clock.elapsed().saturating_add(patience);
         let go_on = || match self.clock.elapsed() < deadline {
@@ -89,8 +89,8 @@ impl Core {
         self.imager()?.shrink()
     }
 
-    /// True if an image that stands for the journal up to `reached`, 0 if there is none, would make the
-    /// next opening noticeably longer.
+    /// True if an image with the end `reached` in the journal, 0 if there is none, would make the next opening
+    /// noticeably longer.
     pub(in crate::db) fn is_backfill_worth_it_at_close(&self, reached: u64) -> bool {
         let worth = if reached == 0 { FIRST_AT_CLOSE } else { TAIL_AT_CLOSE };
         self.end().saturating_sub(reached) >= worth

@@ -44,15 +44,14 @@ impl Imager {
         lock(&self.working).spill.iter_mut().for_each(Spill::commit);
     }
 
-    /// Notes that anybody may see what was spilled from now on; returns whether anything was, which no root
-    /// leads to yet.
+    /// Notes that spilled pages are visible from now on; returns true if there are any that no root reaches yet.
     pub(in crate::db) fn show_spilled(&self) -> bool {
         let working = lock(&self.working);
         working.spill.iter().for_each(|spill| spill.draft.show());
         working.spill.is_some()
     }
 
-    /// Takes back what was spilled of a transaction that is rolled back: no view leads to it any more.
+    /// Frees the spilled pages of a transaction that is rolled back: no view refers to them any more.
     pub(in crate::db) fn roll_back_spilled(&self) {
         let mut working = lock(&self.working);
         let Some(spill) = working.spill.as_mut().filter(|it| it.open.is_some()) else { return };
@@ -96,7 +95,7 @@ impl Imager {
         };
         let mut saved = if let Some(spill) = working.spill.as_mut() {
             if of.1 && spill.open.is_none() {
-                // A rollback goes back to what was spilled before.
+                // A rollback restores the state of earlier spills.
                 spill.draft.show();
             }
             let mut draft = spill.draft.take_up();
@@ -117,8 +116,8 @@ impl Imager {
         self.is_stuck.store(false, Ordering::Relaxed);
         Ok(())
     }
-    /// Returns what pins what is spilled: the same as long as it is one draft, over which a view lies from the
-    /// first time on.
+    /// Returns the pin of spilled pages: the same as long as it is one draft, and views lie over it from the first
+    /// time on.
     fn pin_spilled(&self, working: &Working, image: &Image, view: &View) -> Result<Arc<RootPin>> {
         let below = view.pin().cloned();
         if let Some(pin) = below.as_ref().filter(|_| working.spill.is_some()) {

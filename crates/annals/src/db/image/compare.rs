@@ -1,7 +1,7 @@
 //! Comparing two views by what they hold: the slow truth beside an image is the replay of the journal.
 //!
-//! Pages, slots and nodes of trees may differ, and so they do: they depend on when a store was loaded.
-//! What a program can see may not.
+//! Pages, slots and nodes of trees may differ, and so they do: they depend on when a store was loaded. Values visible
+//! to a program may not.
 
 use annals_schema::{Blob, Schema, Table, ValueRef};
 

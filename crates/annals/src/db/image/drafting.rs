@@ -1,4 +1,4 @@
-//! What a view stores, on its way into a draft of the image.
+//! Writing a view into a draft of the image.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const BATCH: usize = 64 << 20;
 /// How much is collected before who watches is asked whether to continue.
 const STEP: usize = 4 << 20;
 
-/// Takes what a view stores: gives it space, and writes it in large batches.
+/// Takes the objects of a view: allocates space for them, and writes them in large batches.
 pub(in crate::db) struct Drafting<'d, 'i> {
     draft: &'d mut Draft<'i>,
     image: &'d Image,
@@ -29,12 +29,12 @@ pub(in crate::db) struct Drafting<'d, 'i> {
     queued: usize,
     written: Counts,
     clock: &'d dyn Clock,
-    /// How many pages there will be, and whom to tell.
+    /// The expected number of pages, and the progress callback.
     pages: u64,
     watch: Watching<'d>,
 }
 
-/// What was written.
+/// The written objects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::db) struct Counts {
     /// Parts of pages, which were copied.
@@ -62,8 +62,8 @@ impl Counts {
 }
 
 impl<'d, 'i> Drafting<'d, 'i> {
-    /// Begins; `txid` is the last transaction of the backfill, as far as is known, and `watch` is told after
-    /// each write how far it has come.
+    /// Begins; `txid` is the last transaction of the backfill, as far as known, and `watch` is called with the
+    /// progress after each write.
     pub(in crate::db) fn new(
         draft: &'d mut Draft<'i>,
         image: &'d Image,
@@ -92,9 +92,9 @@ impl<'d, 'i> Drafting<'d, 'i> {
         self.tell()
     }
 
-    /// Leaves what those arrays that were saved `before` reach that a view hasn't any more: of tables, fields
-    /// and indexes that were dropped. What can't be read of them stays taken until the database is opened
-    /// again: no root reaches it then.
+    /// Leaves what those arrays that were saved `before` reach that a view hasn't any more: of tables, fields and
+    /// indexes that were dropped. Their unreadable parts stay allocated until the database is reopened: then no root
+    /// reaches them.
     pub(in crate::db) fn leave_dropped(&mut self, before: &[Array], saved: &Saved) {
         let image = self.image;
         let end = self.draft.end();
@@ -106,8 +106,7 @@ impl<'d, 'i> Drafting<'d, 'i> {
         }
     }
 
-    /// Decides which key frames the new root lists, and stores the list if it is another than before: see
-    /// [`Draft::choose_frames`].
+    /// Decides which key frames the new root lists, and stores the list if it changed: see [`Draft::choose_frames`].
     pub(in crate::db) fn frames(
         &mut self,
         rule: KeyFrames,
@@ -122,8 +121,8 @@ impl<'d, 'i> Drafting<'d, 'i> {
         }
     }
 
-    /// Returns how many pages have been written. Where the program wants no more, nothing was changed: what
-    /// was written lies in free space, which no root leads to.
+    /// Returns how many pages have been written. If the program stops it, nothing was changed: the written pages are
+    /// in free space, which no root reaches.
     pub(in crate::db) fn tell(&mut self) -> Result<()> {
         let done = self.written.pages + self.written.from_memory;
         let progress = BackfillProgress { done, total: self.pages, bytes: self.written.bytes };

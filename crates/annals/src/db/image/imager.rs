@@ -1,10 +1,10 @@
-//! What an open database knows of its image.
+//! The state of the image of an open database.
 //!
 //! Invariants
-//! 1. Whoever holds `working` runs a backfill; it holds it from before the bound is sampled until the
-//!    root is published.
-//! 2. `newest` is the number of the root that was published last by this handle, or that it opened from;
-//!    `pending` has what a store needs to continue from it, until the published view does.
+//! 1. The holder of `working` runs a backfill; it holds the lock from before the bound is sampled until the root is
+//!    published.
+//! 2. `newest` is the number of the last root that this handle published or opened from; `pending` has the data with
+//!    which a store continues from it, until the published view does.
 
 use crate::db::inspection::OldestReader;
 use std::io;
@@ -24,7 +24,7 @@ use crate::storage::{Clock, Directory};
 use crate::store::{Pager, Saved, Store, View};
 use crate::{Error, ErrorKind, Result};
 
-/// What an open database knows of its image.
+/// The state of the image of an open database.
 #[derive(Debug)]
 pub(in crate::db) struct Imager {
     directory: Arc<dyn Directory>,
@@ -35,30 +35,30 @@ pub(in crate::db) struct Imager {
     clock: Arc<dyn Clock>,
     /// How much of the image may be kept in memory, in bytes.
     budget: u64,
-    /// Whether nobody else writes the image meanwhile, so that something may lie in it ahead.
+    /// True if no other process writes the image meanwhile, so that pages may be written ahead.
     spills: bool,
     /// How many key frames are kept.
     pub(in crate::db) key_frames: KeyFrames,
     /// Key frames of earlier segments aren't kept: that history is forgotten.
     pub(in crate::db) frames_from: AtomicU64,
     pub(in crate::db) working: Mutex<Working>,
-    /// What `working` tells those who don't wait for a backfill.
+    /// The state of `working` for threads that don't wait for a backfill.
     status: Mutex<Status>,
     pending: Mutex<Option<Arc<Saved>>>,
     newest: AtomicU64,
     /// Whether what others committed fills the memory and can't be written.
     pub(in crate::db) is_stuck: AtomicBool,
-    /// The thread whose program is being told how far its backfill is; 0: none.
+    /// The thread that is in a progress callback of its backfill; 0: none.
     watching: AtomicUsize,
-    /// What of images was found damaged.
+    /// The known damage of images.
     damage: Arc<Damage>,
     rebuilding: Rebuilding,
     /// While a backfill ends: the views that stores continued from.
     retired: Mutex<Option<Vec<Arc<View>>>>,
 }
 
-/// Keeps the views that stores continue from, and lets go of them at its end. What only they have is freed
-/// then, by whoever has this, and not under the writer's lock.
+/// Keeps the views that stores continue from, and releases them at its end. Pages that only they have are freed then,
+/// by the holder of this, and not under the writer's lock.
 pub(in crate::db) struct Retiring<'i>(&'i Imager);
 
 impl Drop for Retiring<'_> {
@@ -68,7 +68,7 @@ impl Drop for Retiring<'_> {
     }
 }
 
-/// What there is to know of the image without waiting for a backfill.
+/// Facts of the image that need no wait for a backfill.
 #[derive(Clone, Debug, Default)]
 struct Status {
     image: Option<Arc<Image>>,
@@ -84,25 +84,25 @@ impl Status {
     }
 }
 
-/// What a backfill works with.
+/// The state that a backfill works with.
 #[derive(Debug, Default)]
 pub(in crate::db) struct Working {
     /// The image; none before the first backfill.
     pub(in crate::db) image: Option<(Arc<Image>, Arc<Pager>)>,
     /// The root that was published last.
     pub(in crate::db) root: Option<Root>,
-    /// How far it stands for the journal, in bytes of it as [`JournalFile::reach`] counts them.
+    /// The end of its journal, in bytes as [`JournalFile::reach`] counts them.
     pub(in crate::db) reached: u64,
     /// How many bytes the last backfill wrote.
     pub(in crate::db) wrote: u64,
     /// Which roots of the image are read.
     pub(in crate::db) pins: Arc<Pins>,
-    /// What was written ahead of the next backfill.
+    /// Pages written ahead of the next backfill.
     pub(in crate::db) spill: Option<Spill>,
 }
 
 impl Working {
-    /// Begins with what was found, of which `reach` tells how far it stands for the journal.
+    /// Begins with the found image; `reach` is its end in the journal.
     fn new(found: &Found, reach: impl Fn(&Root) -> u64) -> Self {
         let pins = Arc::clone(&found.pins);
         match &found.begun {
@@ -115,13 +115,13 @@ impl Working {
         }
     }
 
-    /// True if the newest root stands for what is published.
+    /// True if the newest root is of the published view.
     pub(in crate::db) fn stands_for(&self, published: &Published) -> bool {
         let stands = (published.file.segment, published.point);
         self.root.is_some_and(|root| (root.segment, root.point) == stands)
     }
 
-    /// Returns true if nothing is known to be damaged of what the newest root reaches, as its directory tells.
+    /// Returns true if the directory shows no known damage in the objects that the newest root reaches.
     pub(in crate::db) fn is_sound(&self) -> Result<bool> {
         match (&self.image, &self.root) {
             (Some((image, _)), Some(root)) => {
@@ -141,7 +141,7 @@ impl Working {
         }
     }
 
-    /// Returns the numbers of all roots that anybody reads.
+    /// Returns the numbers of all roots with readers.
     ///
     /// # Errors
     /// `Io`.
@@ -150,8 +150,8 @@ impl Working {
     }
 }
 
-/// Returns the end of the image's file back to the file system, where nobody reads anything there any more and
-/// nothing was spilled that no root leads to; returns its length.
+/// Truncates the free end of the image's file, unless a reader needs it or spilled pages without a root are in it;
+/// returns the file's length.
 pub(in crate::db) fn shrink_wholly(working: &Working) -> Result<u64> {
     let Some((image, _)) = &working.image else { return Ok(0) };
     if working.spill.is_none() {
@@ -160,14 +160,14 @@ pub(in crate::db) fn shrink_wholly(working: &Working) -> Result<u64> {
     image.len()
 }
 
-/// Explains why it can't be told who reads an image.
+/// Returns why the readers of an image are unknown.
 pub(in crate::db) fn cannot_look(image: &Image, error: io::Error) -> Error {
     Error::io(format!("{}: can't see who reads it", image.path()), error)
 }
 
 impl Imager {
-    /// Begins with what opening found. `budget` is how much of the image may be kept in memory, in bytes;
-    /// `spills` says that nobody else writes the image meanwhile.
+    /// Begins with what opening found. `budget` limits how much of the image may be cached, in bytes; `spills` says
+    /// that no other process writes the image meanwhile.
     pub(in crate::db) fn new(
         directory: &Arc<dyn Directory>,
         found: &Found,
@@ -208,7 +208,7 @@ impl Imager {
         &self.rebuilding
     }
 
-    /// Returns true if nobody else writes the image meanwhile, so that something may lie in it ahead.
+    /// Returns true if no other process writes the image meanwhile, so that pages may be written ahead.
     pub(in crate::db) const fn spills(&self) -> bool {
         self.spills
     }
@@ -217,8 +217,8 @@ impl Imager {
         &self.clock
     }
 
-    /// Lets a program say whether a backfill continues. It can't begin another meanwhile, nor do anything else
-    /// that waits for this one.
+    /// Asks a program whether a backfill continues. It can't begin another meanwhile, nor do anything else that waits
+    /// for this one.
     pub(in crate::db) fn watched<T>(&self, watch: impl FnOnce() -> T) -> T {
         struct Watching<'i>(&'i AtomicUsize);
         impl Drop for Watching<'_> {
@@ -249,8 +249,8 @@ impl Imager {
         self.newest.load(Ordering::Acquire)
     }
 
-    /// Lets a store continue from the newest root, if it doesn't yet. The caller holds the writer. A load and
-    /// a comparison, unless a backfill has ended since.
+    /// Lets a store continue from the newest root, unless it does already. The caller holds the writer. A load and a
+    /// comparison, unless a backfill has ended since.
     #[inline]
     pub(in crate::db) fn install(&self, store: &mut Store) {
         if store.view().root() != self.newest() {
@@ -284,8 +284,8 @@ impl Imager {
         }
     }
 
-    /// Forgets what a store needs to continue from a root, which it lies over now. A backfill may have ended
-    /// in between: what it left is still needed, else no store could ever continue from there.
+    /// Drops the data for continuing from a root, since the store lies over it now. A backfill may have ended in
+    /// between: its data is still needed, else no store could ever continue from there.
     fn forget_installed(&self, root: u64) {
         let mut pending = lock(&self.pending);
         if pending.as_ref().is_some_and(|saved| saved.root() <= root) {
@@ -305,8 +305,8 @@ impl Imager {
         self.is_stuck.store(false, Ordering::Relaxed);
     }
 
-    /// Goes on with another image, or another root, that was found meanwhile. The caller holds the writer,
-    /// whose store lies over that root now.
+    /// Continues with another image, or another root, that was found meanwhile. The caller is the writer, whose store
+    /// lies over that root now.
     pub(in crate::db) fn begin_anew(
         &self,
         working: &mut Working,
@@ -329,26 +329,25 @@ impl Imager {
         lock(&self.status).clone()
     }
 
-    /// Takes the image out of the way. The caller has the right to bring it forward.
+    /// Takes the image out of the way. The caller holds the lock of backfills.
     pub(in crate::db) fn set_aside(&self, reason: &str) -> Result<()> {
         set_aside(&*self.directory, &self.name, reason.to_owned()).map(drop)
     }
 
-    /// Returns where an image of this journal is looked for.
+    /// Returns the request for opening this journal's image.
     pub(in crate::db) fn directory(&self) -> &Arc<dyn Directory> {
         &self.directory
     }
 
-    /// Returns what the newest root of the image is by now, whoever published it.
+    /// Returns the newest root of the image now, whichever process published it.
     pub(in crate::db) fn peek(&self) -> Option<Root> {
-        // Whoever made another image meanwhile, may have made it for a later segment.
+        // A new image that was made meanwhile may be for a later segment.
         let identity = Identity { segment: u64::MAX, ..self.identity };
         Image::peek(&*self.directory, &self.name, &identity)
     }
 
-    /// Returns the end of the image's file back to the file system, where nobody reads anything there any more
-    /// and it is a noticeable part of the file. Never while commits continue: freeing blocks makes some disks
-    /// slow for a while.
+    /// Truncates the free end of the image's file, unless a reader needs it, if it is a noticeable part of the file.
+    /// Never while commits continue: freeing blocks makes some disks slow for a while.
     pub(in crate::db) fn shrink(&self) -> Result<()> {
         const WORTH: u64 = 1 << 20;
         let working = lock(&self.working);
@@ -360,8 +359,8 @@ impl Imager {
         shrink_wholly(&working).map(drop)
     }
 
-    /// Returns the image, or creates it. One that is there, and couldn't be read when the database was opened,
-    /// is set aside: with the lock of backfills held, nobody else is making it.
+    /// Returns the image, or creates it. An existing one that couldn't be read when the database was opened is
+    /// renamed as damaged: with the lock of backfills held, no other process is creating it.
     pub(in crate::db) fn image(&self, working: &mut Working) -> Result<(Arc<Image>, Arc<Pager>)> {
         if let Some((image, pager)) = &working.image {
             return Ok((Arc::clone(image), Arc::clone(pager)));
@@ -384,8 +383,7 @@ impl Imager {
         Ok((image, pager))
     }
 
-    /// Returns up to where the image stands for the journal, in bytes of it, and how many bytes the last
-    /// backfill wrote.
+    /// Returns the image's end in the journal, in bytes of that, and how many bytes the last backfill wrote.
     pub(in crate::db) fn state(&self) -> (u64, u64) {
         let Status { reached, wrote, .. } = self.status();
         (reached, wrote)
@@ -422,7 +420,7 @@ impl Imager {
         self.status().root.map(|root| root.segment)
     }
 
-    /// Returns the point of the journal that the newest root stands for, and its segment, if there is one.
+    /// Returns the point of the newest root in the journal, and its segment, if there is one.
     pub(in crate::db) fn reached_point(&self) -> Option<(u64, Point)> {
         self.status().root.map(|root| (root.segment, root.point))
     }

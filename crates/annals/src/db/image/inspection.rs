@@ -12,7 +12,7 @@ use crate::journal::Survey;
 use crate::storage::{Access, Clock, Directory};
 use crate::{Error, ErrorKind, Result};
 
-/// How many roots with readers are told at most.
+/// The most roots with readers that are listed.
 const MOST: usize = 100;
 
 /// Looks at the image of a journal; nothing if there is none.

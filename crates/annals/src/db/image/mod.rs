@@ -1,10 +1,10 @@
-//! The image of an open database: opening from it, and bringing it forward.
+//! The image of an open database: opening from it, and updating it.
 //!
-//! In reading order: a [`report`] says what a backfill did; [`pins`] tell which roots are still read;
-//! [`opening`] finds the image, and whether the journal has its point, which a [`survey`] continues from; the [`imager`]
-//! knows what the image has, what was written ahead of a backfill ([`spill`]), and what is [`rebuilding`] where it is
-//! damaged; [`drafting`] writes what changed. [`reading`] is for those who never write. [`verify`] looks at an image
-//! from outside, and [`compare`]s views.
+//! In reading order: a [`report`] says what a backfill did; [`pins`] list the roots with readers. [`opening`] finds
+//! the image, and checks that the journal has its point, from which a [`survey`] continues. The [`imager`] has the
+//! image's state, pages written ahead of a backfill ([`spill`]), and the state of [`rebuilding`] after damage;
+//! [`drafting`] writes changed pages. [`reading`] is for those who never write. [`verify`] examines an image without
+//! opening, and [`compare`]s views.
 
 pub(in crate::db) mod ahead;
 pub(in crate::db) mod compare;

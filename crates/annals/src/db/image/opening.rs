@@ -1,7 +1,7 @@
-//! Opening from the image: finding it, and whether the journal has the point that it stands for.
+//! Opening from the image: finding it, and checking that the journal has its point.
 //!
-//! An image that can't be used is set aside, or left where it is by whoever doesn't have it alone. Either
-//! way the journal is replayed from its beginning, and somebody is told why.
+//! An unusable image is renamed as damaged, or left in place by a process that doesn't have it alone. Either way the
+//! journal is replayed from its beginning, and the reason is reported.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::storage::{Access, Clock, Directory, Storage, SystemClock};
 use crate::store::{BaseRoot, Pager, Store, View};
 use crate::{Error, ErrorKind, Result};
 
-/// What was found where the image would be.
+/// The file at the image's name.
 #[derive(Debug)]
 pub(in crate::db) struct Found {
     /// The name of the image.
@@ -32,20 +32,20 @@ pub(in crate::db) struct Found {
     pub(in crate::db) identity: Identity,
     /// The head of the journal.
     pub(in crate::db) head: Head,
-    /// How many bytes of the journal lie in the segments before that were read, from their beginning.
+    /// The bytes of the journal in earlier segments that were read, from their beginning.
     pub(in crate::db) before: u64,
-    /// What the store begins with; nothing: it is replayed.
+    /// The beginning of the store; `None`: it is replayed.
     pub(in crate::db) begun: Option<Begun>,
     /// The roots that views of this process read.
     pub(in crate::db) pins: Arc<Pins>,
-    /// What is found damaged of it later on.
+    /// Damage of it that is found later.
     pub(in crate::db) damage: Arc<Damage>,
-    /// What the roots of the image prove of the journal.
+    /// The points of the journal that the roots of the image prove.
     pub(in crate::db) witnesses: Vec<Witness>,
-    /// Whether the journal doesn't seem to have the point of the root: a survey of all of it tells whose fault
-    /// that is.
+    /// True if the journal seems to lack the root's point: a survey of all of it determines which of the two is
+    /// wrong.
     pub(in crate::db) is_doubtful: bool,
-    /// Why the image that is there isn't used.
+    /// The reason that an existing image isn't used.
     pub(in crate::db) reason: Option<String>,
     /// A sentence for each thing worth telling a person.
     pub(in crate::db) notes: Vec<String>,
@@ -53,39 +53,39 @@ pub(in crate::db) struct Found {
     pub(in crate::db) stopped: Option<Before>,
 }
 
-/// What a store begins with.
+/// The beginning of a store.
 #[derive(Debug)]
 pub(in crate::db) struct Begun {
     pub(in crate::db) image: Arc<Image>,
     pub(in crate::db) pager: Arc<Pager>,
     pub(in crate::db) root: Root,
     pub(in crate::db) view: View,
-    /// What follows the root in the segments before the journal's file.
+    /// The frames after the root in the segments before the journal's file.
     pub(in crate::db) past: Past,
-    /// The time of the last commit before, if it came from a clock.
+    /// The time of the last commit before, if it was from a clock.
     pub(in crate::db) last_clock_time: i64,
 }
 
 /// How often an opening starts over when the image moves on under its hands.
 const TRIES: usize = 100;
 
-/// What is at the image's name.
+/// The file at the image's name.
 enum Looked {
     Nothing,
     Pinned(Box<Usable>, RootPin),
     SetAside(SetAside),
 }
 
-/// What becomes of a root that was found.
+/// The decision about a root that was found.
 enum Rooted {
     At(Box<Begun>),
-    /// What it stands for was forgotten.
+    /// The history that it is of was forgotten.
     Outlived,
     /// The journal doesn't seem to have its point.
     Doubtful,
 }
 
-/// What is looked for, and how.
+/// The image to open, and how.
 #[derive(Clone)]
 pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) directory: &'a Arc<dyn Directory>,
@@ -97,9 +97,9 @@ pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) clock: Arc<dyn Clock>,
     /// How much of the image may be kept in memory, in bytes.
     pub(in crate::db) budget: u64,
-    /// Whether nobody else writes the image meanwhile, so that what is larger than memory may go there.
+    /// True if no other process writes the image meanwhile, so that changes larger than memory may be written to it.
     pub(in crate::db) spills: bool,
-    /// How many key frames are kept by whoever brings it forward.
+    /// The number of key frames to keep in updates.
     pub(in crate::db) key_frames: KeyFrames,
     /// Where damage is noted, which drops the roots that reach it; none: damage is an error of what reads it.
     pub(in crate::db) damage: Option<&'a Arc<Damage>>,
@@ -108,13 +108,13 @@ pub(in crate::db) struct Looking<'a> {
 }
 
 impl Found {
-    /// True if the image that was found stands for the segment that was surveyed.
+    /// True if the found image is of the segment that was surveyed.
     pub(in crate::db) fn is_in(&self, survey: &Survey) -> bool {
         let segment = survey.head.header.segment;
         self.begun.as_ref().is_some_and(|begun| begun.root.segment == segment)
     }
 
-    /// Returns the time of the last commit that the image has, if it came from a clock.
+    /// Returns the time of the last commit in the image, if it was from a clock.
     pub(in crate::db) fn last_clock_time(&self) -> i64 {
         self.begun.as_ref().map_or(i64::MIN, |begun| begun.last_clock_time)
     }
@@ -129,7 +129,7 @@ impl Begun {
 }
 
 impl<'a> Looking<'a> {
-    /// Makes how an image is looked for that nothing is done to.
+    /// Makes a request for opening an image that must not be changed.
     pub(in crate::db) fn to_read(
         directory: &'a Arc<dyn Directory>,
         name: &'a str,
@@ -155,7 +155,7 @@ impl Looking<'_> {
     /// Looks for the image of a journal.
     ///
     /// # Errors
-    /// Those of reading the journal's head. What is wrong with the image is none.
+    /// Those of reading the journal's head. A problem of the image isn't an error here.
     pub(in crate::db) fn find(&self) -> Result<Found> {
         let shown = self.directory.display(self.name);
         let head = Head::read(self.storage, &shown)?;
@@ -194,7 +194,7 @@ impl Looking<'_> {
                 }
             }
             Ok(Looked::SetAside(aside)) => note(&mut found, &aside),
-            // What can't be read now may be read later.
+            // A temporary read error may disappear.
             Err(error) => {
                 found.notes.push(format!(
                     "the image isn't used, the journal was replayed: {error}; nothing is lost"
@@ -205,8 +205,8 @@ impl Looking<'_> {
         Ok(found)
     }
 
-    /// Opens the image and pins its newest root: once that is still the newest when it is pinned, nobody
-    /// writes over what it reaches.
+    /// Opens the image and pins its newest root: if that is still the newest after it is pinned, its space isn't
+    /// overwritten.
     fn open_pinned(&self, found: &Found) -> Result<Looked> {
         let Self { access, damage, is_whole, .. } = *self;
         let how = Judging { access, damage, is_whole };
@@ -236,7 +236,7 @@ impl Looking<'_> {
         Err(Error::new(ErrorKind::Busy, message))
     }
 
-    /// Returns what knows of the image from now on; none if there can be none.
+    /// Returns the state of the image from now on; `None` if there can be none.
     pub(in crate::db) fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
         let how = (self.budget, self.spills, self.key_frames);
         let imager = || Imager::new(self.directory, found, Arc::clone(&self.clock), how);
@@ -311,8 +311,8 @@ impl Looking<'_> {
         Ok((replay, end))
     }
 
-    /// Lets go of an image that stands for what was forgotten: the state that the journal begins with is
-    /// newer. Nothing is wrong with that.
+    /// Drops an image of forgotten history: the state at the beginning of the journal is newer. Nothing is wrong with
+    /// that.
     fn outlived(&self, found: &mut Found) {
         if self.access == Access::Write
             && let Err(error) = image::discard(&**self.directory, &found.name)
@@ -373,8 +373,8 @@ impl Looking<'_> {
         Ok(Rooted::At(Box::new(begun)))
     }
 
-    /// Returns true if the journal has a point, as far as that can be told without reading all of it: after
-    /// the slots the frames tell, and before them the survey that begins there comes by the slots.
+    /// Returns true if the journal has a point, as far as can be determined without reading all of it. After the
+    /// slots the frames show it, and before them the survey that begins there reaches the slots.
     fn has(&self, head: &Head, point: Point) -> Result<bool> {
         let slots = head.copies().map(|slot| slot.point);
         let known = slots.chain([head.start()]).filter(|slot| slot.position <= point.position);
@@ -399,7 +399,7 @@ fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
     }
 }
 
-/// Lets what is larger than memory go to the image, if there can be one.
+/// Allows writing changes larger than memory to the image, if there can be one.
 pub(in crate::db) fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Replay {
     match imager {
         Some(imager) => replay.spilling(Arc::clone(imager) as Arc<dyn MakeRoom>),
@@ -407,7 +407,7 @@ pub(in crate::db) fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Repla
     }
 }
 
-/// Begins with what a catalog has; returns the time of the last commit, if it came from a clock, too.
+/// Begins with the contents of a catalog; also returns the time of the last commit, if it was from a clock.
 pub(in crate::db) fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64, View)> {
     let too_short = || Error::corrupt("its catalog is too short");
     let (last, metadata) = catalog.metadata.split_first_chunk().ok_or_else(too_short)?;

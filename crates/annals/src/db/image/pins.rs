@@ -1,8 +1,8 @@
 //! Pins: which roots of the image are read, by the views of this process and by others.
 //!
-//! A view that lies over the base of a root holds that root's pin. What only such a root reaches is not
-//! written over before its last view is gone. Other processes see the pin as a lock on the image; where
-//! there are no such locks, no other process has the image open.
+//! A view that lies over the base of a root holds that root's pin. Space that only such a root reaches is not
+//! overwritten before its last view is dropped. Other processes see the pin as a lock on the image; where there are
+//! no such locks, no other process has the image open.
 
 use crate::db::inspection::OldestReader;
 use std::collections::VecDeque;
@@ -68,11 +68,10 @@ impl Pins {
         pin
     }
 
-    /// Returns the numbers of all roots that anybody reads, and those of other handles' backfills without a
-    /// root.
+    /// Returns the numbers of all roots with readers, and those of other handles' backfills without a root.
     ///
     /// # Errors
-    /// Those of looking at locks.
+    /// Those of querying locks.
     pub(in crate::db) fn all(&self, image: &Image) -> io::Result<Vec<u64>> {
         let mut all = image.pinned(0..u64::MAX, usize::MAX)?;
         let known = lock(&self.known);
@@ -93,7 +92,7 @@ impl Pins {
     ) -> Option<OldestReader> {
         let known = lock(&self.known);
         let newest = known.newest?;
-        // What can't be told now isn't worth an error: it is for a report.
+        // A failed query isn't an error: the result is for a report.
         let elsewhere = image.pinned(0..newest, 1).unwrap_or_default();
         let own = known.here().find(|root| *root < newest);
         let root = own.into_iter().chain(elsewhere).min()?;

@@ -1,8 +1,8 @@
-//! The slow truth beside each backfill, in test builds: what it published is loaded again, and must be
-//! the view that it took.
+//! The slow check of each backfill, in test builds: the published root is loaded again, and must equal the view that
+//! was written.
 //!
-//! Both are walked wholly, so a backfill costs as much again as reading all that there is. Images of more
-//! than [`LARGEST`] bytes are left out.
+//! Both are walked completely, so a backfill costs as much again as reading everything. Images of more than
+//! [`LARGEST`] bytes are left out.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{ErrorKind, Result};
 /// The longest image that is compared, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// Compares what was published last with the view that it stands for.
+/// Compares the last published root with the view that it is of.
 ///
 /// # Panics
 /// They differ. (A read that fails says nothing about that.)
@@ -25,7 +25,7 @@ pub(in crate::db) fn compare(working: &Working, view: &View) {
     if root.end > LARGEST {
         return;
     }
-    // Tests let one read go wrong.
+    // Tests inject a single wrong read.
     let told = difference(image, root, view).or_else(|_| difference(image, root, view));
     let number = root.number;
     match told {

@@ -1,4 +1,4 @@
-//! Readers that begin with the image: those that never write, and take no lock but the pin of their root.
+//! Readers that start from the image: they never write, and their only lock is the pin of their root.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,18 +16,18 @@ use crate::storage::Directory;
 use crate::store::{Store, View};
 use crate::{ErrorKind, Result};
 
-/// How far the image has to have come forward, in bytes of the journal, before whoever follows begins again
-/// from its newest root: about a hundredth of a second of replay.
+/// The progress of the image, in bytes of the journal, at which a reader starts again from its newest root: about a
+/// hundredth of a second of replay.
 pub(in crate::db) const WORTH_IT: u64 = 1 << 20;
 
-/// Where a reader looks for the image.
+/// The image to open for a reader.
 #[derive(Debug)]
 pub(in crate::db) struct Reading {
     directory: Arc<dyn Directory>,
     /// The name of the journal.
     name: String,
     budget: u64,
-    /// What of images was found damaged.
+    /// The known damage of images.
     damage: Arc<Damage>,
     /// How much of it was known when the reader last began again.
     known: AtomicUsize,
@@ -35,14 +35,14 @@ pub(in crate::db) struct Reading {
     rebuild_timeout: Duration,
 }
 
-/// What a reader begins with.
+/// The beginning of a reader's state.
 #[derive(Debug)]
 pub(in crate::db) struct Beginning {
     pub(in crate::db) survey: Survey,
     pub(in crate::db) replayed: Replayed,
     /// Which segment of which journal it is.
     pub(in crate::db) identity: Identity,
-    /// How many bytes of the journal lie in the segments before that were read.
+    /// The bytes of the journal in earlier segments that were read.
     pub(in crate::db) before: u64,
     /// A sentence for each thing worth telling a person.
     pub(in crate::db) findings: Vec<String>,
@@ -50,13 +50,13 @@ pub(in crate::db) struct Beginning {
     pub(in crate::db) unapplied: Option<Unapplied>,
 }
 
-/// What was replayed, over a root of the image or from the beginning.
+/// The replayed state, over a root of the image or from the beginning.
 #[derive(Debug)]
 pub(in crate::db) struct Replayed {
     pub(in crate::db) store: Store,
     pub(in crate::db) view: Arc<View>,
     pub(in crate::db) point: Point,
-    /// How far the root reaches, in bytes of the journal; 0: there is none.
+    /// The root's end in bytes of the journal; 0: there is none.
     pub(in crate::db) began: u64,
 }
 
@@ -64,7 +64,7 @@ impl Reading {
     /// Opens a journal that others may be writing.
     ///
     /// # Errors
-    /// Those of surveying all of the journal. What is wrong with the image is none.
+    /// Those of surveying all of the journal. A problem of the image isn't an error here.
     pub(in crate::db) fn open(
         (directory, name): (Arc<dyn Directory>, &str),
         watched: &Watched<'_>,
@@ -106,7 +106,7 @@ impl Reading {
     }
 
     /// Begins again from an older root of the image or the journal, up to `to`, if more of the image was found
-    /// damaged since. What goes wrong is no error: the reader continues as it is.
+    /// damaged since. A failure isn't an error: the reader continues unchanged.
     pub(in crate::db) fn begin_elsewhere(&self, file: &JournalFile, to: u64) -> Option<Replayed> {
         let count = self.damage.count();
         if self.known.load(Ordering::Relaxed) == count {
@@ -133,8 +133,8 @@ impl Reading {
         Some(replayed)
     }
 
-    /// Begins again from the newest root of the image, up to `to`, if it has come forward so much since
-    /// `began` that it is worth it. What goes wrong is no error: the reader continues as it is.
+    /// Starts again from the newest root of the image, up to `to`, if that has advanced far enough since `began`. A
+    /// failure isn't an error: the reader continues unchanged.
     pub(in crate::db) fn begin_anew(
         &self,
         file: &JournalFile,
@@ -207,7 +207,7 @@ fn hard(
             looking.check_end(found, &survey)?;
             return Ok((survey, replayed(found_there, reached(begun))));
         }
-        // Whose fault that is, only all of the journal can tell.
+        // Only the whole journal shows which of the two is wrong.
         found.begun = None;
     }
     let (survey, ()) = survey_moving(watched, &shown, || Ok(()), |(), _, _| Ok(()))?;
@@ -217,14 +217,14 @@ fn hard(
     Ok((survey, replayed((replay, end), 0)))
 }
 
-/// Returns how far the journal is known to be on permanent storage, by what its writers tell too.
+/// Returns the end of the journal that is known to be on permanent storage, also according to its writers.
 pub(in crate::db) fn hard_position(survey: &Survey) -> u64 {
     let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
     survey.hard.max(told).min(survey.end.position)
 }
 
-/// Returns how far a root reaches that was just opened, in bytes of the journal: the first segment that was
-/// read after it is counted from its beginning.
+/// Returns the end of a root that was just opened, in bytes of the journal: the first segment read after it is
+/// counted from its beginning.
 fn reached(begun: &Begun) -> u64 {
     begun.root.point.position
 }
@@ -234,8 +234,8 @@ fn replayed((replay, point): (Replay, Point), began: u64) -> Replayed {
     Replayed { store, view, point, began }
 }
 
-/// True if it is worth it to begin again from a root at `newest`, for a store that began at `from`, to
-/// come to `end`: less has to be replayed again than the image has come forward.
+/// True if a store that began at `from` should start again from a root at `newest` to reach `end`: less must be
+/// replayed again than the image has advanced.
 pub(in crate::db) const fn is_worth_it(from: u64, newest: u64, end: u64) -> bool {
     let forward = newest.saturating_sub(from);
     newest <= end && forward >= WORTH_IT && forward >= end - newest

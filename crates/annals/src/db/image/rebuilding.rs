@@ -1,4 +1,4 @@
-//! The rebuild of a handle's state, where the image is damaged: what is known of it.
+//! Rebuilding a handle's state after damage of the image: the state of that.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::storage::{Clock as _, Origin, SystemClock};
 use crate::store::Store;
 use crate::{Error, ErrorKind, Result};
 
-/// How long somebody waits before it looks again: by the system's clock, as it is for a thread.
+/// The interval of polling: by the system's clock, as it is for a thread.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The rebuild of a handle, if there is one.
@@ -41,14 +41,14 @@ pub(in crate::db) struct State {
 #[derive(Debug)]
 pub(in crate::db) struct Ready {
     pub(in crate::db) found: Found,
-    /// What knows of a new image, to which the replay spilled; none if the old one stays.
+    /// The state of a new image, to which the replay spilled; `None` if the old one stays.
     pub(in crate::db) fresh: Option<Arc<Imager>>,
     pub(in crate::db) store: Store,
     pub(in crate::db) point: Point,
     pub(in crate::db) file: Arc<JournalFile>,
 }
 
-/// Why a rebuild came to no new state.
+/// The reason that a rebuild gave no new state.
 pub(in crate::db) enum Otherwise {
     /// The newest root isn't concerned.
     NotNeeded,
@@ -88,8 +88,7 @@ impl Rebuilding {
         self.is_ready.load(Ordering::Acquire)
     }
 
-    /// Lets the rebuild that runs come to its end, for `patience` at most; then stops it, and lets none begin any
-    /// more.
+    /// Waits up to `patience` for a running rebuild; then stops it, and prevents further ones.
     pub(in crate::db) fn stop(&self, patience: Duration) {
         if self.origin.is_elsewhere() {
             return;

@@ -1,4 +1,4 @@
-//! What a backfill does and did.
+//! The modes and the report of a backfill.
 
 use crate::db::inspection::OldestReader;
 use std::ops::ControlFlow;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::db::outcome::Restarted;
 
-/// How far a backfill goes, and what it waits for.
+/// How much a backfill does, and what it waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BackfillMode {
-    /// Waits for nobody: brings the image forward to the newest commit.
+    /// Never waits: updates the image to the newest commit.
     #[default]
     Passive,
     /// Waits for the transaction that is open: afterwards the image has the end of the journal.
@@ -18,9 +18,8 @@ pub enum BackfillMode {
     /// As full; then waits for the readers of older roots and lets the journal continue in a new segment. The
     /// old one is sealed and kept as history. See [`Database::backfill_with`](crate::Database::backfill_with).
     Restart,
-    /// As restart; then gives back the unused end of the image, or puts a copy without gaps in its place if more
-    /// than half of it is free; and removes older segments if, and only if, the caller says that history may be
-    /// forgotten.
+    /// As restart. Then it truncates the unused end of the image, or replaces it by a copy without gaps if more than
+    /// half of it is free. It removes older segments if, and only if, the caller allows forgetting history.
     Truncate,
 }
 
@@ -52,7 +51,7 @@ impl BackfillMode {
     }
 }
 
-/// How far a backfill has come.
+/// The progress of a backfill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackfillProgress {
     /// How many pages and long values have been written.
@@ -63,10 +62,10 @@ pub struct BackfillProgress {
     pub bytes: u64,
 }
 
-/// Who is told, and answers whether to continue.
+/// The callback, which answers whether to continue.
 pub(in crate::db) type Watching<'w> = &'w mut dyn FnMut(BackfillProgress) -> ControlFlow<()>;
 
-/// What became of a backfill.
+/// The outcome of a backfill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BackfillOutcome {
@@ -74,18 +73,17 @@ pub enum BackfillOutcome {
     Advanced,
     /// The image had the newest commit already.
     UpToDate,
-    /// The transaction that is open began before the last backfill ended, and has to end first; in shared
-    /// mode somebody writes, or brings the image forward, at this moment. Only [`BackfillMode::Passive`]
-    /// answers so.
+    /// The open transaction began before the last backfill ended, and must end first; in shared mode another process
+    /// is writing, or updating the image, at this moment. Only [`BackfillMode::Passive`] answers so.
     Postponed,
 }
 
-/// What a backfill did.
+/// The report of a backfill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backfilled {
     /// The mode that was asked for.
     pub mode: BackfillMode,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: BackfillOutcome,
     /// The last transaction that the image has now.
     pub txid: u64,
@@ -93,7 +91,7 @@ pub struct Backfilled {
     pub segment: u64,
     /// The end of that transaction in the segment, in bytes.
     pub position: u64,
-    /// How many bytes of the journal the image came forward.
+    /// The bytes of the journal by which the image advanced.
     pub journal_bytes: u64,
     /// How many pages and long values were written.
     pub pages: u64,
@@ -109,8 +107,8 @@ pub struct Backfilled {
     pub runs: u64,
     /// The length of the image afterwards, in bytes.
     pub image_bytes: u64,
-    /// Who reads the oldest root but the newest, if anybody does: the space that only that root reaches
-    /// isn't used again before.
+    /// The reader of the oldest root other than the newest, if there is one: space that only that root reaches isn't
+    /// reused before it ends.
     pub oldest_reader: Option<OldestReader>,
     /// How the journal was restarted, in the modes that do so.
     pub restarted: Option<Restarted>,
@@ -125,7 +123,7 @@ pub struct BackfillPhases {
     pub wait: Duration,
     /// Making the journal hard up to the bound.
     pub harden: Duration,
-    /// Finding free space, where it wasn't known; finding what changed; checksums. What is ready is written
+    /// Finding free space, where it wasn't known; finding what changed; checksums. Completed pages are written
     /// meanwhile.
     pub collect: Duration,
     /// Waiting for writes to the image.

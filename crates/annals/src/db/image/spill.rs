@@ -1,17 +1,16 @@
-//! Spilling: a working view that is larger than memory goes into free space of the image before it commits.
+//! Spilling: a working view that is larger than memory is written to free space of the image before it commits.
 //!
-//! A spill is the beginning of a backfill: pages and nodes are written, the working view continues from them,
-//! and the draft is put aside until what it holds is committed and acknowledged. Then a backfill continues
-//! with it and publishes. Until then no root leads to what was spilled: a crash, or a rollback, leaves
-//! free space.
+//! A spill is the beginning of a backfill: pages and nodes are written, and the working view continues from them. The
+//! draft is kept until its contents are committed and acknowledged. Then a backfill continues with it and publishes.
+//! Until then no root reaches the spilled pages: a crash, or a rollback, leaves free space.
 //!
 //! Invariants
-//! 1. There is at most one draft that was put aside, in `Working`; no root is published meanwhile but its own.
-//! 2. What was spilled and is committed is reached by all views that are published from then on.
-//! 3. A view over what was spilled pins the root below: whatever the draft's own root doesn't reach of it
-//!    waits until that pin is gone. It pins the draft, too, by a number that no root has: a handle that opens
-//!    the image later, when such a view has outlived this one, can't know what it reaches, and writes after
-//!    the file's end as long as it is there.
+//! 1. There is at most one such draft, in `Working`; meanwhile only its own root may be published.
+//! 2. All views published after the commit refer to its spilled pages.
+//! 3. A view over spilled pages pins the root below: space that the draft's own root doesn't reach isn't reused
+//!    before that pin is released. It also pins the draft, by a number that no root has. A handle that opens the
+//!    image later, when such a view has outlived this one, can't know which space it reaches. So it writes after the
+//!    file's end as long as the pin exists.
 //!
 //! The journal need not be hard before: nothing here is believed before a root is published, and the
 //! backfill that does it makes the journal hard first.
@@ -19,24 +18,24 @@
 use crate::db::image::drafting::Counts;
 use crate::image::{Array, Image, Mark, PutAside, Root, read_catalog};
 
-/// What was written ahead of the backfill that publishes it.
+/// Pages written ahead of the backfill that publishes them.
 #[derive(Debug)]
 pub(in crate::db) struct Spill {
     pub(in crate::db) draft: PutAside,
-    /// What was written so far.
+    /// The pages written so far.
     pub(in crate::db) written: Counts,
     /// The arrays of what was spilled last, as a catalog would have them.
     pub(in crate::db) arrays: Vec<Array>,
     /// The transaction that is open, if a part of it is that one's.
     pub(in crate::db) open: Option<u64>,
-    /// The last transaction that is committed of those that it has something of.
+    /// The last committed transaction that has pages in it.
     pub(in crate::db) committed: Option<u64>,
     /// How the space was before the transaction that is open, and which arrays there were.
     pub(in crate::db) before: Option<(Mark, Vec<Array>)>,
 }
 
 impl Spill {
-    /// Returns up to which transaction something has to be published; none if one of it is still open.
+    /// Returns the transaction up to which pages must be published; `None` if one of them is still open.
     pub(in crate::db) const fn due(&self) -> Option<u64> {
         if self.open.is_some() { None } else { self.committed }
     }
@@ -64,14 +63,14 @@ impl Spill {
     }
 }
 
-/// Returns the arrays as they were saved last: when something was spilled, else by the backfill of the root.
+/// Returns the arrays as saved last: by a spill, else by the backfill of the root.
 pub(in crate::db) fn saved_before(
     image: &Image,
     (root, spill): (Option<Root>, Option<&Spill>),
 ) -> Vec<Array> {
     match (spill, root) {
         (Some(spill), _) => spill.arrays.clone(),
-        // What can't be read now is told by whoever needs it.
+        // A page that can't be read now is reported when it is needed.
         (None, Some(root)) => read_catalog(image, &root).map(|it| it.arrays).unwrap_or_default(),
         (None, None) => Vec::new(),
     }

@@ -13,8 +13,8 @@ use crate::journal::{Recovery, Rule, Survey, Verdict};
 use crate::{ErrorKind, Result};
 
 impl Looking<'_> {
-    /// Surveys the journal, and returns the store: from the image's point on, or from the last segment that
-    /// begins with the state if there is none, or if the journal turns out not to continue from there.
+    /// Surveys the journal, and returns the store: from the image's point on. If there is no image, or the journal
+    /// doesn't continue from that point, it begins with the last segment that begins with the state.
     ///
     /// # Errors
     /// Those of the survey of the whole journal.
@@ -25,7 +25,7 @@ impl Looking<'_> {
         recovery: Recovery,
         looks_wrong: impl Fn(&Survey) -> bool,
     ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
-        // What they prove isn't taken back, whatever the recovery.
+        // No recovery cuts the history that they prove.
         let known = known(&found.witnesses, self.storage, &found.head)?;
         let rule = Rule::new(recovery).knowing(known);
         let all = self.survey_found(found, storage, rule, looks_wrong);
@@ -45,7 +45,7 @@ impl Looking<'_> {
             let imager = self.imager(found);
             let begin = || over(begun.resume(), imager.as_ref());
             match self.survey_behind(&begun.past, begin, storage, rule, &looks_wrong) {
-                // Whether a commit doesn't apply, only all of the journal can tell.
+                // Only the whole journal shows whether a commit doesn't apply.
                 Ok((survey, replay))
                     if survey.verdict() != Verdict::Damaged
                         && matches!(self.stopped(&survey, &begun.past, &replay), Ok(None)) =>
@@ -64,14 +64,14 @@ impl Looking<'_> {
                     found.reason = again.reason.or(Some(error.to_string()));
                     continue;
                 }
-                // What it says would be wrong of a journal that is whole.
+                // For a whole journal its result would be wrong.
                 Ok(_) | Err(_) => reason = Some(stale(&begun.image, &begun.root).to_string()),
             }
             storage.read_again();
             break;
         }
         let past = Past::needed(&**self.directory, self.name, &found.head.header)?;
-        // What is spilled goes to a new image, in the place of one that may still be needed.
+        // Spilled pages are written to a new image, which replaces one that may still be needed.
         if found.is_doubtful {
             reason = found.reason.take();
         }
@@ -84,7 +84,7 @@ impl Looking<'_> {
         if survey.verdict() != Verdict::Damaged {
             found.stopped = self.stopped(&survey, &past, &replay)?;
         }
-        // Whether that is the journal's fault or the image's, only all of the journal can tell.
+        // Only the whole journal shows whether it or the image is wrong.
         let is_sound = survey.verdict() != Verdict::Damaged && found.stopped.is_none();
         if let Some(reason) = reason.filter(|_| is_sound) {
             self.set_aside(found, reason);

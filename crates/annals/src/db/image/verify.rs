@@ -18,7 +18,7 @@ use crate::storage::{Directory, Storage, SystemClock};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
-/// What was found in an image.
+/// The findings in an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageCheck {
@@ -48,7 +48,7 @@ pub struct ImageCheck {
     pub problem: Option<String>,
 }
 
-/// How what opening from an image gives compares with the replay of the journal.
+/// The result of comparing the state of an image with a replay of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageComparison {
@@ -60,15 +60,14 @@ pub struct ImageComparison {
     pub difference: Option<String>,
 }
 
-/// How often an image that seems wrong is looked at again, if somebody has advanced it meanwhile.
+/// The number of times that a seemingly wrong image is read again, if another process has updated it meanwhile.
 const LOOKS: usize = 5;
 
-/// Verifies all of the image beside a journal, and that it is that journal's; `None` if there is none.
-/// Takes no lock but one on the roots that it reads, so that nobody writes over what they reach, and writes
-/// nothing; what is wrong is part of the answer. Nothing is lost by that: the image holds only what the
-/// journal does.
+/// Verifies all of the image beside a journal, and that it belongs to that journal; `None` if there is none. Takes no
+/// lock except on the roots that it reads, so that their space isn't overwritten, and writes nothing; problems are
+/// part of the answer. Nothing is lost by that: the image holds only what the journal does.
 ///
-/// Cost: reads all of the image once, and of the journal what lies after the image's point.
+/// Cost: reads all of the image once, and the journal after the image's point.
 ///
 /// # Errors
 /// `Io`, also if there is an image that can't be opened; and those of the journal's head: `NotFound`,
@@ -103,7 +102,7 @@ pub fn check_image_in(
         if report.problem.is_none() {
             check.problem = unusable(options, directory, name, &*storage)?;
         }
-        // What an older root reaches is written over in time, and a newer one may be of the next segment.
+        // The space of an older root is overwritten in time, and a newer root may be of the next segment.
         let is_as_before = || {
             storage.is_linked().unwrap_or(true)
                 && image::slots(&**directory, &image) == report.slots
@@ -114,10 +113,10 @@ pub fn check_image_in(
     }
 }
 
-/// Compares what opening from the image gives with a state that came from the replay of the journal, as
-/// [`Options::examine`] gives one: the schema, all rows with their values, next ids, the order of
-/// indexes, where blobs are. `None` if there is no image. Takes no lock and writes nothing. What others committed
-/// since is replayed after that state first, so that both end with the same transaction.
+/// Compares the state of an image with one from a replay of the journal, as [`Options::examine`] returns it: the
+/// schema, all rows with their values, next ids, the order of indexes, positions of blobs. `None` if there is no
+/// image. Takes no lock and writes nothing. Newer commits of others are first replayed after that state, so that both
+/// end with the same transaction.
 ///
 /// Cost: reads all of the image once, and what the journal has after it; memory for all of that.
 ///
@@ -205,7 +204,7 @@ fn unusable(
     Ok(found.reason)
 }
 
-/// Returns how an image is looked for that nothing is done to.
+/// Returns a request for opening an image that must not be changed.
 fn looking<'a>(
     options: &Options,
     directory: &'a Arc<dyn Directory>,
@@ -215,7 +214,7 @@ fn looking<'a>(
     Looking::to_read(directory, name, storage, options.budget())
 }
 
-/// Returns a state that was replayed, brought forward to a later end of the journal.
+/// Returns a replayed state, continued to a later end of the journal.
 fn brought_to(
     (directory, name): (&dyn Directory, &str),
     replayed: &Snapshot,

@@ -1,4 +1,4 @@
-//! What there is now: the segment that is written, whose turn it is, and the state that was published last.
+//! The present: the current segment, the turn in shared mode, and the last published state.
 
 pub(in crate::db) mod segment;
 pub(in crate::db) mod snapshot;

@@ -14,17 +14,17 @@ use crate::journal::segments::{Place, kept_name};
 use crate::journal::{Checkpoints, lock, segment_hash};
 use crate::storage::{Access, Directory, Storage};
 
-/// The segment that is written now, which all parts of a database look at.
+/// The current segment, which all parts of a database share.
 pub(in crate::db) type Current = ArcSwap<Segment>;
 
-/// What changes when the journal continues in another segment.
+/// The state that changes when the journal continues in another segment.
 #[derive(Debug)]
 pub(in crate::db) struct Segment {
     pub(in crate::db) checkpoints: Arc<Checkpoints>,
     pub(in crate::db) file: Arc<JournalFile>,
     /// How to get the right to write, in shared mode.
     pub(in crate::db) turns: Option<Turns>,
-    /// Whether it is known that the path leads to it on permanent storage.
+    /// True if the path is known to refer to it on permanent storage.
     pub(in crate::db) is_named: AtomicBool,
 }
 
@@ -34,18 +34,18 @@ impl Segment {
         self.turns.as_ref().map_or(Ok(()), Turns::take)
     }
 
-    /// Waits so long for the right to write the segment. Nothing in exclusive mode.
+    /// Waits up to `timeout` for the right to write the segment. Nothing in exclusive mode.
     pub(in crate::db) fn take_turn_within(&self, timeout: Duration) -> Result<()> {
         self.turns.as_ref().map_or(Ok(()), |turns| turns.take_within(timeout))
     }
 
-    /// Takes the right to write the segment if nobody has it or waits for it. Always in exclusive mode.
+    /// Takes the right to write the segment if it is free and no other waits for it. Always in exclusive mode.
     pub(in crate::db) fn try_to_take_turn(&self) -> Result<bool> {
         self.turns.as_ref().map_or(Ok(true), Turns::try_take)
     }
 
-    /// Takes the right to bring the image forward, and to restart the journal: waits at most so long, or not
-    /// at all. Nothing in exclusive mode; else `None` if another process has it and this doesn't wait.
+    /// Acquires the lock for updating the image and restarting the journal: waits up to a timeout, or not at all.
+    /// Nothing in exclusive mode; else `None` if another process has it and this doesn't wait.
     pub(in crate::db) fn claim_image(
         &self,
         waits: Option<Duration>,
@@ -68,11 +68,11 @@ impl Segment {
 #[derive(Debug)]
 pub(in crate::db) struct JournalFile {
     pub(in crate::db) storage: Arc<dyn Storage>,
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(in crate::db) name: String,
     /// The number of the segment.
     pub(in crate::db) segment: u64,
-    /// How many bytes of the journal lie in segments before it, as far as this handle knows of them.
+    /// The bytes of the journal in earlier segments, as far as this handle knows them.
     before: u64,
     pub(in crate::db) directory: Arc<dyn Directory>,
     /// The journal's name in the directory.
@@ -110,7 +110,7 @@ impl JournalFile {
         Ok(*self.hash.get_or_init(|| hash))
     }
 
-    /// Notes how many bytes of the journal lie in segments before it.
+    /// Sets the bytes of the journal in earlier segments.
     pub(in crate::db) fn behind(self, before: u64) -> Self {
         Self { before, ..self }
     }
@@ -121,8 +121,8 @@ impl JournalFile {
         next.behind(self.reach(end))
     }
 
-    /// Returns how many bytes of the journal there are up to a position in this segment, with all before it
-    /// that this handle knows of: so the tail after an image is measured.
+    /// Returns the bytes of the journal up to a position in this segment, with all earlier ones that this handle
+    /// knows: the measure of the tail after an image.
     pub(in crate::db) const fn reach(&self, position: u64) -> u64 {
         self.before.saturating_add(position)
     }
@@ -148,11 +148,11 @@ impl JournalFile {
         }
     }
 
-    /// Opens segments that are about to be removed, so that whoever has this continues reading them.
+    /// Opens segments before they are removed, so that the holder of this can still read them.
     pub(in crate::db) fn hold(&self, segments: impl Iterator<Item = u64>) {
         for segment in segments.filter(|&segment| segment < self.segment) {
             lock(&self.removed).insert(segment);
-            // What can't be opened now, can't be read later; that is told then.
+            // A segment that can't be opened now can't be read later; that error is reported then.
             let _ = self.kept(segment);
         }
     }

@@ -1,4 +1,4 @@
-//! Snapshots: what was committed, for as long as somebody looks at it.
+//! Snapshots: a committed state, as long as it is referenced.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::debug::brief;
 use crate::journal::Point;
 use crate::store::View;
 
-/// A view and the place in the journal that it stands for.
+/// A view and its position in the journal.
 #[derive(Debug)]
 pub(in crate::db) struct Published {
     pub(in crate::db) view: Arc<View>,
@@ -30,7 +30,7 @@ impl Snapshot {
         Self { published }
     }
 
-    /// Returns the number of the last transaction that it sees; 0 if there was none.
+    /// Returns the number of the last transaction in it; 0 if there was none.
     #[must_use]
     pub fn txid(&self) -> u64 {
         self.published.point.txid

@@ -1,8 +1,7 @@
 //! Turns: several processes write one file, one after another.
 //!
-//! Whoever wants to write takes the turn lock, then waits for the tail lock, and lets go of the turn
-//! lock once it has that. So a process that writes again and again waits after one that waited
-//! already. Locks vanish with their process.
+//! A writer acquires the turn lock, then waits for the tail lock, and releases the turn lock once it has that. So a
+//! process that writes repeatedly waits after one that waited already. Locks vanish with their process.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,10 +14,10 @@ use crate::{Error, ErrorKind, Result};
 /// The first and the longest pause between two tries.
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
 
-/// What helps who was refused: the program and the library have different words for it.
+/// The advice to a refused process: the program and the library have different words for it.
 const WAIT_LONGER: &str = "wait longer (--timeout of the program, `Options::lock_timeout`)";
 
-/// What it takes to get the right to write.
+/// The state needed to acquire the right to write.
 #[derive(Debug)]
 pub(in crate::db) struct Turns {
     storage: Arc<dyn Storage>,
@@ -27,21 +26,21 @@ pub(in crate::db) struct Turns {
     timeout: Duration,
 }
 
-/// The right to bring the image forward, which nobody else has meanwhile.
+/// The exclusive right to update the image.
 #[derive(Debug)]
 pub(in crate::db) struct Claim(Arc<dyn Storage>);
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // It could only fail if the file weren't open; and then the lock is gone too.
+        // It could fail only if the file weren't open; and then the lock is released too.
         let _ = self.0.unlock(Lock::Backfill);
     }
 }
 
-/// How many threads of this process need the turn that it has: the one that writes, and those whose commits
-/// are not acknowledged yet. While there are any, no other process writes.
+/// The number of threads of this process that need its turn: the writer, and those whose commits are not acknowledged
+/// yet. While there are any, no other process writes.
 ///
-/// Whoever changes the number from or to 0 holds the turn's locks; a thread that adds itself has the writer.
+/// A thread that changes the number from or to 0 holds the turn's locks; a thread that adds itself is the writer.
 #[derive(Debug, Default)]
 pub(in crate::db) struct Users {
     count: Mutex<usize>,
@@ -97,7 +96,7 @@ impl Turns {
         Self { storage, clock, name: name.to_owned(), timeout }
     }
 
-    /// Makes what it takes in another segment of the journal.
+    /// Makes the same state for another segment of the journal.
     pub(in crate::db) fn next(&self, storage: &Arc<dyn Storage>) -> Self {
         Self::new(storage, &self.clock, &self.name, self.timeout)
     }
@@ -107,10 +106,10 @@ impl Turns {
         self.take_within(self.timeout)
     }
 
-    /// Waits for the right to write frames, so long.
+    /// Waits up to `timeout` for the right to write frames.
     pub(in crate::db) fn take_within(&self, timeout: Duration) -> Result<()> {
         let begun = self.clock.elapsed();
-        // Without waiting where nobody waits: the turn lock is free as well then.
+        // Doesn't wait if no other process waits: then the turn lock is free as well.
         self.wait_for(Lock::Turn, (begun, timeout))?;
         let taken = self.wait_for(Lock::Tail, (begun, timeout));
         let let_go = self.storage.unlock(Lock::Turn).map_err(|error| self.cannot_lock(error));
@@ -118,7 +117,7 @@ impl Turns {
         let_go.inspect_err(|_| self.end())
     }
 
-    /// Takes the right to write frames if nobody has it or waits for it.
+    /// Takes the right to write frames if it is free and no other waits for it.
     pub(in crate::db) fn try_take(&self) -> Result<bool> {
         if !self.try_lock(Lock::Turn)? {
             return Ok(false);
@@ -140,7 +139,7 @@ impl Turns {
         self.timeout
     }
 
-    /// Takes the right to bring the image forward: at once, or none; or waits for it so long.
+    /// Acquires the lock for updating the image: at once, or not at all; or waits up to a timeout.
     pub(in crate::db) fn claim_image(&self, waits: Option<Duration>) -> Result<Option<Claim>> {
         let claim = || Some(Claim(Arc::clone(&self.storage)));
         if self.try_lock(Lock::Backfill)? {
@@ -167,7 +166,7 @@ impl Turns {
 
     /// Lets the next one write.
     pub(in crate::db) fn end(&self) {
-        // It could only fail if the file weren't open; and then the lock is gone too.
+        // It could fail only if the file weren't open; and then the lock is released too.
         let _ = self.storage.unlock(Lock::Tail);
     }
 

@@ -1,4 +1,4 @@
-//! Bringing a state into the segment that a journal continued in.
+//! Following a journal into the segment in which it continued.
 
 use std::io;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use crate::storage::{Access, Directory, Storage};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
-/// How often the new segment is looked for when it changes meanwhile.
+/// The number of tries to find the new segment while it changes.
 pub(in crate::db) const TRIES: usize = 100;
 
-/// The file that the path leads to by now.
+/// The file at the path now.
 pub(in crate::db) struct Found {
     pub(in crate::db) storage: Arc<dyn Storage>,
     pub(in crate::db) head: Head,
 }
 
-/// Opens the file that the path leads to, if it is of the same journal and after the old one. (Or in the
-/// place of it: of a segment in which nothing was committed yet the path may have been taken away again. As
-/// long as it leads to the one before, there is none, and nothing new.)
+/// Opens the file at the path, if it is of the same journal and after the old one. (Or a replacement of it: a segment
+/// without commits may have lost the path again. If the path refers to the earlier segment, there is no new one, and
+/// no new commits.)
 pub(in crate::db) fn find(
     old: &JournalFile,
     (id, txid): ([u8; 16], u64),
@@ -45,15 +45,15 @@ pub(in crate::db) fn find(
     Ok(Some(Found { storage, head }))
 }
 
-/// Says that the path leads to nothing that this journal continues in.
+/// Returns the error that the path refers to no continuation of this journal.
 pub(in crate::db) fn gone(shown: &str) -> Error {
     let message =
         format!("{shown}: the file was removed or replaced while it was open: open it again");
     Error::new(ErrorKind::NotFound, message)
 }
 
-/// Brings a store from a commit in an old segment to the end of one in the new, at position `to`; gives
-/// that. If it fails, the store is as it was.
+/// Replays a store from a commit in an old segment to the end of one in the new, at position `to`; returns that
+/// commit. If it fails, the store is unchanged.
 pub(in crate::db) fn catch_up(
     (directory, journal): (&dyn Directory, &str),
     found: &Found,

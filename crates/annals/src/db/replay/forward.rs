@@ -1,4 +1,4 @@
-//! Bringing a store forward by what was added to the file of its journal.
+//! Replaying frames that were added to the file of a store's journal.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::journal::{FrameReader, Head, Point};
 use crate::store::{Store, View};
 use crate::{Error, Result};
 
-/// What was brought in.
+/// The loaded commits.
 pub(in crate::db) struct Caught {
     pub(in crate::db) view: Arc<View>,
     pub(in crate::db) point: Point,
@@ -17,8 +17,8 @@ pub(in crate::db) struct Caught {
     pub(in crate::db) unapplied: Option<Unapplied>,
 }
 
-/// Replays the frames from one commit to the end of another, or to that before one that doesn't apply. If
-/// it fails, the store is as it was.
+/// Replays the frames from one commit to the end of another, or to that before one that doesn't apply. If it fails,
+/// the store is unchanged.
 pub(in crate::db) fn replay_between(
     file: &JournalFile,
     store: Store,

@@ -19,11 +19,11 @@ const TRIES: usize = 100;
 /// A file that is open for reading, and the segments before it.
 pub(in crate::db) struct Opened {
     pub(in crate::db) storage: Arc<dyn Storage>,
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(in crate::db) shown: String,
-    /// An error if what is needed is missing or isn't what it should be.
+    /// An error if a needed segment is missing or wrong.
     pub(in crate::db) past: Result<Past>,
-    /// What the image proves of it, read before it.
+    /// The points that the image proves, read before it.
     pub(in crate::db) witnesses: Vec<Witness>,
 }
 
@@ -45,8 +45,8 @@ impl Opened {
     }
 }
 
-/// Opens a file, and by `find` what belongs to it. Another process may let the journal continue in another
-/// segment meanwhile, and forget some: unless it `is_whole`, it starts over then.
+/// Opens a file, and by `find` what belongs to it. Another process may continue the journal in another segment
+/// meanwhile, and forget some: unless it `is_whole`, it starts over then.
 pub(in crate::db) fn open_moving<T>(
     (directory, name): (&dyn Directory, &str),
     find: impl Fn(&Arc<dyn Storage>, &str) -> Result<T>,
@@ -115,8 +115,8 @@ impl Past {
         Ok(Self { kept, header: *header, since: None, chain })
     }
 
-    /// Sees that the segments are there without which the state can't be known: by their names, and by the seal of
-    /// the last one. Only whoever has no image needs more of them.
+    /// Checks that the segments needed for the state exist: by their names, and by the seal of the last one. Only
+    /// without an image more of them are needed.
     ///
     /// # Errors
     /// `Corrupt`: one is missing, or isn't followed by this one.
@@ -143,12 +143,12 @@ impl Past {
         let first = Kept::before(directory, journal, &after);
         match matches!(first, Ok(Some(first)) if first.head.header.is_base()) {
             true => Ok(()),
-            // Only their headers tell where the state begins.
+            // Only their headers show where the state begins.
             false => Self::needed(directory, name, header).map(drop),
         }
     }
 
-    /// Opens what is needed to continue from a commit; `None` if segments in between are gone.
+    /// Opens the segments needed to continue from a commit; `None` if some in between are missing.
     pub(in crate::db) fn since(
         directory: &dyn Directory,
         name: &str,
@@ -164,7 +164,7 @@ impl Past {
             }
             match Kept::before(directory, name, first)? {
                 Some(before) => add(&mut kept, before, (&mut chain, directory)),
-                // The state that it begins with is newer.
+                // The state at its beginning is newer.
                 None if first.is_base() => return Ok(None),
                 None => return Err(Kept::missing(directory, name, first)),
             }
@@ -196,7 +196,7 @@ impl Past {
                 None => break,
             }
         }
-        // What doesn't begin with the state can't be understood without what was before.
+        // A segment that doesn't begin with the state can't be understood without earlier ones.
         while past.kept.last().is_some_and(|kept| !kept.head.header.is_base()) {
             past.kept.pop();
         }
@@ -226,16 +226,16 @@ impl Past {
         &self.kept
     }
 
-    /// Lets others remove the segments, which were read.
+    /// Allows others to remove the segments, which were read.
     pub(in crate::db) fn let_go(&self) {
         for kept in &self.kept {
-            // It could only fail if the file weren't open; and then the lock is gone too.
+            // It could fail only if the file weren't open; and then the lock is released too.
             let _ = kept.storage.unlock(Lock::History);
         }
     }
 
-    /// Returns what is known of all segments without reading them; `end` is the end of the last one, and the
-    /// last transaction there.
+    /// Returns facts of all segments without reading them; `end` is the end of the last one, and the last transaction
+    /// there.
     pub(in crate::db) fn facts(&self, end: (u64, u64)) -> Vec<SegmentFacts> {
         let kept = self.kept.iter().map(|kept| (kept.header(), kept.len));
         let all: Vec<_> = kept.chain(std::iter::once((self.header, end.0))).collect();
@@ -273,9 +273,8 @@ impl Past {
         self.since.filter(|since| since.segment == self.header.segment).map(|since| since.point)
     }
 
-    /// Reads all segments, verifying each and the borders between them. `begin` is told of each segment,
-    /// and `visit` sees each frame, with what the segment is called, and whether the frame only repeats the
-    /// state.
+    /// Reads all segments, verifying each and the borders between them. `begin` is called for each segment, and
+    /// `visit` for each frame, with the segment's name, and whether the frame only repeats the state.
     pub(in crate::db) fn read<V>(
         &self,
         watch: Option<&Watch>,
@@ -301,7 +300,7 @@ impl Past {
         Ok(())
     }
 
-    /// Replays the segments onto a store; the file is what comes next.
+    /// Replays the segments onto a store; the file is the next one.
     pub(in crate::db) fn replay(&self, replay: &mut Replay, watch: Option<&Watch>) -> Result<()> {
         let begin = |replay: &mut Replay, kept: &Kept| replay.begin(&kept.head.header);
         self.read(watch, replay, begin, |replay, frame, (shown, is_repeated)| match is_repeated {

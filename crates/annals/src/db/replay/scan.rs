@@ -39,7 +39,7 @@ pub trait Sink {
     /// Any error ends the scan.
     fn commit(&mut self, schema: &Schema, committed: &Committed) -> Result<()>;
 
-    /// Takes the mark of an erasure, which is in the transaction that comes to its end next.
+    /// Takes the mark of an erasure, which is in the transaction that ends next.
     ///
     /// # Errors
     /// Any error ends the scan.
@@ -90,7 +90,7 @@ pub(in crate::db) fn scan_storage(
     )))
 }
 
-/// What a scan has come to.
+/// The progress of a scan.
 struct Scan<'s, S> {
     schema: Schema,
     sink: &'s mut S,
@@ -123,7 +123,7 @@ pub(in crate::db) fn take_frame(
     if !frame.header.has_events() {
         return Ok(());
     }
-    // What the sink says is no word about the file.
+    // An error of the sink says nothing about the file.
     let mut refused = false;
     event::decode(frame.payload, position, schema, &mut |schema, event| {
         sink.event(schema, event).inspect_err(|_| refused = true)
@@ -167,12 +167,12 @@ pub(in crate::db) fn open_to_read(
     Ok((storage, shown))
 }
 
-/// How often a file that seems damaged is looked at again.
+/// The number of times that a seemingly damaged file is read again.
 const LOOKS: usize = 3;
 
-/// Surveys a file, and lets what `begin` gives see each verified frame, and C as it is with that. What looks
-/// wrong only counts if it is still there, the same, at the next look: another process may have been
-/// writing, or the disk may have read wrongly once.
+/// Surveys a file, passing each verified frame to the visitor of `begin`; returns the result with C. Damage counts
+/// only if it is unchanged at the next read: another process may have been writing, or the disk may have read wrongly
+/// once.
 pub(in crate::db) fn survey<V>(
     storage: &Watched<'_>,
     shown: &str,
@@ -218,7 +218,7 @@ pub(in crate::db) fn is_damaged(survey: &Survey) -> bool {
     survey.verdict() == Verdict::Damaged
 }
 
-/// True if something would have to be cut, or called damaged, for what may be one wrong read.
+/// True if bytes would be cut, or called damaged, because of one possibly wrong read.
 pub(in crate::db) fn looks_wrong(survey: &Survey) -> bool {
     let has_tail = step!(TailCutAtOnce, survey.may_hold_a_commit(), else false);
     has_tail || is_damaged(survey)
@@ -226,20 +226,20 @@ pub(in crate::db) fn looks_wrong(survey: &Survey) -> bool {
 
 /// Builds the store from verified frames.
 ///
-/// A transaction of one frame that counts as soon as it is seen needs no undoing. Before any other the
-/// store is committed, so that it can be rolled back to there: `open` says that this is so.
+/// A transaction of one frame that counts as soon as it is seen needs no undoing. The store is committed before any
+/// other transaction, so that it can be rolled back to there: `open` says that this is done.
 #[derive(Debug, Default)]
 pub(in crate::db) struct Replay {
     store: Store,
     schema: Schema,
     open: bool,
-    /// The number of the segment whose frames come.
+    /// The number of the segment of the next frames.
     segment: u64,
-    /// What was read of a transaction that only repeats the state.
+    /// The frames read of a transaction that only repeats the state.
     state: Repeated,
-    /// Where to write what is larger than memory; none if it has to be in memory.
+    /// The target for changes larger than memory; `None` if they must be in memory.
     room: Option<Arc<dyn MakeRoom>>,
-    /// The transaction that it ends before; none: it continues to the end.
+    /// The transaction before which it ends; `None`: it continues to the end.
     stop: Option<Stop>,
 }
 
@@ -284,7 +284,7 @@ impl event::Sink for Applying<'_> {
     }
 }
 
-/// The schema that repeats itself, and where the blobs are by then.
+/// The schema of the repeated state, and the positions of blobs there.
 #[derive(Debug, Default)]
 struct Repeated {
     schema: Schema,
@@ -292,7 +292,7 @@ struct Repeated {
 }
 
 impl Replay {
-    /// Goes on from a store whose changes are all published, in a segment.
+    /// Continues from a store whose changes are all published, in a segment.
     pub(in crate::db) fn resume(store: Store, segment: u64) -> Self {
         let schema = Schema::clone(store.view().schema());
         Self { store, schema, segment, ..Self::default() }
@@ -322,19 +322,19 @@ impl Replay {
         self.stop()?.unapplied(counted).ok()?
     }
 
-    /// Lets what is larger than memory be written to the image.
+    /// Allows writing changes larger than memory to the image.
     pub(in crate::db) fn spilling(self, room: Arc<dyn MakeRoom>) -> Self {
         room.begin();
         Self { room: Some(room), ..self }
     }
 
-    /// Notes that the frames of this segment come next.
+    /// Notes that the frames of this segment are next.
     pub(in crate::db) fn begin(&mut self, header: &Header) {
         self.segment = header.segment;
         self.stop.iter_mut().for_each(Stop::begin);
     }
 
-    /// Returns the store as it was, where applying a frame failed.
+    /// Returns the store without the frame that couldn't be applied.
     pub(in crate::db) fn give_up(mut self) -> Store {
         self.store.rollback();
         self.store.end_delay();
@@ -374,7 +374,7 @@ impl Replay {
         Ok(events)
     }
 
-    /// Takes a frame of the transaction that it ends before, or one after it: nothing of it stays.
+    /// Takes a frame of the transaction before which it ends, or of a later one: it is dropped.
     fn try_frame(&mut self, frame: &Frame<'_>, end: u64) -> Result<()> {
         let place = Place::new(self.segment, frame.payload_at());
         let Self { store, schema, open, room, stop, .. } = self;
@@ -390,8 +390,8 @@ impl Replay {
         stop.take(frame, place, store, schema, room.as_deref())
     }
 
-    /// Takes a frame of the transaction with which a segment only repeats the state: the blobs are there from
-    /// then on, for the segments before may be forgotten.
+    /// Takes a frame of the transaction with which a segment only repeats the state: the positions of blobs are taken
+    /// from it, since earlier segments may be forgotten.
     pub(in crate::db) fn repeated(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
         match &mut self.stop {
             Some(stop) if stop.is_reached(frame) => return Ok(()),

@@ -25,7 +25,7 @@ pub struct Unapplied {
     pub txid: u64,
     /// The number of the event in the transaction, from 1 on.
     pub event: u64,
-    /// What the event is, for a person: `a deletion of row 3 of table t`.
+    /// A description of the event: `a deletion of row 3 of table t`.
     pub what: String,
     /// The position of the frame that has the event.
     pub position: u64,
@@ -195,7 +195,7 @@ impl Stop {
         Err(Error::new(ErrorKind::Unapplied, message))
     }
 
-    /// Returns what is known of the transaction, where it is among those that count.
+    /// Returns the facts of the transaction, if it is among those that count.
     pub(in crate::db) fn unapplied(&self, counted: &Counted<'_>) -> Result<Option<Unapplied>> {
         let Counted { head, shown, end, hard, .. } = *counted;
         if self.txid > end.txid {
@@ -220,21 +220,21 @@ impl Stop {
     }
 }
 
-/// What counts of the newest segment of a journal.
+/// The part of a journal's newest segment that counts.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Counted<'c> {
     pub(in crate::db) head: &'c Head,
     /// The commit with which the replay of the segment began, if not at its start.
     pub(in crate::db) from: Option<Point>,
-    /// What the journal is called in messages.
+    /// The name of the journal in messages.
     pub(in crate::db) shown: &'c str,
     /// The end of the last commit that counts.
     pub(in crate::db) end: Point,
-    /// How far the segment is known to be flushed.
+    /// The position up to which the segment is known to be flushed.
     pub(in crate::db) hard: u64,
 }
 
-/// True if an error says that an event doesn't apply, rather than that it couldn't be tried.
+/// True if an error means that an event doesn't apply, rather than that it couldn't be tried.
 pub(in crate::db) fn is_about_events(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported)
 }
@@ -261,13 +261,13 @@ pub(in crate::db) trait MakeRoom: fmt::Debug + Send + Sync {
 struct Trying<'t, 'p> {
     store: &'t mut Store,
     stop: &'t mut Stop,
-    /// Where to write what is larger than memory; none if it has to be in memory.
+    /// The target for changes larger than memory; `None` if they must be in memory.
     room: Option<&'t dyn MakeRoom>,
     payload: &'p [u8],
     /// Where the event begins in the payload.
     item: usize,
     table: Option<TableNumber>,
-    /// What the event is that doesn't apply, if it can be decoded.
+    /// The description of the event that doesn't apply, if it can be decoded.
     what: Option<String>,
 }
 

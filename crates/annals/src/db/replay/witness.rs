@@ -1,8 +1,8 @@
-//! What an image proves of its journal: all up to the points that its roots stand for was on permanent storage
-//! before the roots were written.
+//! What an image proves of its journal: everything up to the points of its roots was on permanent storage before the
+//! roots were written.
 //!
-//! So a journal that ends before one of them was cut, or replaced by an older one: it is damaged, and isn't gone on
-//! with as if nothing were missing.
+//! So a journal that ends before one of them was truncated, or replaced by an older one: it is damaged, and must not
+//! be continued as if nothing were missing.
 
 use crate::image::{Identity, Witness, image_name, witnesses};
 use crate::journal::{Head, Survey, segments};
@@ -14,7 +14,7 @@ pub fn image_witnesses(directory: &dyn Directory, journal: &str, head: &Head) ->
     witnesses(directory, &image_name(journal), &identity(head))
 }
 
-/// Refuses a journal that ends before a point which a file beside it stands for, or before a later segment.
+/// Refuses a journal that ends before the point of a file beside it, or before a later segment.
 ///
 /// # Errors
 /// `Corrupt`, naming both; `Io`.
@@ -27,15 +27,15 @@ pub fn check_end(
 ) -> Result<()> {
     check_witnesses(witnesses, survey, &directory.display(name))
         .or_else(|error| match storage.is_linked() {
-            // Another process let the journal continue in a new segment, for which the witness stands.
+            // Another process continued the journal in a new segment, which the witness is of.
             Ok(false) if survey.sealed.is_some() => Ok(()),
             _ => Err(error),
         })
         .and_then(|()| segments::refuse_replaced(directory, name, storage, &survey.head.header))
 }
 
-/// Refuses a journal that ends before a point which a file beside it stands for, sealed or not: nothing is committed
-/// in the next segment before that has the path for certain.
+/// Refuses a journal that ends before the point of a file beside it, sealed or not: nothing is committed in the next
+/// segment before that certainly has the path.
 fn check_witnesses(witnesses: &[Witness], survey: &Survey, shown: &str) -> Result<()> {
     let (end, segment) = (survey.end, survey.head.header.segment);
     // Not by the place: a restart that was taken back leaves a root for the beginning of a segment that was rebuilt.
@@ -57,7 +57,7 @@ fn check_witnesses(witnesses: &[Witness], survey: &Survey, shown: &str) -> Resul
     )))
 }
 
-/// Returns how far witnesses prove a segment to have been flushed, of those whose frame is there.
+/// Returns the position up to which witnesses prove a segment to have been flushed, among those whose frame exists.
 pub(in crate::db) fn known(
     witnesses: &[Witness],
     storage: &dyn Storage,
@@ -72,7 +72,7 @@ pub(in crate::db) fn known(
     Ok(known)
 }
 
-/// Returns true if the frame that ends at a point is there, as its last bytes tell.
+/// Returns true if the frame that ends at a point exists, according to its last bytes.
 pub(in crate::db) fn ends_there(
     storage: &dyn Storage,
     head: &Head,
