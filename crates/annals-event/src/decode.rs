@@ -21,7 +21,7 @@ pub trait Sink {
     /// Notes that an event, or an event that sets the context, ended this many bytes before the frame's end.
     fn end(&mut self, _left: usize) {}
 
-    /// Takes `count` rows, at least two, with consecutive ids: the values of each field.
+    /// Takes a run of at least two rows with consecutive ids: the values of each field.
     fn rows(
         &mut self,
         table: TableNumber,

@@ -48,7 +48,7 @@ enum State {
 }
 
 impl Background {
-    /// Begins; `position` is the image's end in the journal.
+    /// Makes it for a database; it doesn't run yet.
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
         let due = AtomicU64::new(core.image_due());
         let unsaved_due = AtomicUsize::new(core.unsaved_due());
