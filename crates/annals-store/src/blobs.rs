@@ -102,7 +102,7 @@ impl Blobs {
         Ok(Self { last, pieces: Tree::load(input, VALUE_LEN)? })
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(super) fn rebase(&mut self, saved: &Saved) {
         self.pieces.rebase(saved);
     }

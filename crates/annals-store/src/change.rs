@@ -29,7 +29,7 @@ impl Store {
         self.insert_row(table, id, values, Some(uniqueness))
     }
 
-    /// Inserts a row; without `uniqueness`, unique indexes are not looked at.
+    /// Inserts a row; without `uniqueness`, unique indexes are not checked.
     pub(super) fn insert_row(
         &mut self,
         number: TableNumber,
@@ -128,7 +128,7 @@ impl Store {
         for &number in &table.indexes {
             let Some(index) = indexes.get_mut(number) else { continue };
             index.make_mut_of(|| retired.index(number));
-            // Nothing is put off where keys are checked.
+            // Where keys are checked, nothing is deferred.
             if let Some((entry, spot)) = checked.of(number).filter(|_| delaying.is_none()) {
                 index.make_mut().tree_mut(epoch)?.insert_at(spot, entry, &[], epoch)?;
                 continue;
@@ -140,8 +140,8 @@ impl Store {
         Ok(())
     }
 
-    /// Adds the entries of rows, given the values of each column, in the order of the rows: so the indexes get
-    /// the nodes that they would have if the rows had been inserted one by one.
+    /// Adds the entries of rows, given the values of each column, in the order of the rows: so the indexes get the
+    /// same nodes as if the rows had been inserted one by one.
     pub(super) fn index_columns(
         &mut self,
         at: usize,
@@ -269,9 +269,8 @@ impl Store {
         table.delete(id, slot, epoch)
     }
 
-    /// Fails (kind `Unique`) if keys that this transaction wrote are there twice. To call before
-    /// commit. Costs a lookup for each key that was there twice at some time in the transaction;
-    /// where there were very many, a walk over the index.
+    /// Fails (kind `Unique`) if keys that this transaction wrote are duplicates. To call before commit. Costs a
+    /// lookup for each key that was a duplicate at some time in the transaction; with very many, a scan of the index.
     pub fn check_unique(&self) -> Result<()> {
         for &number in &self.suspect_indexes {
             self.check_whole_index(number)?;
@@ -291,7 +290,7 @@ fn value_at<'v>(values: &[ValueRef<'v>], field: usize) -> ValueRef<'v> {
     values.get(field).copied().unwrap_or(ValueRef::Null)
 }
 
-/// Returns a value of a new row, as one of a row that is there is given.
+/// Returns a value of a new row, in the form of an existing one.
 #[inline]
 #[expect(clippy::unnecessary_wraps, reason = "a row that is there may have to be loaded")]
 fn given<'v>(values: &[ValueRef<'v>], field: usize) -> Result<Fetched<'v>> {
@@ -436,7 +435,7 @@ pub(super) fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
     Error::new(ErrorKind::InUse, format!("table `{name}` has a row {} already", id.0))
 }
 
-/// Says that a table has one row, for good.
+/// Sets that a table always has one row.
 #[cold]
 pub(super) fn single_row(view: &View, number: TableNumber) -> Error {
     let name = view.table_name(number);

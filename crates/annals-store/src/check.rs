@@ -11,7 +11,7 @@ use crate::reference::{Referrer, number_in, target_of};
 use crate::table::Table;
 use crate::{Error, Result};
 
-/// References of one field that lead to no row.
+/// Dangling references of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dangling {
     /// The table whose rows refer.
@@ -23,10 +23,9 @@ pub struct Dangling {
 }
 
 impl View {
-    /// Checks the invariants of all tables and indexes: row maps, text, single rows, enforced
-    /// references, entries of indexes against rows, order, uniqueness; the pieces of blobs. The error
-    /// says what is wrong. Reads everything. Within a transaction, what only its commit must find in
-    /// order may fail.
+    /// Checks the invariants of all tables and indexes: row maps, text, single rows, enforced references, entries of
+    /// indexes against rows, order, uniqueness; the pieces of blobs. The error says what is wrong. Reads everything.
+    /// Within a transaction, constraints that the commit checks may be violated.
     pub fn check(&self) -> Result<()> {
         self.again(Self::check_here)
     }
@@ -66,8 +65,8 @@ impl View {
         Ok(())
     }
 
-    /// Counts the references that lead to no row, for each field that has some: only those that
-    /// nothing enforces can. Walks over all rows of the tables that have references.
+    /// Counts the dangling references of each field that has some: only those that aren't enforced can dangle. Walks
+    /// over all rows of the tables that have references.
     ///
     /// # Errors
     /// A row can't be loaded.
@@ -88,7 +87,7 @@ impl View {
         Ok(found)
     }
 
-    /// Returns the rows whose reference in a column leads to no row, and where it leads.
+    /// Returns the rows with a dangling reference in a column, and its target.
     fn dangling<'v>(
         &'v self,
         table: &'v Table,
@@ -106,7 +105,7 @@ impl View {
         rows.filter_map(move |(target, row)| row.and_then(|row| dangles(target, row)).transpose())
     }
 
-    /// Checks that a table knows the enforced references that lead to it.
+    /// Checks that a table has the enforced references to it.
     fn check_referrers(&self, schema: &annals_schema::Table) -> Result<()> {
         let Some(table) = self.tables.get(schema.number.0 as usize) else { return Ok(()) };
         let mut expected = Vec::new();

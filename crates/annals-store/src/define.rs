@@ -1,4 +1,4 @@
-//! Changing the schema: tables, fields and indexes come to be, and go.
+//! Changing the schema: creating and dropping tables, fields and indexes.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::{Error, Result};
 use crate::{Store, View};
 
 impl Store {
-    /// Applies a schema command (`add_field` gives existing rows the default, and touches none of
-    /// them; `create_index` sorts all rows). On error nothing has changed, unless it is one of loading;
-    /// it is of kind `Unique` if rows have the same key in a new unique index.
+    /// Applies a schema command (`add_field` sets the default for existing rows, without touching them;
+    /// `create_index` sorts all rows). On error nothing has changed, unless it is one of loading; it is of kind
+    /// `Unique` if rows have the same key in a new unique index.
     pub fn apply_command(&mut self, command: &Command) -> Result<()> {
         if let Command::AddField { name, default: Some(value), .. } = command {
             let len = match value {
@@ -60,7 +60,7 @@ impl Store {
         Ok(())
     }
 
-    /// Checks that a table of which a command says that it has one row has one.
+    /// Checks that a table has one row after a command that declares so.
     fn check_single_row(&self, command: &Command) -> Result<()> {
         let Command::SetSingleRow { table: number, single: true } = command else { return Ok(()) };
         let Some(table) = self.working.tables.get(number.0 as usize) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! A store that puts off the entries of indexes while a journal is replayed.
+//! A store that defers the entries of indexes while a journal is replayed.
 
 use crate::index::delaying::Delaying;
 use crate::{Result, Store};
@@ -12,7 +12,7 @@ impl Store {
         self
     }
 
-    /// Makes the changes that were put off so far.
+    /// Applies the deferred changes so far.
     ///
     /// # Errors
     /// An index can't be loaded, or has other entries.
@@ -42,7 +42,7 @@ impl Store {
         }
     }
 
-    /// Forgets what was put off, of one index or of all.
+    /// Drops the deferred changes, of one index or of all.
     pub(crate) fn forget_delayed(&mut self, index: Option<usize>) {
         let Some(delaying) = &mut self.delaying else { return };
         match index {

@@ -1,9 +1,9 @@
-//! What else a deletion changes: rows and fields that refer to what is deleted.
+//! Further changes by a deletion: rows and fields that refer to deleted rows.
 //!
-//! It is all found before anything is changed, and then told to the transaction, which makes each an
-//! event of its own. So the journal says what happened, and replay needs no rules. Taken as
-//! statements, in that order, these changes make the same: when a row is deleted, nothing refers to
-//! it any more that a rule would change. So a log can be run as a script.
+//! All of them are found before anything is changed, and then passed to the transaction, which writes a separate
+//! event for each. So the journal says what happened, and replay needs no rules. Taken as statements, in that order,
+//! these changes make the same: when a row is deleted, nothing refers to it any more that a rule would change. So a
+//! log can be run as a script.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -21,17 +21,16 @@ use crate::reference::{Referrer, number_in};
 use crate::table::Table;
 use crate::{Store, View};
 
-/// What a deletion changes beside the rows that it was asked to delete.
+/// The changes of a deletion besides the requested rows.
 #[derive(Debug, Default)]
 pub struct Deletion {
-    /// References that become null: of rows that stay, and of rows that go later than the one that
-    /// they lead to.
+    /// References that become null: of rows that stay, and of rows that are deleted after their target.
     pub nulls: Vec<(TableNumber, RowId, FieldNumber)>,
-    /// Rows that are deleted too, before those that were asked for, in this order.
+    /// Rows that are deleted too, before the requested ones, in this order.
     pub rows: Vec<(TableNumber, RowId)>,
 }
 
-/// A lookup in an index costs about as much as a look at so many rows.
+/// A lookup in an index costs about as much as reading this many rows.
 const LOOKUP: u64 = 16;
 
 impl View {
@@ -45,12 +44,12 @@ impl View {
 }
 
 impl IndexTree {
-    /// Returns the first row whose first field, a reference, leads to a row.
+    /// Returns the first row whose first field, a reference, refers to a row.
     pub(super) fn first_referring(&self, to: u64) -> Result<Option<RowId>> {
         self.referring(to)?.next_with(|entry, _| key::id_of(entry))
     }
 
-    /// Returns the entries of the rows whose first field, a reference, leads to a row.
+    /// Returns the entries of the rows whose first field, a reference, refers to a row.
     fn referring(&self, to: u64) -> Result<btree::Range<'_>> {
         let mut low = Vec::new();
         key::encode(&mut low, true, ValueRef::Reference(RowId(to)));
@@ -120,7 +119,7 @@ fn all_references(table: &Table, column: &Column) -> Result<Vec<(u64, u64)>> {
 }
 
 impl Store {
-    /// True if an enforced reference may lead to rows of a table.
+    /// True if an enforced reference may refer to rows of a table.
     #[doc(hidden)]
     #[inline]
     pub fn is_referred(&self, table: TableNumber) -> bool {
@@ -128,12 +127,12 @@ impl Store {
         table.is_some_and(|table| !table.referrers.is_empty())
     }
 
-    /// Finds what else changes when rows with ids from `id` on are deleted, and notes what the commit
-    /// has to look at. Changes nothing.
+    /// Finds the further changes when rows with ids from `id` on are deleted, and notes the checks of the commit.
+    /// Changes nothing.
     ///
-    /// Cost: for each enforced reference to a table of which rows are deleted, a lookup for each of
-    /// these rows in an index that begins with the reference; without such an index a walk over the
-    /// referring table, at most two in one statement.
+    /// Cost: for each enforced reference to a table with deleted rows, a lookup for each of these rows in an index
+    /// that begins with the reference. Without such an index it is a scan of the referring table, at most two in one
+    /// statement.
     #[doc(hidden)]
     pub fn plan_deletion(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<Deletion> {
         self.check_there(table, id, count)?;
@@ -208,8 +207,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns those of some rows that a commit must look at, because rows may refer to them: all of
-    /// them if only a walk could tell.
+    /// Returns those of some rows that a commit must check, because rows may refer to them: all of them if only a
+    /// scan could tell.
     fn kept(&self, referrer: Referrer, ids: &[u64]) -> Result<Vec<u64>> {
         let Some(index) = self.working.index_by(referrer.table, referrer.field) else {
             return Ok(ids.to_vec());

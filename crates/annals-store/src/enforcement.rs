@@ -1,4 +1,4 @@
-//! Enforcing references: looking at what a transaction may have left without its row.
+//! Enforcing references: checking those that a transaction may have left dangling.
 
 use annals_schema::{Command, FieldNumber, OnDelete, RowId, TableNumber, Value, ValueRef};
 
@@ -26,7 +26,7 @@ impl View {
     }
 }
 
-/// A reference that leads to no row.
+/// A dangling reference.
 #[derive(Clone, Copy, Debug)]
 struct Loose {
     table: TableNumber,
@@ -96,7 +96,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that a reference was set, if it is enforced and its row isn't there.
+    /// Notes that a reference was set, if it is enforced and its row doesn't exist.
     #[inline]
     pub(super) fn note_reference(
         &mut self,
@@ -114,7 +114,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that a run of references was set, if they are enforced: the commit looks at each.
+    /// Notes that a run of references was set, if they are enforced: the commit checks each.
     pub(super) fn note_run(
         &mut self,
         table: TableNumber,
@@ -131,10 +131,9 @@ impl Store {
         target_of(table.columns.get(place)?.ty()).map(|(target, _)| target)
     }
 
-    /// Fails (kind `Reference`) if an enforced reference that this transaction set, or whose row it
-    /// deleted, leads to no row. To call before commit. Costs a lookup for each that was in doubt,
-    /// and for rows that `restrict` keeps one in an index that begins with the reference, or a walk
-    /// over the referring table if there is none.
+    /// Fails (kind `Reference`) if an enforced reference that this transaction set, or whose row it deleted, is
+    /// dangling. To call before commit. Costs a lookup for each doubtful one. For rows that `restrict` protects it is
+    /// one in an index that begins with the reference, or a scan of the referring table if there is none.
     pub fn check_references(&self) -> Result<()> {
         for &(table, field, run) in &self.doubts.set {
             self.check_set(table, field, run)?;
@@ -152,7 +151,7 @@ impl Store {
         Ok(())
     }
 
-    /// Looks at references of rows that may be gone meanwhile.
+    /// Checks references of rows that may be deleted meanwhile.
     fn check_set(&self, table: TableNumber, field: FieldNumber, run: Run) -> Result<()> {
         let view = &self.working;
         let Some((data, column)) = view.referring_column(table, field) else { return Ok(()) };
@@ -197,8 +196,8 @@ impl Store {
         for row in data.rows.iter() {
             let (row, slot) = row?;
             let Some(to) = number_in(column, slot)? else { continue };
-            // Only a row that this transaction deleted can be missing where no doubt was cast on
-            // the reference itself, and that was looked at before.
+            // If the reference itself isn't in doubt, only a row that this transaction deleted can be missing, and
+            // that was checked before.
             if !view.has_row(target, to)? {
                 let row = Some(row.0);
                 return Err(Loose { table, field, row, target, target_row: to }.lost(view));
@@ -207,7 +206,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes the last field of a table with the table that it refers to.
+    /// Adds the last field of a table to the referrers of its target.
     pub(super) fn note_referrer(&mut self, table: TableNumber) {
         let owner = self.working.tables.get(table.0 as usize);
         let Some(column) = owner.and_then(|owner| owner.columns.last()) else { return };
@@ -235,7 +234,7 @@ impl Store {
         }
     }
 
-    /// Checks that the default of a new enforced reference leads to a row, if rows get it now.
+    /// Checks that the default of a new enforced reference is a row, if existing rows get it now.
     pub(super) fn check_default_reference(&self, command: &Command) -> Result<()> {
         let Command::AddField { table, name, ty, default: Some(Value::Reference(to)), .. } =
             command

@@ -1,8 +1,7 @@
 //! Erased values: null where a field may not be null.
 //!
-//! A column gets room for null with its first erased value, and the indexes on it are built again, for the keys
-//! of a field that may be null are other ones. From then on nothing is special about it, but that it continues
-//! refusing null from programs.
+//! The first erased value adds room for null to a column. The indexes on it are rebuilt, since keys of a nullable
+//! field have another form. From then on it is an ordinary column, which still refuses null from programs.
 
 use annals_schema::{Field, FieldNumber, RowId, TableNumber, Value, ValueRef};
 
@@ -13,8 +12,8 @@ use crate::{Store, Uniqueness};
 use annals_event::{Event, Vector, has_erased, is_erased};
 
 impl Store {
-    /// Applies an event in which null may stand for an erased value. If `watch` says so, it comes from a
-    /// program: what only the commit can refuse is noted, unique keys too.
+    /// Applies an event in which null may mean an erased value. With `watch` it is from a program: constraints that
+    /// only the commit can check are noted, unique keys too.
     ///
     /// # Errors
     /// As those of the changes by themselves. Part of it may have been done: all that is left is to roll back.
@@ -136,7 +135,7 @@ impl Store {
     }
 }
 
-/// Returns the values of a row, or of a field, with zeros for those that were erased.
+/// Returns the values of a row, or of a field, with zeros for erased ones.
 fn filled<'v>(
     values: &[ValueRef<'v>],
     field: impl Fn(usize) -> Option<(&'v Field, &'v Value)>,

@@ -1,4 +1,4 @@
-//! Entries of a run of rows: put into an index, or taken out, in the order of their keys.
+//! Entries of a run of rows: inserted into an index, or removed, in the order of their keys.
 
 use annals_schema::RowId;
 
@@ -27,7 +27,7 @@ struct Entries {
 }
 
 impl Entries {
-    /// Makes the entries of rows that are there.
+    /// Makes the entries of existing rows.
     fn fill(
         &mut self,
         index: &IndexTree,

@@ -1,13 +1,13 @@
 //! The store of [Annals](https://docs.rs/annals): tables and indexes in copy-on-write pages, and the image that holds
 //! them in a file. Programs use the crate `annals`, which hands on what they need.
 //!
-//! In reading order: [`pages`] are the memory; [`columns`] have the values of a field by slot, the
-//! [`rows`] say in which slot a row is, and a [`table`] is both. A [`btree`] holds sorted byte
-//! strings; an [`index`] is one. A [`View`] is all tables and indexes, and where [`blobs`] are, at one
-//! moment, read through [`row`] and the index's lookups and cursors; the [`Store`] is the writer's
-//! side: [`mod@change`] rows, [`vector`] whole runs of them, [`define`] tables; what enforced
-//! references ask for is in [`mod@reference`] and [`deletion`], what becomes of [`erased`] values in theirs. [`mod@save`] is the way of a view into
-//! an image and back. [`check`] executes the invariants.
+//! In reading order: [`pages`] are the memory; [`columns`] have the values of a field by slot, the [`rows`] say in
+//! which slot a row is, and a [`table`] is both. A [`btree`] holds sorted byte strings; an [`index`] is one. A
+//! [`View`] is all tables and indexes, and the positions of [`blobs`], at one moment. It is read through [`row`] and
+//! the index's lookups and cursors. The [`Store`] is the writer's side: [`mod@change`] rows, [`vector`] whole runs of
+//! them, [`define`] tables. Checks of enforced references are in [`mod@reference`] and [`deletion`], the handling of
+//! [`erased`] values in theirs. [`mod@save`] is the way of a view into an image and back. [`check`] executes the
+//! invariants.
 //!
 //! The tables know nothing of files, and nothing here knows the journal. An [`mod@image`] is a file of pages, of which the
 //! tables know how each is stored. The [`arena`] is the memory of pages.

@@ -1,9 +1,8 @@
-//! Enforced references: what a commit must look at.
+//! Enforced references: the checks of a commit.
 //!
-//! A committed enforced reference leads to a row. A transaction may leave one without its row for a
-//! while: that it was set before its row came, and that a row went which `restrict` keeps, is noted
-//! as a [`Doubts`], in runs, and looked at before the commit. Rows that refer to one that is deleted
-//! are found by [`crate::deletion`].
+//! A committed enforced reference is never dangling. A transaction may leave one dangling for a while: it was set
+//! before its row was inserted, or a row was deleted that `restrict` protects. That is noted as a [`Doubts`], in
+//! runs, and checked before the commit. Rows that refer to one that is deleted are found by [`crate::deletion`].
 
 use annals_schema::{FieldNumber, OnDelete, TableNumber, Type, ValueRef};
 
@@ -26,7 +25,7 @@ pub(super) struct Run {
     pub(super) end: u64,
 }
 
-/// What a transaction did that may leave an enforced reference without its row.
+/// The actions of a transaction that may leave an enforced reference dangling.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubts {
     /// References that were set to rows that weren't there.
@@ -35,8 +34,8 @@ pub(super) struct Doubts {
     pub(super) lost: Vec<(TableNumber, Run)>,
 }
 
-/// How many of the last notes are looked at for one that has the row or ends in front of it: more
-/// than a table usually has references.
+/// How many of the last notes are searched for one that has the row or ends before it: more than a table usually has
+/// references.
 const OPEN_RUNS: usize = 4;
 
 impl Doubts {
@@ -51,7 +50,7 @@ impl Doubts {
         (first, count): (u64, u64),
     ) {
         for (of, on, run) in self.set.iter_mut().rev().take(OPEN_RUNS) {
-            // A run that was set twice, or a part of it, is looked at once.
+            // A run that was set twice, or a part of it, is checked once.
             let touches = run.first <= first && first <= run.end;
             if (*of, *on) == (table, field) && touches {
                 run.end = run.end.max(first + count);

@@ -1,14 +1,14 @@
-//! The view that was published before: what of it nobody has any more is used again.
+//! The previously published view: its unused parts are reused.
 //!
-//! A transaction that changes a table copies it, for the published view has it too, and the view before that one
-//! still has the copy of before. Bringing that up to date costs a fraction of making another and dropping it
-//! (see [`refresh`](mod@crate::pages::refresh)).
+//! A transaction that changes a table copies it, since the published view has it too; and the view before that one
+//! still has an older copy. Updating that older copy costs a fraction of making another and dropping it (see
+//! [`refresh`](mod@crate::pages::refresh)).
 //!
 //! Invariants
 //! 1. A view that a reader still has is left alone: everything is taken out of what has one owner.
-//! 2. What is kept for this takes little memory beyond what the newer view has: a transaction that made many
-//!    pages leaves nothing here.
-//! 3. A view that lies over an older image is not kept: it would keep the image's space.
+//! 2. The kept parts take little memory beyond the newer view: a transaction that made many pages leaves nothing
+//!    here.
+//! 3. A view that lies over an older image is not kept: it would pin the image's space.
 
 use std::sync::Arc;
 
@@ -26,18 +26,18 @@ const MOST: usize = 32 * PAGE;
 #[derive(Debug, Default)]
 pub(super) struct Retired {
     view: Option<Arc<View>>,
-    /// How many bytes had been made when the last transaction was published, by the count that continues; what was
-    /// forgotten of that since makes it less than 0, and wrap around.
+    /// The bytes made when the last transaction was published, by the running count; resets since then make it less
+    /// than 0, and wrap around.
     made: usize,
 }
 
 impl Retired {
-    /// Returns an old table of that number, if nobody has it.
+    /// Returns an old table of that number, if it is unused.
     pub(super) fn table(&mut self, number: usize) -> Option<NoWeak<Table>> {
         self.alone()?.tables.take(number)
     }
 
-    /// Returns an old index of that number, if nobody has it.
+    /// Returns an old index of that number, if it is unused.
     pub(super) fn index(&mut self, number: usize) -> Option<NoWeak<IndexTree>> {
         self.alone()?.indexes.take(number)
     }
@@ -46,7 +46,7 @@ impl Retired {
         Arc::get_mut(self.view.as_mut()?)
     }
 
-    /// Returns another handle of a view: the old one, brought up to date, if nobody has it.
+    /// Returns another handle of a view: the old one, updated, if it is unused.
     pub(super) fn renewed(&mut self, working: &View) -> Arc<View> {
         if let Some(mut old) = self.view.take()
             && let Some(view) = Arc::get_mut(&mut old)
@@ -57,7 +57,7 @@ impl Retired {
         Arc::new(working.share())
     }
 
-    /// Lets go of the view.
+    /// Releases the view.
     pub(super) fn clear(&mut self) {
         self.view = None;
     }
@@ -67,7 +67,7 @@ impl Retired {
         self.made = self.made.wrapping_sub(epoch.made());
     }
 
-    /// Keeps what was published before, if the transaction made little, and if it lies over the same image.
+    /// Keeps the previously published view, if the transaction made little, and if it lies over the same image.
     pub(super) fn put(&mut self, before: Arc<View>, working: &View, epoch: &Epoch) {
         let made = epoch.made();
         let is_small = made.wrapping_sub(self.made) <= MOST;

@@ -26,7 +26,7 @@ pub struct Row<'a> {
 }
 
 impl fmt::Debug for Row<'_> {
-    /// Shows the fields by their names, and references as ids of the tables that they lead to.
+    /// Shows the fields by their names, and references as ids of their tables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = self.table.schema();
         let name_of = |table| self.table.view.table_name(table);
@@ -47,7 +47,7 @@ impl fmt::Debug for Row<'_> {
     }
 }
 
-/// A value, shown as the Rust value that a getter gives.
+/// A value, shown as the Rust value of a getter.
 struct Plain<'a>(ValueRef<'a>);
 
 impl fmt::Debug for Plain<'_> {
@@ -74,7 +74,7 @@ impl fmt::Debug for Plain<'_> {
     }
 }
 
-/// What is in memory of a row; in another view than it was asked of, if a page of that is lost.
+/// The parts of a row that are in memory; in another view than the requested one, if a page of that is lost.
 struct Loaded<'a> {
     table: TableView<'a>,
     slot: usize,
@@ -83,8 +83,7 @@ struct Loaded<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// Returns the row that is in a slot. What of it isn't in memory is loaded now, so that reading its
-    /// fields can't fail.
+    /// Returns the row that is in a slot. The other parts are loaded now, so that reading its fields can't fail.
     #[inline(always)] // a row that isn't moved through memory can be read while others are waited for
     pub(super) fn load(table: TableView<'a>, id: RowId, slot: usize) -> Result<Self> {
         let Loaded { table, slot, held } = match table.data.is_at_hand(slot) {
@@ -129,7 +128,7 @@ impl<'a> Row<'a> {
         self.parts().value(field)
     }
 
-    /// Reads a field, if that needs no looking for: null, or what `read` gives of its column.
+    /// Reads a field, if that needs no lookup: null, or the result of `read` for its column.
     #[inline(always)]
     fn quick<'r, T>(
         &'r self,
@@ -157,7 +156,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What reading a field of a row takes, apart from the row: what is called with it leaves the row in registers.
+/// The state for reading a field of a row, apart from the row: so the row stays in registers in calls.
 #[derive(Clone, Copy)]
 struct Parts<'r> {
     table: TableView<'r>,
@@ -218,7 +217,7 @@ fn load_values(table: &TableView<'_>, slot: usize) -> Result<Option<Box<[Value]>
 /// A Rust type that a field can be read as: `bool`, the integers and floats, `&str`, `&[u8]`,
 /// `Timestamp`, `Blob`, `RowId`, and `Option` of each for fields that may be null.
 pub trait Cell<'r>: Sized {
-    /// Reads the field (a null field read as a plain type gives its zero).
+    /// Reads the field (a null field read as a plain type returns its zero).
     ///
     /// # Panics
     /// If the table has no such field, or it is of another type: a bug of the caller.
@@ -344,7 +343,7 @@ pub struct Rows<'a> {
 brief!(Rows<'_>, "Rows", "table": |it| it.table);
 
 impl Rows<'_> {
-    /// Goes on in another view, if a page of this one is lost.
+    /// Continues in another view, if a page of this one is lost.
     #[cold]
     #[inline(never)]
     fn go_on(&mut self, error: Error) -> Result<()> {
@@ -373,7 +372,7 @@ impl<'a> Iterator for Rows<'a> {
         self.rows.size_hint()
     }
 
-    /// Counts without looking at a row: at once for all rows of a table, else 64 ids in a step.
+    /// Counts without reading rows: at once for all rows of a table, else 64 ids in a step.
     fn count(self) -> usize {
         self.rows.count()
     }

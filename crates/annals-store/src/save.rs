@@ -1,11 +1,10 @@
 //! Saving a view into an image, and loading it from there.
 //!
-//! What there is to know of a view beside its arrays is its metadata: the commands of its schema, as the
-//! journal has them, then its tables, its indexes, and its blobs. Of tables and indexes there is a flag
-//! for each number that was ever given to one: whether it is still there.
+//! A view's metadata is everything besides its arrays: the commands of its schema, as in the journal, then its
+//! tables, its indexes, and its blobs. Tables and indexes have a flag for each number ever used: whether it still
+//! exists.
 //!
-//! What follows from the schema isn't written: what has which number, which index is on which table,
-//! which references lead to it.
+//! Values that follow from the schema aren't written: numbers, the table of an index, the referrers of a table.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,15 +26,14 @@ use crate::{Error, Result};
 use annals_event::{Encoder, Event};
 
 impl View {
-    /// Stores what of a published view isn't in the image yet. Gives the roots of its arrays and its
-    /// metadata, which is all that [`View::load`] needs.
+    /// Stores what of a published view isn't in the image yet. Returns the roots of its arrays and its metadata,
+    /// which is all that [`View::load`] needs.
     ///
     /// Cost: a walk over what changed since the last time, and what `keep` takes for it. The writer and
     /// readers continue meanwhile.
     ///
     /// # Errors
-    /// Those of `keep`; a part of the image's directory can't be loaded. What was stored until then is
-    /// of no use.
+    /// Those of `keep`; a part of the image's directory can't be loaded. The parts stored until then are useless.
     #[doc(hidden)]
     pub fn save(&self, pager: &Arc<Pager>, keep: &mut dyn Keep) -> Result<Saved> {
         let mut out = Saver::default();
@@ -59,10 +57,10 @@ impl View {
         out.store(pager, keep)
     }
 
-    /// Begins with what [`View::save`] gave; pages are loaded when they are looked at.
+    /// Begins with the output of [`View::save`]; pages are loaded when they are read.
     ///
     /// # Errors
-    /// `Corrupt`: that isn't what a view gives.
+    /// `Corrupt`: it isn't the output of a view.
     #[doc(hidden)]
     pub fn load(metadata: &[u8], roots: &[BaseRoot], pager: &Arc<Pager>) -> Result<Self> {
         let mut input = Loader::new(metadata, roots, pager);
@@ -130,7 +128,7 @@ impl View {
         Ok(())
     }
 
-    /// Lets all arrays continue from the bases that they got.
+    /// Lets all arrays continue from their new bases.
     pub(super) fn rebase(&mut self, saved: &Saved) {
         for number in 0..self.tables.next() {
             if let Some(table) = self.tables.get_mut(number) {
@@ -204,7 +202,7 @@ fn numbers(schema: &Schema) -> (u32, u32) {
     (tables, indexes)
 }
 
-/// Returns the enforced references and where they lead, in the order in which they came.
+/// Returns the enforced references and their targets, in the order of their creation.
 fn referrers(schema: &Schema) -> Vec<(TableNumber, Referrer)> {
     let mut given: HashMap<TableNumber, u32> = HashMap::new();
     let mut referrers = Vec::new();

@@ -1,4 +1,4 @@
-//! Going on in another view of the same state, where a page of a view is lost.
+//! Continuing in another view of the same state, when a page of a view is lost.
 //!
 //! ```text
 //! a read ─► a page is lost ─► who can rebuild the view is asked, and waits ─► the read again, there
@@ -7,7 +7,7 @@
 //!
 //! Invariants
 //! 1. Both views show the same state; only the memory and the layout differ.
-//! 2. A view is replaced at most once, so that whoever borrows from either continues.
+//! 2. A view is replaced at most once, so that borrows from both stay valid.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -21,11 +21,11 @@ use crate::{Error, ErrorKind, Result};
 pub struct Shown {
     /// The last transaction.
     pub txid: u64,
-    /// Whether it is read through the present schema, not the one of then.
+    /// True if it is read through the present schema, not the one of that time.
     pub is_adapted: bool,
 }
 
-/// Who can rebuild views.
+/// Rebuilds views.
 pub trait Rescue: Send + Sync + fmt::Debug {
     /// Returns a view of the state that `lost` shows, from an older root of the image or the journal. Waits for
     /// that until a deadline.
@@ -49,7 +49,7 @@ impl fmt::Debug for Successor {
 }
 
 impl Clone for Successor {
-    /// Makes that of another view, which may come to show another state.
+    /// Makes the successor of another view, which may later show another state.
     fn clone(&self) -> Self {
         Self::default()
     }
@@ -82,7 +82,7 @@ impl View {
         }
     }
 
-    /// True if pages of it may lie in an image, and so be lost.
+    /// True if pages of it may be in an image, and so be lost.
     #[doc(hidden)]
     #[inline]
     pub fn lies_over_image(&self) -> bool {

@@ -22,7 +22,7 @@ use crate::reference::{Referrer, target_of};
 use crate::rows::RowMap;
 use annals_event::{Vector, width};
 
-/// Of so many fields the memory is asked ahead: who reads more is kept waiting less by each.
+/// The number of fields that are prefetched: reading more profits less from each.
 const ASKED: usize = 4;
 
 /// A table.
@@ -32,7 +32,7 @@ pub(super) struct Table {
     pub(super) columns: Vec<Column>,
     /// The numbers of its indexes.
     pub(super) indexes: Vec<usize>,
-    /// The enforced references that lead to it.
+    /// The enforced references to it.
     pub(super) referrers: Vec<Referrer>,
     /// Whether it has an enforced reference itself.
     pub(super) refers: bool,
@@ -40,9 +40,9 @@ pub(super) struct Table {
     pub(super) single: bool,
     /// The transaction that last changed it.
     epoch: u64,
-    /// Where all cells of the columns stay in memory, over the bases that it has.
+    /// The rows whose cells of all columns stay in memory, over its bases.
     resident: Arc<Resident>,
-    /// Where besides all strings and bytes lie in their cells, and are what they should be.
+    /// The rows whose strings and bytes are also all in their cells, and valid.
     short: Arc<Resident>,
 }
 
@@ -97,7 +97,7 @@ impl Table {
     /// Drops a column.
     pub(super) fn drop_field(&mut self, place: usize) {
         self.columns.remove(place);
-        // Whoever still has the column must not believe what is noted without it.
+        // Views that still have the column must not use the record made without it.
         (self.resident, self.short) = Default::default();
         self.note_refers();
     }
@@ -106,7 +106,7 @@ impl Table {
     pub(super) fn make_room_for_null(&mut self, place: usize) {
         if let Some(column) = self.columns.get_mut(place) {
             column.make_room_for_null();
-            // Whoever hasn't got that room must not believe what is noted with it, nor the other way round.
+            // Views without that room must not use the record made with it, nor the reverse.
             (self.resident, self.short) = Default::default();
         }
     }
@@ -136,8 +136,8 @@ impl Table {
         self.refers = self.columns.iter().any(|column| target_of(column.ty()).is_some());
     }
 
-    /// True if a new row of that id needs nothing but its cells: it comes after all others, no index
-    /// and no reference has to know of it, and there may be more than one.
+    /// True if a new row of that id needs only its cells: it is after all others, no index and no reference concerns
+    /// it, and more than one row is allowed.
     #[inline]
     pub(super) fn is_appended(&self, id: u64) -> bool {
         self.rows.is_next(id) && self.indexes.is_empty() && !self.refers && !self.single
@@ -153,7 +153,7 @@ impl Table {
         Ok(())
     }
 
-    /// Adds a row that isn't there; its values were checked.
+    /// Adds a row that doesn't exist; its values were checked.
     #[inline]
     pub(super) fn insert(
         &mut self,
@@ -190,8 +190,8 @@ impl Table {
         Ok(())
     }
 
-    /// Adds rows that aren't there, given the values of each column, which were checked. All lies where it
-    /// would if they had been added one by one: who makes a page again relies on that.
+    /// Adds rows that aren't there, given the values of each column, which were checked. Everything is placed as if
+    /// they had been added one by one: rebuilding a page relies on that.
     pub(super) fn insert_columns(
         &mut self,
         (first, count): (RowId, u64),
@@ -221,7 +221,7 @@ impl Table {
         Ok(())
     }
 
-    /// Finds the first of `count` rows from `id` on that isn't there.
+    /// Finds the first of `count` rows from `id` on that doesn't exist.
     pub(super) fn first_missing(&self, id: u64, count: u64) -> Result<Option<u64>> {
         let mut present = 0;
         for run in self.runs(id, count) {
@@ -230,8 +230,8 @@ impl Table {
         Ok((present < count).then_some(id.saturating_add(present)))
     }
 
-    /// Returns the slots of rows with ids from `id` on, all of which are there: the first slot and
-    /// the number of each run. It ends at an error.
+    /// Returns the slots of rows with ids from `id` on, all of which exist: the first slot and the number of each
+    /// run. It ends at an error.
     pub(super) fn runs(&self, id: u64, count: u64) -> impl Iterator<Item = Result<(usize, u64)>> {
         let (mut id, end) = (id, id.saturating_add(count));
         std::iter::from_fn(move || {
@@ -242,8 +242,7 @@ impl Table {
         })
     }
 
-    /// Changes the values of a field in rows that are there; they were checked. If the rows are
-    /// `new`, they hold zeros.
+    /// Changes the values of a field in existing rows; they were checked. If the rows are `new`, they hold zeros.
     pub(super) fn write_run(
         &mut self,
         (id, field): (u64, usize),
@@ -307,7 +306,7 @@ impl Table {
     #[inline]
     fn move_rows(&mut self, moves: &[(usize, usize)], epoch: &Epoch) -> Result<()> {
         if !moves.is_empty() && self.rows.has_base() {
-            // What nobody has looked at yet comes to slots of which more is noted.
+            // Unchecked slots get values, while the record claims more.
             (self.resident, self.short) = Default::default();
         }
         for &(from, to) in moves {
@@ -328,7 +327,7 @@ impl Table {
         Some(slot)
     }
 
-    /// Asks the memory for the strings that are looked at when the row of a slot is loaded.
+    /// Prefetches the strings that are checked when the row of a slot is loaded.
     #[inline]
     pub(super) fn ask_for_texts(&self, slot: usize) {
         if self.rows.has_base() {
@@ -336,8 +335,8 @@ impl Table {
         }
     }
 
-    /// True if the values of a slot can be read without loading anything, and without an error. It may
-    /// be so though this says that it isn't.
+    /// True if the values of a slot can be read without loading anything, and without an error. It may be so even if
+    /// this returns false.
     #[inline(always)]
     pub(super) fn is_at_hand(&self, slot: usize) -> bool {
         !self.rows.has_base() || self.short.has(slot) || self.texts_are_at_hand(slot)
@@ -359,7 +358,7 @@ impl Table {
                 return Ok(false);
             }
         }
-        // What a change covers may still have to be loaded for whoever hasn't got that change.
+        // The item under a change may still have to be loaded for views without that change.
         let is_known = self.resident.has(slot);
         if !is_known && self.columns.iter().all(|column| column.cells_stay_below(slot)) {
             self.resident.note(slot);
@@ -384,8 +383,7 @@ impl Table {
         self.columns.iter().for_each(|column| column.save(out, &blanks));
     }
 
-    /// Loads what `save` wrote of the rows and columns of a table. What other parts of the schema
-    /// say of it is for the caller to note.
+    /// Loads what `save` wrote of the rows and columns of a table. The caller updates other parts of the schema.
     /// `erased` are the fields with erased values.
     pub(super) fn load(
         input: &mut Loader<'_>,
@@ -401,7 +399,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Goes on from the bases that were stored.
+    /// Continues from the stored bases.
     pub(super) fn rebase(&mut self, saved: &Saved) {
         self.rows.rebase(saved);
         self.columns.iter_mut().for_each(|column| column.rebase(saved));

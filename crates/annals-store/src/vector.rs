@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind, Result};
 use crate::{Store, Values};
 use annals_event::{MAX_VECTOR, Vector};
 
-/// What is known of a run of values that was checked.
+/// The facts of a checked run of values.
 #[derive(Clone, Copy, Debug)]
 pub struct Checked {
     /// How many there are.
@@ -21,8 +21,8 @@ pub struct Checked {
 }
 
 impl Store {
-    /// Inserts rows of zero values at free ids from `id` on, at most [`MAX_VECTOR`]. On error nothing
-    /// has changed. If `watch` says so, what only the commit can refuse is noted.
+    /// Inserts rows of zero values at free ids from `id` on, at most [`MAX_VECTOR`]. On error nothing has changed.
+    /// With `watch`, constraints that only the commit can check are noted.
     pub fn insert_vector(
         &mut self,
         table: TableNumber,
@@ -36,8 +36,8 @@ impl Store {
         self.index_run(table.0 as usize, (id.0, count), None, watch)
     }
 
-    /// Sets a field of rows with ids from `id` on, at most [`MAX_VECTOR`]. On error nothing has
-    /// changed. If `watch` says so, what only the commit can refuse is noted.
+    /// Sets a field of rows with ids from `id` on, at most [`MAX_VECTOR`]. On error nothing has changed. With
+    /// `watch`, constraints that only the commit can check are noted.
     pub fn update_vector(
         &mut self,
         table: TableNumber,
@@ -173,8 +173,8 @@ impl Store {
         self.index_run(number.0 as usize, (id.0, count), None, true)
     }
 
-    /// Inserts rows with ids from one on, so many, in replay, given the values of each field: as many inserts do,
-    /// one by one.
+    /// Inserts a run of rows with consecutive ids, in replay, given the values of each field: as many single inserts
+    /// would.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).

@@ -23,7 +23,7 @@ pub struct VectorView<'a> {
 
 brief!(VectorView<'_>, "VectorView", "table": |it| it.table, "first": |it| it.first, "count": |it| it.count);
 
-/// What another view gives.
+/// The values from another view.
 type Rest<'a, T> = Box<dyn Iterator<Item = Result<T>> + 'a>;
 
 /// Ends after the first error.
@@ -35,12 +35,10 @@ fn until_error<T>(items: impl Iterator<Item = Result<T>>) -> impl Iterator<Item 
 }
 
 impl<'a> TableView<'a> {
-    /// Returns the values of a field in `count` rows from `first` on. Cost: a look at a bit for each
-    /// row, 64 at a time.
+    /// Returns the values of a field in `count` rows from `first` on. Cost: reads a bit for each row, 64 at a time.
     ///
     /// # Errors
-    /// `NotFound`: no such field, or a row of the run isn't there (the message names the first that
-    /// is missing).
+    /// `NotFound`: no such field, or a row of the run doesn't exist (the message names the first missing one).
     pub fn vector(&self, field: FieldNumber, first: RowId, count: u64) -> Result<VectorView<'a>> {
         let column = self.data.column(field).ok_or_else(|| {
             let name = &self.schema().name;
@@ -108,7 +106,7 @@ impl<'a> VectorView<'a> {
         }))
     }
 
-    /// Returns what is left behind the first `given` rows in another view, if a page of this one is lost.
+    /// Returns the values after the first `given` rows from another view, if a page of this one is lost.
     #[cold]
     fn rest(&self, given: u64, error: Error) -> Result<Self> {
         let (field, first) = (self.column.field(), RowId(self.first + given));
@@ -223,7 +221,7 @@ impl<'a> VectorView<'a> {
 
     fn check_no_null(&self) -> Result<()> {
         let column = self.column;
-        // What was erased is read as zero.
+        // An erased value is read as zero.
         if !column.takes_null() {
             return Ok(());
         }

@@ -23,7 +23,7 @@ pub struct View {
     pub(super) tables: Numbered<Table>,
     pub(super) indexes: Numbered<IndexTree>,
     pub(super) blobs: NoWeak<Blobs>,
-    /// Keeps the space of the root of an image over which the view lies.
+    /// Keeps the space of the root of an image under the view.
     pub(super) pin: Option<Arc<RootPin>>,
     /// Where it continues if a page is lost.
     pub(super) successor: Successor,
@@ -65,21 +65,21 @@ impl View {
         }
     }
 
-    /// Lets the view keep the space of the root over which it lies.
+    /// Makes the view keep the space of the root under it.
     #[doc(hidden)]
     #[inline]
     pub fn pinned(self, pin: Arc<RootPin>) -> Self {
         Self { pin: Some(pin), ..self }
     }
 
-    /// Returns what keeps the space of the root over which the view lies.
+    /// Returns the pin of the root under the view.
     #[doc(hidden)]
     #[inline]
     pub const fn pin(&self) -> Option<&Arc<RootPin>> {
         self.pin.as_ref()
     }
 
-    /// Returns the number of the root over which the view lies; 0 if there is none.
+    /// Returns the number of the root under the view; 0 if there is none.
     #[doc(hidden)]
     #[inline]
     pub fn root(&self) -> u64 {
@@ -101,8 +101,7 @@ impl View {
         }
     }
 
-    /// Returns how much memory the view reaches, in bytes: what it shares with other views counts
-    /// too. Walks over all pages.
+    /// Returns how much memory the view reaches, in bytes, including shared parts. Walks over all pages.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.count(Counted::All)
@@ -169,7 +168,7 @@ impl<'a> TableView<'a> {
     /// Returns true if there is a row with that id.
     ///
     /// # Errors
-    /// What tells it can't be loaded.
+    /// The needed pages can't be loaded.
     pub fn contains(&self, id: RowId) -> Result<bool> {
         self.view.again(|view| Ok(view.table(self.number)?.data.rows.find(id.0)?.is_some()))
     }

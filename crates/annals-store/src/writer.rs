@@ -3,9 +3,9 @@
 //! Invariants
 //! 1. The working view is the published one and the changes of the current transaction.
 //! 2. The epoch moves on whenever the working view is published or dropped.
-//! 3. `suspects` has every key of a unique index that this transaction gave to a second row, or
-//!    `suspect_indexes` has the index.
-//! 4. `doubts` has every enforced reference that this transaction may have left without its row.
+//! 3. `suspects` has every key of a unique index that this transaction set for a second row, or `suspect_indexes` has
+//!    the index.
+//! 4. `doubts` has every enforced reference that this transaction may have left dangling.
 
 use std::sync::{Arc, Weak};
 
@@ -41,7 +41,7 @@ pub struct Store {
     pub(super) changed: bool,
     /// Numbers of indexes, and keys.
     pub(super) suspects: Vec<(usize, Box<[u8]>)>,
-    /// Indexes that had so many of them that all keys are suspect.
+    /// Indexes with so many of them that all keys are suspect.
     pub(super) suspect_indexes: Vec<usize>,
     pub(super) doubts: Doubts,
     /// Where keys are made, so that making one allocates nothing.
@@ -51,11 +51,11 @@ pub struct Store {
     pub(super) checked: Checked,
     /// The blob that this transaction wrote last, and its length.
     pub(super) open_blob: Option<(Blob, u64)>,
-    /// Entries of indexes that are put off; none if they are made at once.
+    /// Deferred entries of indexes; `None` if they are made at once.
     pub(super) delaying: Option<Delaying>,
     /// How many bytes of the working view no image had at the last count.
     held: usize,
-    /// How many of those were left when all had been stored that can be.
+    /// How many of those were left when all storable ones had been stored.
     rest: usize,
     /// How many were left before the current transaction, if a part of it was stored.
     rest_before: Option<usize>,
@@ -93,18 +93,18 @@ impl Store {
         }
     }
 
-    /// Goes on from a view that was loaded: it is published, and nothing has changed since.
+    /// Continues from a loaded view: it is published, and nothing has changed since.
     #[doc(hidden)]
     #[inline]
     pub fn resume(view: View) -> Self {
         Self { working: view.share(), published: Arc::new(view), ..Self::new() }
     }
 
-    /// Lets the working view continue from what a backfill stored, of whatever view. It stays the same to
-    /// all who look at it, but for the memory that it takes. May be called within a transaction, too.
+    /// Lets the working view continue from the output of a backfill, of any view. Its contents stay the same for all
+    /// readers; only its memory changes. May be called within a transaction, too.
     ///
-    /// The published view stays as it is, and a rollback goes back to it. Tables, indexes and fields
-    /// that came or went since are left alone.
+    /// The published view stays unchanged, and a rollback restores it. Tables, indexes and fields that were created
+    /// or dropped since are skipped.
     #[doc(hidden)]
     #[inline]
     pub fn rebase(&mut self, saved: &Saved) {
@@ -113,16 +113,15 @@ impl Store {
         self.count_unsaved();
     }
 
-    /// Returns how many bytes of the working view could be stored and aren't: at most so many.
+    /// Returns an upper bound on the bytes of the working view that could be stored and aren't.
     #[doc(hidden)]
     #[inline]
     pub const fn unsaved(&self) -> usize {
         self.held.saturating_sub(self.rest).saturating_add(self.epoch.made())
     }
 
-    /// True if more than `limit` bytes of the working view could be stored and aren't. Pages that
-    /// were made may be gone again, so that it counts those that are there, if many were made since it
-    /// last did.
+    /// True if more than `limit` bytes of the working view could be stored and aren't. Pages that were made may be
+    /// freed already. So it counts existing ones, if many were made since the last count.
     #[doc(hidden)]
     #[inline]
     pub fn has_unsaved(&mut self, limit: usize) -> bool {
@@ -135,10 +134,9 @@ impl Store {
         self.held.saturating_sub(self.rest) > limit
     }
 
-    /// Lets the working view continue from what was stored of it within a transaction, ahead of its commit: all
-    /// that can be, for pages to which something is still appended are left. From then on the working view
-    /// is another one than what is published, whatever the transaction changes: a rollback must not stay with
-    /// what was stored, and a commit must.
+    /// Lets the working view continue from the parts that were stored within a transaction, ahead of its commit: all
+    /// except pages that are still appended to. From then on the working view is another one than what is published,
+    /// whatever the transaction changes: a rollback must not stay with what was stored, and a commit must.
     #[doc(hidden)]
     #[inline]
     pub fn go_on(&mut self, saved: &Saved) {
@@ -154,8 +152,7 @@ impl Store {
         self.held = self.working.unsaved();
     }
 
-    /// Publishes the working view once more, which no transaction has changed: it may lie over another base
-    /// by now.
+    /// Publishes the working view once more, without a change by a transaction: it may lie over another base by now.
     #[doc(hidden)]
     #[inline]
     pub fn republish(&mut self) -> Arc<View> {
@@ -195,9 +192,9 @@ impl Store {
         &self.published
     }
 
-    /// Applies an event of the journal, in replay: nothing is checked that the writer checked.
-    /// Errors are of kind `Corrupt`: no such table, row or field; an id in use; or `Io`: what it
-    /// changes can't be loaded. Then all that is left is to roll back.
+    /// Applies an event of the journal, in replay: nothing is checked that the writer checked. Errors are of kind
+    /// `Corrupt`: no such table, row or field; an id in use; or `Io`: a page that it changes can't be loaded. Then
+    /// all that is left is to roll back.
     pub fn apply(&mut self, event: &Event<'_>) -> Result<()> {
         let applied = match *event {
             Event::Schema(command) => self.apply_command(command),
@@ -262,7 +259,7 @@ impl Store {
             self.working = self.published.share();
             self.epoch.advance();
             if let Some(rest) = self.rest_before.take() {
-                // What was stored with the transaction is in memory alone again.
+                // The parts stored with the transaction are in memory alone again.
                 self.rest = rest;
                 self.count_unsaved();
             }

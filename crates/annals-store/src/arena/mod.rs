@@ -1,17 +1,16 @@
-//! The arena: where pages lie in memory, and how many have each.
+//! The arena: the memory of pages, and their reference counts.
 //!
-//! A chunk of 2 MiB has 127 pages, and before them a head with what is to be known of each: how many references
-//! there are, its tag, whether it is free. The head is found by the address of the page. So whoever copies 64
-//! references to neighbours touches a few lines of the processor's cache, not one for each. Between two pages lie 64
-//! bytes: if all began at multiples of 16 KiB, the same cell of many columns would fall on the same few places of that
-//! cache.
+//! A chunk of 2 MiB has 127 pages, and before them a head with the state of each: its reference count, its tag,
+//! whether it is free. The head is found by the address of the page. So copying 64 references to neighbours touches a
+//! few lines of the processor's cache, not one for each. There are 64 bytes between two pages: if all began at
+//! multiples of 16 KiB, the same cell of many columns would map to the same few places of that cache.
 //!
 //! Invariants
-//! 1. A page with a count above 0 is where its references lead; its chunk stays. Who brings the count to 0 gives
-//!    the page back, and nobody has it then.
-//! 2. A head's `room` is only looked at with the pool locked. A chunk is in `open` if it has room, at the
-//!    place that it knows; of those that have no page in use only [`pool::KEPT`] stay.
-//! 3. A forked child leaves the chunks of its parent alone: it has a pool of its own, since another thread may have
+//! 1. A page with a count above 0 is where its references lead; its chunk stays. The holder that decrements the count
+//!    to 0 frees the page, and it has no users then.
+//! 2. A head's `room` is read only with the pool locked. A chunk is in `open`, at the index that it stores, if it has
+//!    room; of those without a page in use only [`pool::KEPT`] are kept.
+//! 3. A forked child doesn't touch the chunks of its parent: it has a separate pool, since another thread may have
 //!    held the lock of the parent's pool.
 #![allow(unsafe_code, reason = "references are counted, and memory is given out, by hand")]
 
@@ -28,7 +27,7 @@ use annals_storage::{CHUNK, Chunk, Origin};
 
 /// The size of a page, in bytes.
 pub(crate) const PAGE: usize = 16 * 1024;
-/// How far a page is from the next one.
+/// The distance of neighbouring pages.
 const STRIDE: usize = PAGE + 64;
 /// How many pages a chunk has.
 const PAGES: usize = CHUNK / STRIDE;
@@ -39,10 +38,10 @@ pub(crate) const PAGE_MEMORY: usize = CHUNK.div_ceil(PAGES);
 
 /// How many pages are prepared at once where there are more than a few.
 const AHEAD: usize = 16;
-/// How many references a page has at most: more can only come from references that are forgotten.
+/// The limit on a page's references: more are possible only if references are leaked.
 const MOST: u32 = u32::MAX / 2;
 
-/// The pool of a process. It is leaked: a forked child makes another, of which it can be sure that nobody had it locked.
+/// The pool of a process. It is leaked: a forked child makes another, whose lock is certainly free.
 struct Own {
     process: u32,
     pool: Mutex<Pool>,
@@ -51,11 +50,11 @@ struct Own {
 /// The one that was made last; null, or leaked.
 static OWN: AtomicPtr<Own> = AtomicPtr::new(null_mut());
 
-/// What is to be known of the pages of a chunk.
+/// The state of the pages of a chunk.
 #[repr(C)]
 struct Head {
     counts: [AtomicU32; PAGES],
-    /// A tag is written before the second reference comes to be.
+    /// A tag is written before the second reference is made.
     tags: [AtomicU64; PAGES],
     /// The id of the process that made the chunk.
     process: u32,
@@ -68,10 +67,10 @@ const _: () = assert!(size_of::<Head>() <= FIRST && FIRST.is_multiple_of(64) && 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Place(NonNull<Head>);
 
-// SAFETY: what of a head isn't atomic is only looked at with the pool locked, or never changes.
+// SAFETY: fields of a head that aren't atomic are read only with the pool locked, or never change.
 unsafe impl Send for Place {}
 
-/// A page that was just given out, to nobody else.
+/// A page that was just allocated, with a single reference.
 pub(crate) struct Taken {
     pub(crate) page: PageRef,
     /// Whether it is known to be zeros; else it has any bytes, and all are written before they are read.
@@ -126,7 +125,7 @@ impl PageRef {
         self.chunk().head().tags[self.index()].load(Ordering::Relaxed)
     }
 
-    /// Changes its tag. Nobody else has the page yet.
+    /// Changes its tag. The page has no other user yet.
     pub(crate) fn set_tag(&mut self, tag: u64) {
         debug_assert_eq!(self.count().load(Ordering::Relaxed), 1, "nobody else has it");
         self.chunk().head().tags[self.index()].store(tag, Ordering::Relaxed);
@@ -141,7 +140,7 @@ impl PageRef {
     #[inline]
     fn chunk(&self) -> Place {
         let head = self.0.as_ptr().map_addr(|at| at & !(CHUNK - 1));
-        // SAFETY: a chunk isn't at address 0, and a page lies in one.
+        // SAFETY: a chunk isn't at address 0, and a page is in one.
         Place(unsafe { NonNull::new_unchecked(head) }.cast())
     }
 
@@ -160,7 +159,7 @@ impl PageRef {
     /// Frees the page, to which there is no reference any more.
     #[cold]
     fn give_back(&self) {
-        // All that others did with the page comes before what is done with it next.
+        // All accesses of other holders happen before the next use of the page.
         fence(Ordering::Acquire);
         let (chunk, index) = (self.chunk(), self.index());
         let process = Origin::here().process();
@@ -175,7 +174,7 @@ impl PageRef {
 impl Clone for PageRef {
     #[inline]
     fn clone(&self) -> Self {
-        // As for `Arc`: who has a reference can make another without anybody having to be told.
+        // As for `Arc`: the holder of a reference can make another without synchronization.
         if self.count().fetch_add(1, Ordering::Relaxed) > MOST {
             std::process::abort();
         }
@@ -216,12 +215,12 @@ fn own(last: *mut Own, process: u32) -> &'static Own {
     let own = match OWN.compare_exchange(last, new, success, failure) {
         Ok(_) => new,
         Err(others) => {
-            // Another thread was faster. SAFETY: it was made just now, and nobody has seen it.
+            // Another thread was faster. SAFETY: it was made just now, and no other thread has seen it.
             drop(unsafe { Box::from_raw(new) });
             others
         }
     };
-    // SAFETY: both were made whole, and those that were seen stay.
+    // SAFETY: both are complete, and pages that were seen stay.
     unsafe { &*own }
 }
 
@@ -244,20 +243,20 @@ impl Place {
     }
 
     fn head<'h>(self) -> &'h Head {
-        // SAFETY: whoever asks has a reference to a page of it, or the pool's lock: so it stays meanwhile
-        // (invariants 1 and 2). What is shared of a head is atomic, never changes, or is in a cell.
+        // SAFETY: the caller has a reference to a page of it, or the pool's lock: so it stays meanwhile (invariants 1
+        // and 2). The shared parts of a head are atomic, never change, or are in a cell.
         unsafe { self.0.as_ref() }
     }
 
     fn page(self, index: usize) -> PageRef {
         debug_assert!(index < PAGES, "a chunk has so many pages");
-        // SAFETY: the page lies in the chunk.
+        // SAFETY: the page is in the chunk.
         PageRef(unsafe { self.0.cast::<u8>().add(FIRST + index * STRIDE) })
     }
 
-    /// Touches pages that nobody has used yet.
+    /// Touches unused pages.
     fn prepare(self, index: usize, count: usize) {
-        // SAFETY: it isn't given back here: it is left again at once.
+        // SAFETY: it isn't freed here: it is leaked again at once.
         let chunk = unsafe { Chunk::take_back(self.0.cast()) };
         chunk.prepare(FIRST + index * STRIDE, count * STRIDE);
         chunk.leave();

@@ -1,7 +1,6 @@
 //! The pool: the chunks that have room, and which pages of each are free.
 //!
-//! The chunk that had room last is the next to be taken from, and empty ones come last: so they may stay empty and go
-//! back to the system.
+//! The chunk that became available last is used first, and empty ones are last: so they may stay empty and be freed.
 #![allow(unsafe_code, reason = "what is to be known of a chunk lies in the chunk itself")]
 
 use super::{PAGES, Place};
@@ -12,7 +11,7 @@ pub(super) const KEPT: usize = 2;
 /// How many chunks there are before huge pages are asked for: a small database takes no more memory than its
 /// pages.
 pub(super) const SMALL: usize = 4;
-/// How many chunks come before the next attempt, after a huge page that took long; then twice as many.
+/// The number of chunks before the next attempt, after a slow huge page; doubled each time.
 const PAUSE: usize = 16;
 /// Which pages of a chunk are free.
 pub(super) struct Room {
@@ -40,8 +39,8 @@ pub(super) struct Pool {
     pub(super) empty: usize,
     /// How many there are in all.
     pub(super) chunks: usize,
-    /// How many chunks come before the next that asks for a huge page, and before the one after that if this
-    /// takes long.
+    /// The number of chunks before the next one that requests a huge page, and before the one after that if this is
+    /// slow.
     until_huge: usize,
     pause: usize,
 }
@@ -95,13 +94,13 @@ impl Pool {
         unsafe { &mut *chunk.head().room.get() }
     }
 
-    /// Puts a chunk last among those that have room: it is the next to be taken from.
+    /// Appends a chunk to those that have room: it is used next.
     fn open(&mut self, chunk: Place) {
         self.room(chunk).place = self.open.len();
         self.open.push(chunk);
     }
 
-    /// Takes a chunk out of those that have room.
+    /// Removes a chunk from those that have room.
     fn close(&mut self, chunk: Place) {
         let place = self.room(chunk).place;
         self.open.swap_remove(place);
@@ -145,12 +144,12 @@ impl Pool {
         if self.empty < KEPT {
             self.empty += 1;
             self.open(chunk);
-            // Others come first, so that this one can stay empty.
+            // Others are used first, so that this one can stay empty.
             self.swap_to_front(chunk);
             return None;
         }
         self.chunks -= 1;
-        // SAFETY: no page of it is in use, and it isn't in the pool any more: so nobody has it.
+        // SAFETY: no page of it is in use, and it isn't in the pool any more: so it has no users.
         Some(unsafe { Chunk::take_back(chunk.0.cast()) })
     }
 

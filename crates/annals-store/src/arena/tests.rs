@@ -1,4 +1,4 @@
-//! Pages are apart, counted, reused and given back.
+//! Pages are disjoint, counted, reused and freed.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ fn fill(page: &PageRef, number: u8) {
 
 /// True if all of a page is this number.
 fn is_full_of(page: &PageRef, number: u8) -> bool {
-    // SAFETY: nobody writes to the page.
+    // SAFETY: no thread writes to the page.
     let bytes = unsafe { std::slice::from_raw_parts(page.bytes().as_ptr(), PAGE) };
     // Miri takes a second for a page.
     bytes.iter().step_by(if cfg!(miri) { 101 } else { 1 }).all(|&byte| byte == number)
@@ -79,7 +79,7 @@ fn chunks_that_are_empty_are_given_back() {
     while pages.len() > count / 10 * PAGES {
         pages.swap_remove(rng.index(pages.len()));
     }
-    // What is free is used before anything new.
+    // Free pages are used before new ones.
     let many = chunks().0;
     pages.extend((0..count / 2 * PAGES).map(|_| PageRef::take(1).page));
     assert!(chunks().0 <= many + 4, "{} after {many}", chunks().0);
@@ -142,14 +142,14 @@ fn after_a_huge_page_that_took_long_the_next_attempt_is_far() {
     assert!(pool.wants_huge());
 }
 
-/// Forks, and so on so many times deeper: each child takes pages, and returns some of its parent's back. Tells whether
-/// that went well in all of them.
+/// Forks, to the given depth: each child allocates pages, and frees some of its parent's. Returns true if that
+/// succeeded in all of them.
 #[cfg(all(unix, not(miri)))]
 fn fork_down(depth: u32, inherited: PageRef) -> bool {
     // SAFETY: the child has memory, takes pages, forks, and ends: that is what is tested.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: whoever waits for ever is ended.
+        // SAFETY: a child that would wait for ever is ended.
         unsafe { libc::alarm(20) };
         drop(inherited);
         let page = PageRef::take(1).page;
@@ -161,7 +161,7 @@ fn fork_down(depth: u32, inherited: PageRef) -> bool {
         unsafe { libc::_exit(i32::from(!went_well)) }
     }
     let mut status = 0;
-    // SAFETY: `status` is there for the system to write to.
+    // SAFETY: the system writes to `status`, which is borrowed for that.
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
     child > 0 && waited == child && status == 0
 }

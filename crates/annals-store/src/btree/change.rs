@@ -1,7 +1,7 @@
 //! Inserting and removing entries: nodes split when they are full, and join when they are empty
 //! enough.
 //!
-//! An error leaves the tree half changed: whoever changes it goes back to the one before.
+//! An error leaves the tree partly changed: the caller must return to the previous one.
 
 use super::node::{self, Entry, HEADER, Node, common};
 use super::place::{LEVELS, child_for};
@@ -10,7 +10,7 @@ use super::{CHILD, NONE, Tree, unfit};
 use crate::Result;
 use crate::pages::page::{Epoch, PAGE};
 
-/// A node that uses fewer bytes than this looks for a neighbour to join.
+/// A node that uses fewer bytes than this is joined with a neighbour if possible.
 const SPARSE: usize = PAGE / 4;
 
 /// Two neighbours that use no more bytes than this together are joined.
@@ -20,7 +20,7 @@ const JOINED: usize = (PAGE - HEADER) / 4 * 3;
 type Path = Vec<(u32, usize)>;
 
 impl Tree {
-    /// Inserts an entry, or replaces the value of the one that has the key.
+    /// Inserts an entry, or replaces the value of the existing one with the key.
     pub(in super::super) fn insert(
         &mut self,
         key: &[u8],
@@ -39,7 +39,7 @@ impl Tree {
         self.insert_at(&spot, key, value, epoch)
     }
 
-    /// Inserts an entry whose key isn't there, at the spot where it belongs.
+    /// Inserts an entry with a new key, at the given spot.
     pub(in super::super) fn insert_at(
         &mut self,
         spot: &Spot,
@@ -76,7 +76,7 @@ impl Tree {
         Ok(path)
     }
 
-    /// Splits a full node, puts the entry where it belongs, and tells the parent.
+    /// Splits a full node, inserts the entry, and updates the parent.
     fn split_and_insert(
         &mut self,
         path: &mut Path,
@@ -150,7 +150,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes an entry; returns whether it was there.
+    /// Removes an entry; returns true if it existed.
     pub(in super::super) fn remove(&mut self, key: &[u8], epoch: &Epoch) -> Result<bool> {
         if self.root == NONE {
             return Ok(false);

@@ -4,7 +4,7 @@ use super::node::Node;
 use super::{NONE, Tree};
 use crate::{Error, Result};
 
-/// What was met on the way through a tree.
+/// The findings on the way through a tree.
 #[derive(Default)]
 struct Met {
     /// How many nodes: no more than there are, so that the way ends.

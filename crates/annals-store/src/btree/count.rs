@@ -1,11 +1,11 @@
 //! Counting entries without visiting them.
 //!
-//! A leaf knows how many entries it has, and the tree how many there are in all. What lies between
-//! stands in `counts`, by the number of the inner node, and not in the node: an insert would else
-//! have to copy all nodes on its way, and not the leaf alone. So trees of one or two levels, up to
-//! some hundred thousand entries, have nothing to keep up, and larger ones a number or two.
+//! A leaf knows how many entries it has, and the tree how many there are in all. The counts in between are in
+//! `counts`, by the number of the inner node, and not in the node: otherwise an insert would have to copy all nodes
+//! on its path, and not the leaf alone. So trees of one or two levels, up to some hundred thousand entries, have
+//! nothing to keep up, and larger ones a number or two.
 //!
-//! Counting takes a step for each level, and in each looks at the children of one node, or of two.
+//! Counting takes a step for each level, and each step reads the children of one node, or of two.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::pages::cells;
 use crate::pages::page::Epoch;
 
 impl Tree {
-    /// Returns what stands in `counts` for a node.
+    /// Returns the entry of `counts` for a node.
     #[inline]
     pub(super) fn counted(&self, number: u32) -> Result<u64> {
         Ok(u64::from_le_bytes(self.counts.get(number as usize)?))
@@ -110,7 +110,7 @@ impl Tree {
         Ok(place)
     }
 
-    /// Goes on by some entries; to the end if there are fewer.
+    /// Skips some entries; stops at the end if there are fewer.
     pub(super) fn skip(&self, place: &mut Place, count: u64) -> Result<()> {
         let (leaf, at) = place.path[self.height];
         let here = Node::new(&*self.leaf(leaf)?).count().saturating_sub(at) as u64;
@@ -191,7 +191,7 @@ impl Tree {
         })
     }
 
-    /// Counts again after an inner node at `level` gave entries to a new one.
+    /// Counts again after an inner node at `level` moved entries to a new one.
     pub(super) fn count_split(
         &mut self,
         left: u32,

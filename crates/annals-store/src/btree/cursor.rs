@@ -1,4 +1,4 @@
-//! A cursor: a gap between two entries that can be put anywhere, and goes both ways.
+//! A cursor: a gap between two entries that can be placed anywhere, and moves in both directions.
 
 use super::place::Place;
 use super::{NONE, Tree};
@@ -11,7 +11,7 @@ pub(in super::super) struct Cursor<'a> {
     gap: Gap,
 }
 
-/// Where the gap is. Nothing is loaded to put it at an end.
+/// Where the gap is. Nothing is loaded to place it at an end.
 #[derive(Clone, Debug)]
 #[cfg_attr(
     target_pointer_width = "64",

@@ -1,16 +1,15 @@
 //! Hints: copies of some heads of a node, side by side after its first numbers.
 //!
-//! A binary search over the slots of a node reads half a dozen of them that lie far from each other, one after
-//! another, and each may have to come from memory. Hints tell which few slots the key is among: two cache lines of
-//! them, then two of slots, all of which the processor asks for at once.
+//! A binary search over the slots of a node reads half a dozen distant ones, one after another, and each may be a
+//! cache miss. Hints limit the search to a few slots: two cache lines of hints, then two of slots, and the processor
+//! loads each pair in parallel.
 //!
-//! Invariant: where [`step`] says that a hint stands for a slot, it is the head of that slot; elsewhere it is
-//! all ones.
+//! Invariant: where [`step`] assigns a slot to a hint, the hint is the head of that slot; elsewhere it is all ones.
 
 use super::node::{HEADER, SLOT, get16, get32};
 use crate::pages::page::PAGE;
 
-/// How many hints a node has: with what stands before them they fill two cache lines.
+/// The number of hints of a node: with the fields before them they fill two cache lines.
 pub(super) const HINTS: usize = 28;
 
 /// Where they begin.
@@ -19,8 +18,8 @@ pub(super) const BEGIN: usize = 16;
 const _: () = assert!(BEGIN + 4 * HINTS == HEADER, "slots follow the hints");
 const _: () = assert!(HEADER == 128, "as many slots as have a hint lie in whole cache lines");
 
-/// Returns how far from each other the slots are that have a hint, as a power of two: those with numbers that are a
-/// multiple of it, but for the first.
+/// Returns the distance of slots that have a hint, as a power of two: those with numbers that are a multiple of it,
+/// except the first.
 #[inline]
 pub(super) fn step(count: usize) -> u32 {
     let last = count.saturating_sub(1);
@@ -48,8 +47,8 @@ fn hint(bytes: &[u8; PAGE], count: usize, number: usize) -> u32 {
     if slot < count { get32(bytes, HEADER + slot * SLOT) } else { u32::MAX }
 }
 
-/// Writes the hints again that stand for slots from `first` on, of a node that had `before` entries until one came or
-/// went.
+/// Rewrites the hints of slots from `first` on, in a node that had `before` entries until one was inserted or
+/// removed.
 #[inline]
 pub(super) fn renew(bytes: &mut [u8; PAGE], before: usize, first: usize) {
     let count = get16(bytes, 2);
@@ -57,7 +56,7 @@ pub(super) fn renew(bytes: &mut [u8; PAGE], before: usize, first: usize) {
     if step != self::step(before) {
         return write(bytes);
     }
-    // After the last slot that there is, or was, they are all ones.
+    // After the last slot, present or former, they are all ones.
     let end = count.max(before).saturating_sub(1) >> step;
     for number in first.saturating_sub(1) >> step..end {
         put(bytes, count, number);

@@ -1,16 +1,16 @@
 //! A copy-on-write B+tree from byte strings to values of one size, in pages.
 //!
-//! Nodes are reached by number through a directory, so a copied child keeps its number and its
-//! parents stay as they are. Keys may have any length; one that is too long for a node stands whole
-//! in memory of its own, and in the node with its beginning and a number.
+//! Nodes are reached by number through a directory, so a copied child keeps its number and its parents stay as they
+//! are. Keys may have any length; one that is too long for a node is stored whole in separate memory, and in the node
+//! with its beginning and a number.
 //!
-//! Nodes and long keys may lie in an image, whose bytes are what was written, but which may have been
-//! written to deceive. So a node that is loaded is looked at once, and what leads from node to node is
-//! not believed: it may lead to the wrong entries, but never out of a page, and never without end.
+//! Nodes and long keys may be in an image, whose bytes are those written, but a hostile program may have written
+//! them. So a loaded node is checked once, and references between nodes are not trusted: they may give the wrong
+//! entries, but never leave a page, and never loop endlessly.
 //!
 //! Invariants
-//! 1. All leaves are `height` steps below the root; entries of a leaf are sorted, and all its keys
-//!    are at least the key of its place in the parent, and less than the next one there.
+//! 1. All leaves are `height` steps below the root. Entries of a leaf are sorted; all its keys are at least the key
+//!    of its place in the parent, and less than the next one there.
 //! 2. The first key of an inner node means nothing: its child takes all that is less than the second.
 //! 3. No node but the root of an empty tree is empty. `len` counts the entries of the leaves.
 //! 4. A long key has one owner: one entry of one node.
@@ -47,7 +47,7 @@ pub(super) use self::cursor::Cursor;
 pub(super) use self::range::Range;
 pub(super) use self::spot::{Spot, Way};
 
-/// The number that stands for no node.
+/// The number that means no node.
 const NONE: u32 = u32::MAX;
 
 /// The size of a child's number.
@@ -134,7 +134,7 @@ impl Tree {
         })
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(super) fn rebase(&mut self, saved: &Saved) {
         self.nodes.rebase(saved);
         self.free_nodes.rebase(saved);
@@ -180,7 +180,7 @@ impl Tree {
         self.free_nodes.give(number, epoch)
     }
 
-    /// Keeps a key: gives the part that goes into a node, and the number of the whole.
+    /// Stores a long key: returns the part for a node, and the number of the whole key.
     #[inline]
     fn keep<'k>(&mut self, key: &'k [u8], epoch: &Epoch) -> Result<(&'k [u8], Option<u32>)> {
         if key.len() <= LIMIT {

@@ -10,15 +10,15 @@
 //! All numbers are little-endian. `size` is the size of a value, the same in all entries.
 //!
 //! Invariants
-//! 1. Slots are in the order of their keys; cells lie anywhere from `floor` on.
-//! 2. All keys of a node share their first `prefix` bytes. A slot's head is the four bytes behind
-//!    them (zeros where the key ends), so that most comparisons don't touch the cell.
-//! 3. A key longer than [`LIMIT`] has its first `LIMIT` bytes in the cell, the top bit of its length
-//!    set, and stands whole among the tree's long keys.
+//! 1. Slots are in the order of their keys; cells are anywhere from `floor` on.
+//! 2. All keys of a node share their first `prefix` bytes. A slot's head is the four bytes after that (zeros after
+//!    the key's end), so that most comparisons don't touch the cell.
+//! 3. A key longer than [`LIMIT`] has its first `LIMIT` bytes in the cell and the top bit of its length set; the
+//!    whole key is among the tree's long keys.
 //! 4. The [`hints`](super::hints) are the heads of some slots.
 //! 5. `dead` counts the bytes from `floor` on that belong to no cell.
-//! 6. A page that was loaded is well formed: [`is_node`] looked at it. So nothing here can lead out of
-//!    a page, whatever an image says.
+//! 6. A loaded page is well formed: [`is_node`] checked it. So nothing here can lead out of a page, whatever an image
+//!    says.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) const LIMIT: usize = 1024;
 pub(super) const HEADER: usize = 128;
 /// The size of a slot.
 pub(super) const SLOT: usize = 8;
-/// What the length of a key has besides, if the key is a long one.
+/// A bit in the length of a key that marks a long one.
 pub(super) const LONG: usize = 1 << 15;
 
 /// The largest value, in bytes.
@@ -48,7 +48,7 @@ const _: () =
 
 /// A key: borrowed from its node, or one of the long ones.
 pub(super) enum Key<'a> {
-    /// As it stands in the node.
+    /// The form stored in the node.
     Part(&'a [u8]),
     /// One that is too long for a node.
     Long(Held<'a, Arc<[u8]>>),
@@ -98,7 +98,7 @@ pub(super) fn get32(bytes: &[u8; PAGE], at: usize) -> u32 {
     u32::from_le_bytes(four)
 }
 
-/// True if a page that was loaded is a node: whether everything in it lies within it.
+/// True if a loaded page is a node: everything in it is within its bounds.
 pub(super) fn is_node(page: &PageRef) -> bool {
     Node::new(&NodePage::loaded(page)).is_well_formed()
 }
@@ -190,7 +190,7 @@ impl<'a> Node<'a> {
         self.value(i).first_chunk().map_or(NONE, |number| u32::from_le_bytes(*number))
     }
 
-    /// True if its values have that size. The page that stands for none is no node of any size.
+    /// True if its values have that size. The placeholder for a missing page is no node of any size.
     #[inline]
     pub(super) fn is_of(self, size: usize) -> bool {
         self.size() == size && get16(self.bytes, 4) > 0
@@ -222,7 +222,7 @@ impl<'a> Node<'a> {
     fn shared(self, entries: std::ops::Range<usize>) -> usize {
         let Some(last) = entries.clone().last() else { return 0 };
         let Some(next) = entries.clone().nth(1) else { return self.part(last).len() };
-        // They are in order, but for the first key of an inner node.
+        // They are in order, except the first key of an inner node.
         let of_others = common(self.part(next), self.part(last));
         of_others.min(common(self.part(entries.start), self.part(next)))
     }
@@ -238,7 +238,7 @@ impl<'a> Node<'a> {
         self.count() * SLOT + PAGE - floor - dead
     }
 
-    /// True if everything lies within the page: what the invariants say of places and lengths.
+    /// True if everything is within the page: the invariants of positions and lengths.
     fn is_well_formed(self) -> bool {
         let count = self.count();
         let (floor, dead) = (get16(self.bytes, 4), get16(self.bytes, 6));
@@ -325,7 +325,7 @@ fn fit_prefix(bytes: &mut [u8; PAGE], (i, count): (usize, usize), part: &[u8]) {
     }
     let node = Node::new(bytes);
     let prefix = node.prefix();
-    // All keys have the prefix. That of this one was just looked at, to find the place.
+    // All keys have the prefix. The cell of this one was just read, to find the place.
     let shared = common(&node.part(i.min(count - 1))[..prefix], part);
     if shared < prefix {
         set_prefix(bytes, shared);

@@ -81,13 +81,13 @@ impl Tree {
             place.path[level] = (number, at);
             number = node.child(at);
         }
-        // The first place of a leaf needs no look at it.
+        // The first place of a leaf needs no read of it.
         let at = if last { Node::new(&*self.leaf(number)?).count().saturating_sub(1) } else { 0 };
         place.path[self.height] = (number, at);
         Ok(())
     }
 
-    /// Goes on to the first entry of the next leaf; stays where it is if there is none.
+    /// Moves to the first entry of the next leaf; stays if there is none.
     fn next_leaf(&self, place: &mut Place) -> Result<()> {
         for level in (0..self.height).rev() {
             let (number, at) = place.path[level];
@@ -132,8 +132,8 @@ impl Tree {
         Ok(Some(read(&key, node.value(at))))
     }
 
-    /// Returns the entry after a place to `read`, and goes after it; `None` at the end. After an error
-    /// the place is where it was.
+    /// Passes the entry after a place to `read`, and moves past it; `None` at the end. After an error the place is
+    /// where it was.
     #[inline]
     pub(super) fn step<R>(
         &self,

@@ -15,7 +15,7 @@ pub(in super::super) struct Range<'a> {
 }
 
 impl Tree {
-    /// Returns no entries, and looks at nothing.
+    /// Returns no entries, and reads nothing.
     pub(in super::super) const fn nothing(&self) -> Range<'_> {
         Range { tree: self, front: Place::NOWHERE, back: Place::NOWHERE, done: true }
     }
@@ -143,7 +143,7 @@ impl Range<'_> {
         (at < node.count() && node.long(at).is_none()).then(|| read(node.part(at), node.value(at)))
     }
 
-    /// Returns the last entry to `read`, and goes before it.
+    /// Passes the last entry to `read`, and moves before it.
     #[inline]
     pub(in super::super) fn next_back_with<R>(
         &mut self,
@@ -180,8 +180,8 @@ impl Range<'_> {
         self.next_back_with(read)
     }
 
-    /// Bounds what is left, without a look at anything: exact if that is in one leaf. What collects a
-    /// few entries then asks for the right amount of memory.
+    /// Returns bounds of the rest, without reading: exact if that is in one leaf. Collecting a few entries then
+    /// allocates the right amount of memory.
     pub(in super::super) fn size_hint(&self) -> (usize, Option<usize>) {
         if self.done {
             return (0, Some(0));

@@ -24,11 +24,11 @@ impl Node<'_> {
             return Ok(Err(count));
         }
         let prefix = self.prefix();
-        // Heads know nothing of what lies after the limit.
+        // Heads ignore the bytes after the limit.
         let head = head_of(key.get(..LIMIT).unwrap_or(key), prefix);
         let at = self.first_from(from, head);
         if prefix > 0 {
-            // All keys have the same prefix. That of this one will be looked at next, if of any.
+            // All keys have the same prefix. If any cell is read next, it is that of this one.
             let part = &self.part(at.min(count - 1))[..prefix];
             match key[..prefix.min(key.len())].cmp(part) {
                 Ordering::Less => return Ok(Err(from)),

@@ -1,4 +1,4 @@
-//! Keys that their heads don't tell apart, and spots that outlive what is put there.
+//! Keys with equal heads, and spots that stay valid after insertions.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ fn agree(tree: &Tree, model: &BTreeSet<Vec<u8>>) {
     assert_eq!(keys_of(tree.range(&[], None).unwrap()), expected);
 }
 
-/// Some of the keys differ only after their head, in groups longer than what a hint stands for.
+/// Some of the keys differ only after their head, in groups longer than the range of a hint.
 #[test]
 fn keys_with_equal_heads_are_told_apart() {
     let mut random = Random(4711);
@@ -40,7 +40,7 @@ fn keys_with_equal_heads_are_told_apart() {
     }
 }
 
-/// Entries of equal keys make separators that reach past the key, and are left when the entries are gone.
+/// Entries of equal keys make separators longer than the key, which remain when the entries are removed.
 #[test]
 fn a_spot_is_right_for_whatever_follows_the_key() {
     let mut random = Random(815);

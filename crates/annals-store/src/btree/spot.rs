@@ -1,7 +1,7 @@
 //! Finding the spot of one key: for who needs no path back up, or has it once and inserts there.
 //!
-//! A lookup mostly waits for memory. Who looks for several keys asks for what the next step of each needs before
-//! the first of them takes it ([`Tree::ask_for_slots`], [`Tree::ask_for_cell`]).
+//! A lookup mostly waits for memory. A search for several keys first prefetches the memory of the next step for each
+//! of them, before the first of them takes it ([`Tree::ask_for_slots`], [`Tree::ask_for_cell`]).
 
 use super::node::{HEADER, Node, SLOT};
 use super::place::{LEVELS, child_for};
@@ -19,7 +19,7 @@ pub(in super::super) struct Way {
     is_last: bool,
 }
 
-/// Where a key is, or would be put. It means that until the tree is changed.
+/// The position of a key, or where it would be inserted. It means that until the tree is changed.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Spot {
     pub(super) way: Way,
@@ -61,8 +61,8 @@ impl Tree {
         self.first_or_spot(prefix, read).map(|(found, _)| found)
     }
 
-    /// Returns the first entry whose key begins with these bytes to `read`. If there is none, tells where one can be
-    /// put, whatever it has after them; where that isn't plain, it doesn't.
+    /// Returns the first entry whose key begins with these bytes to `read`. If there is none, returns a spot for
+    /// inserting one with any value, if that is simple to determine.
     #[inline]
     pub(in super::super) fn first_or_spot<R>(
         &self,
@@ -131,7 +131,7 @@ impl Tree {
         ask_for(page.get(HEADER + first * SLOT..HEADER + end * SLOT).unwrap_or_default());
     }
 
-    /// Asks for the bytes of the entry of a leaf that a key has to be compared with.
+    /// Prefetches the entry of a leaf that a key must be compared with.
     pub(in super::super) fn ask_for_cell(&self, way: &Way, key: &[u8]) {
         let Some(page) = self.nodes.at_hand(way.leaf) else { return };
         let node = Node::new(page);

@@ -10,7 +10,7 @@ use crate::pages::pager::Pager;
 use crate::pages::save::Saved;
 use crate::pages::testing::{TestImage, load};
 
-/// How large the cache is if the pager doesn't keep what it loads: a few pages in all.
+/// The size of the cache if the pager doesn't keep loaded pages: a few pages in all.
 const SMALL: u64 = 16 * 40_000;
 
 fn loaded(saved: &Saved, pager: &Arc<Pager>) -> Tree {
@@ -31,7 +31,7 @@ fn change(
             tree.insert(&key, &value, epoch).unwrap();
             model.insert(key, value);
         } else {
-            // One that is there, if there is one after.
+            // An existing one, if there is one after it.
             let near = model.range(key.clone()..).next().map_or(key, |(near, _)| near.clone());
             let was_there = model.remove(&near).is_some();
             assert_eq!(tree.remove(&near, epoch).unwrap(), was_there);
@@ -110,7 +110,7 @@ fn what_did_not_change_is_not_stored_again() {
     let saved = image.save(&pager, |out| tree.save(out));
     let taken = tree.memory(Counted::All);
     tree.rebase(&saved);
-    // What was stored stays near, and is there once.
+    // A stored item stays cached, and exists once.
     assert!(tree.memory(Counted::All) <= taken, "{} bytes of {taken}", tree.memory(Counted::All));
     let (before, read) = (image.live(), pager.loaded());
     assert!(tree.remove(b"00000500", &epoch).unwrap());
@@ -122,7 +122,7 @@ fn what_did_not_change_is_not_stored_again() {
         "a leaf and the nodes that lead to it take the old ones' place"
     );
     assert_eq!(pager.loaded(), read, "what was stored from memory isn't loaded again");
-    // To look for a key takes a page for each level.
+    // A search for a key takes a page for each level.
     let copy =
         load(&image.save(&pager, |out| tree.save(out)), &pager, |i| Tree::load(i, 0)).unwrap();
     let found = copy.first_with(b"0000050", |key, _| key.to_vec()).unwrap();

@@ -48,7 +48,7 @@ pub(super) fn same(tree: &Tree, model: &Model) {
     assert_eq!(ends, (None, None));
 }
 
-/// Looks at the tree from random places, without visiting what lies between.
+/// Reads the tree from random places, without visiting the entries between.
 pub(super) fn look(tree: &Tree, keys: &[&[u8]], random: &mut Random) {
     let (a, b) = (random.next(keys.len() + 2), random.next(keys.len() + 2));
     let (low, high) = (a.min(b).min(keys.len()), a.max(b).min(keys.len()));

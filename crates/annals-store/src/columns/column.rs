@@ -24,7 +24,7 @@ mod at_hand;
 pub(crate) struct Column {
     field: FieldNumber,
     ty: Type,
-    /// The kind of the values that it holds.
+    /// The kind of its values.
     kind: ValueKind,
     /// Whether it takes null.
     takes_null: bool,
@@ -128,8 +128,8 @@ impl Column {
         }
     }
 
-    /// True if the value may stand in this column: as `Field::accepts`, but inlined and
-    /// without a branch for each type.
+    /// True if the value is valid for this column: as `Field::accepts`, but inlined and without a branch for each
+    /// type.
     #[inline]
     pub(crate) fn accepts(&self, value: &ValueRef<'_>) -> bool {
         let kind = kind_of(value);
@@ -204,8 +204,8 @@ impl Column {
         if let Some(nulls) = &mut self.nulls {
             nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch)?;
         }
-        // Of what kind the column is, is soon known to the processor; of what kind the values are, which come
-        // in turn, is not. So each kind of column takes its values apart by itself.
+        // The processor soon predicts the kind of the column, but not the kind of each next value. So each kind of
+        // column takes its values apart by itself.
         match &mut self.data {
             Data::Bits(bits) => match value {
                 ValueRef::Bool(bit) => bits.set(slot, bit, fresh, epoch),
@@ -273,7 +273,7 @@ impl Column {
         }
         match &mut self.data {
             Data::Variable(strings) => strings.zero(slot, len, fresh, epoch),
-            // What other cells hold under a null means nothing.
+            // The contents of other cells under a null are ignored.
             _ if self.takes_null => Ok(()),
             Data::Bits(bits) => bits.set_run((slot, len), false, fresh, epoch),
             Data::One(cells) => cells.zero(slot, len, fresh, epoch),
@@ -441,7 +441,7 @@ impl Column {
         Ok(Self { field: field.number, ty: field.ty, kind, takes_null, nulls, data })
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
         if let Some(nulls) = &mut self.nulls {
             nulls.rebase(saved);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use annals_schema::{Value, ValueRef};
 
-/// A value: borrowed from the view that it was read from, or a copy if only a cache has its page.
+/// A value: borrowed from the view that it was read from, or a copy if its page is only in a cache.
 #[derive(Clone, Debug)]
 pub enum Fetched<'a> {
     /// Borrowed, or of a type that is copied anyway.

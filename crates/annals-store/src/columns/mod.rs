@@ -1,8 +1,8 @@
 //! Columns: the values of a field, by slot.
 //!
-//! In reading order: a [`mod@column`] holds values of any type as [`raw`] ones, its [`strings`] those
-//! that have no fixed size; what is read of it is [`fetched`]. A program gives runs of values as
-//! [`values`] and reads them as a [`vector_view`], both made of [`primitive`] types.
+//! In reading order: a [`mod@column`] holds values of any type as [`raw`] ones, its [`strings`] those without a fixed
+//! size; a value read from it is [`fetched`]. A program passes runs of values as [`values`] and reads them as a
+//! [`vector_view`], both made of [`primitive`] types.
 
 pub(super) mod column;
 pub(super) mod fetched;

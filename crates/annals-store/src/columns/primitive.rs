@@ -1,4 +1,4 @@
-//! Rust types whose values stand in a column as they do in memory, but for the order of their bytes.
+//! Rust types whose values are in a column as in memory, except for the order of their bytes.
 #![allow(unsafe_code, reason = "a run of numbers is borrowed as bytes, and back, without a copy")]
 
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ pub unsafe trait Primitive: sealed::Sealed + Copy + 'static {
 
 /// Keeps the trait in this crate.
 pub mod sealed {
-    /// What only this crate can implement.
+    /// The sealed part that only this crate can implement.
     pub trait Sealed {}
 }
 

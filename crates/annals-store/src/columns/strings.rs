@@ -8,16 +8,16 @@
 //! ```
 //!
 //! Invariants
-//! 1. An entry of a heap page is alive if the cell of its slot leads to it. The cell of a row that
-//!    is gone leads nowhere: `clear` is called before a slot is given back.
+//! 1. An entry of a heap page is live if the cell of its slot refers to it. The cell of a deleted row refers to
+//!    nothing: `clear` is called before a slot is freed.
 //! 2. Entries are appended to the tail page only. After the last entry of a page is a length of 0,
 //!    or less room than an entry's head: what a rolled back transaction left there is never read.
 //! 3. `dead` counts for each heap page the bytes of dead entries and, but in the tail, the unused
 //!    ones. A page other than the tail is rewritten as soon as more than half of it is dead.
 //! 4. A large value has one owner, one cell; but a pinned one, a default, is never freed, and has
 //!    number 0.
-//! 5. The bytes of a column of strings came from `&str`, whole: they are UTF-8. Only what lies in an
-//!    image may have come from elsewhere.
+//! 5. The bytes of a column of strings were whole `&str` values: they are UTF-8. Only values in an image may have
+//!    another source.
 
 use std::borrow::Cow;
 
@@ -32,19 +32,19 @@ use crate::{Error, Result};
 
 /// The longest value that fits in its cell.
 const INLINE: usize = 12;
-/// Up to so many bytes a string is looked at as ASCII first.
+/// A string up to this length is first checked for ASCII.
 const SHORT_TEXT: usize = 64;
 /// The head of an entry in a heap page.
 const HEAD: usize = 12;
-/// The longest value that goes into a heap page with others. A longer one has memory of its own, so
-/// that at most a quarter of a page stays empty at its end.
+/// The longest value that is stored in a heap page with others. A longer one has separate memory, so that at most a
+/// quarter of a page stays empty at its end.
 const LONGEST: usize = PAGE / 4 - HEAD;
 
-/// As long as a column never had more values outside their cells than this, each has memory of its
-/// own, so that a column of one row takes no page.
+/// As long as a column never had more values outside their cells than this, each has separate memory, so that a
+/// column of one row needs no page.
 const FEW: u32 = 8;
 
-/// How many cells of short values are put together before they are written.
+/// The number of cells of short values that are collected before they are written.
 const SHORT_RUN: usize = 64;
 
 /// The largest value, in bytes: 1 GiB.
@@ -54,7 +54,7 @@ const LARGE: u32 = u32::MAX;
 const PINNED: u32 = u32::MAX - 1;
 const NO_PAGE: u32 = u32::MAX;
 
-/// No column has as many pages or large values: an image that says so was written by nobody.
+/// The limit on pages or large values of a column: an image that claims more is invalid.
 const MOST: u32 = u32::MAX / 2;
 
 type Cell = [u8; 16];
@@ -86,7 +86,7 @@ fn word_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(<[u8]>::first_chunk).map_or(0, |four| u32::from_le_bytes(*four))
 }
 
-/// Makes the cell of a value that stands elsewhere.
+/// Makes the cell of a value that is stored elsewhere.
 fn cell_to(bytes: &[u8], number: u32, offset: u32) -> Cell {
     let mut cell = [0; 16];
     cell[..4].copy_from_slice(&word(bytes.len()).to_le_bytes());
@@ -183,14 +183,13 @@ impl Strings {
     /// Borrows the value of a slot of a column of strings, or copies it if only a cache has it.
     ///
     /// # Errors
-    /// As [`get`](Self::get); it came from an image and isn't UTF-8.
+    /// As [`get`](Self::get); it is from an image and isn't UTF-8.
     #[inline]
     #[allow(unsafe_code, reason = "checking every string again would cost more than reading it")]
     pub(crate) fn get_str(&self, slot: usize) -> Result<Cow<'_, str>> {
         match self.get(slot)? {
             Cow::Borrowed(bytes) if !self.heap.has_base() => {
-                // SAFETY: invariant 5: columns of strings are given `&str` only, and nothing of this
-                // one came from an image.
+                // SAFETY: invariant 5: columns of strings are given `&str` only, and this value isn't from an image.
                 Ok(Cow::Borrowed(unsafe { std::str::from_utf8_unchecked(bytes) }))
             }
             Cow::Borrowed(bytes) => text(bytes).map(Cow::Borrowed),
@@ -258,8 +257,7 @@ impl Strings {
                 len += 16;
             }
             if value.len() > INLINE || len == cells.len() {
-                // Before a longer value is put away, which may move others: those that it moves are
-                // the ones to which their cells lead.
+                // Before a longer value is stored, which may move others: the cells of the moved ones refer to them.
                 self.cells.write(begin, &cells[..len], fresh, epoch)?;
                 (begin, len) = (slot + 1, 0);
             }
@@ -348,8 +346,8 @@ impl Strings {
     fn begin_page(&mut self, epoch: &Epoch) -> Result<()> {
         let (full, unused) = (self.tail, PAGE - self.tail_used);
         if full != NO_PAGE && unused > 0 {
-            // What a rolled back transaction put here would else be taken for an entry; and a replay, which
-            // knows of no such thing, makes the same page only if nothing is left of it.
+            // Bytes of a rolled back transaction here would otherwise be taken for an entry. And a replay, without
+            // that transaction, makes the same page only if nothing is left of it.
             self.heap.append(full as usize, self.tail_used, &[0; PAGE][..unused], epoch)?;
         }
         self.tail = self.pages.take()?;
@@ -379,7 +377,7 @@ impl Strings {
         while let Some(entry) = bytes.get(at..).filter(|rest| rest.len() >= HEAD) {
             let len = word_at(entry, 8) as usize;
             let value = entry.get(HEAD..).and_then(|rest| rest.get(..len));
-            // Short values stand in their cells: here one means the end.
+            // Short values are in their cells: here one means the end.
             let (Some(slot), Some(value), true) = (entry.first_chunk(), value, len > INLINE) else {
                 break;
             };
@@ -393,7 +391,7 @@ impl Strings {
         self.pages.give(number, epoch)
     }
 
-    /// Hands the column over to be saved; `blanks` says which cells no view leads to.
+    /// Passes the column on to be saved; `blanks` lists the cells that no view refers to.
     pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
         out.number(u64::from(self.tail));
         out.count(self.tail_used);
@@ -429,7 +427,7 @@ impl Strings {
         )))
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
         self.cells.rebase(saved);
         self.heap.rebase(saved);

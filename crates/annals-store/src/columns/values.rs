@@ -1,4 +1,4 @@
-//! Runs of values of one field, as a program gives them.
+//! Runs of values of one field, as a program passes them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use annals_event::{MAX_VECTOR, Vector, width};
 
 /// The values of one field in consecutive rows, borrowed from a program's slice.
 ///
-/// A slice of numbers is taken as it is: no value of it is looked at one by one where the field can
+/// A slice of numbers is taken as a whole: its values aren't visited one by one if the field can
 /// hold any. Values of other types are turned into [`ValueRef`]s a thousand at a time.
 pub struct Values<'a> {
     source: Source<'a>,
@@ -24,7 +24,7 @@ enum Source<'a> {
     /// As in [`Vector::Cells`].
     Cells(Cow<'a, [u8]>),
     Slice(&'a [ValueRef<'a>]),
-    /// So many values, and what gives a part of them.
+    /// The number of values, and the source of a part of them.
     Made(usize, Box<Make<'a>>),
 }
 
@@ -73,15 +73,15 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// True if code of the program makes the values each time they are asked for, and so might
-    /// make others than those that were checked.
+    /// True if code of the program makes the values each time they are read, and so might return
+    /// different ones after the check.
     #[doc(hidden)]
     #[inline]
     pub const fn may_change(&self) -> bool {
         matches!(self.source, Source::Made(..))
     }
 
-    /// Lets `take` have the values in pieces of events, in order, each with the place of its first
+    /// Passes the values to `take` in pieces of events, in order, each with the place of its first
     /// value.
     #[doc(hidden)]
     #[inline]
@@ -96,7 +96,7 @@ impl<'a> Values<'a> {
         })
     }
 
-    /// Lets `take` have the values, some at a time, however long they are.
+    /// Passes the values to `take`, some at a time, for any length.
     pub(crate) fn each(
         &self,
         ty: Type,

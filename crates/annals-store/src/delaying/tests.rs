@@ -1,4 +1,4 @@
-//! Indexes whose entries came late, against indexes that have them in their trees.
+//! Indexes with late entries, against indexes that have them in their trees.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ fn history(seed: u64) {
     let mut late = Store::resume(load(&plain, &image, &pager)).delaying(limit);
     for _ in 0..random.below(4) {
         (0..random.below(40)).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
-        // As replay does where it comes to a transaction of which it doesn't know whether it counts.
+        // As replay does at a transaction of which it doesn't know whether it counts.
         late.make_delayed().unwrap();
         plain.commit();
         late.commit();
@@ -144,7 +144,7 @@ fn history(seed: u64) {
     if random.percent(50) {
         compare(&a, &b);
     }
-    // The store continues, and from what is stored; a rollback goes back to a view whose entries are late.
+    // The store continues, also from a stored view; a rollback restores a view with late entries.
     let saved = b.save(&pager, &mut image.keeper(true)).unwrap();
     if random.percent(50) {
         (0..20).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));

@@ -1,7 +1,7 @@
-//! A draft that was put aside: a backfill that has begun before what it is to publish has committed.
+//! A suspended draft: a backfill that began before its contents were committed.
 //!
-//! Its objects lie in free space, where no root leads to them: after a crash nobody knows of them. Nobody
-//! else is given space as long as it is there.
+//! Its objects are in free space, which no root reaches: after a crash it has no effect. Meanwhile no other draft
+//! gets space.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::publish::{Draft, Otherwise};
 use super::space::Space;
 use annals_storage::sync::lock;
 
-/// A draft that was put aside. Dropped, it leaves nothing.
+/// A suspended draft. Dropped, it leaves nothing.
 #[derive(Debug)]
 pub struct PutAside {
     image: Arc<Image>,
@@ -23,16 +23,16 @@ pub struct PutAside {
 pub struct Mark(Box<Space>);
 
 impl Image {
-    /// Makes the file as short as it was before a draft failed: on a full disk others need that space.
+    /// Truncates the file to its length before a failed draft: on a full disk others need that space.
     #[inline]
     pub fn shorten(&self, len: u64) {
-        // What can't be cut is free space.
+        // If it can't be truncated, the rest is free space.
         let _ = self.storage.set_len(len);
     }
 }
 
 impl Draft<'_> {
-    /// Puts the draft aside, with all that it was given; `image` is its own.
+    /// Suspends the draft, with all its space; `image` is its own.
     #[inline]
     pub fn put_aside(mut self, image: &Arc<Image>) -> PutAside {
         debug_assert!(std::ptr::eq(self.image, &raw const **image), "a draft is of its image");
@@ -41,8 +41,8 @@ impl Draft<'_> {
         PutAside { image: Arc::clone(image), held: self.held.clone(), number: self.number }
     }
 
-    /// Puts a draft aside that was taken up again; returns how the space was before. The only view that leads
-    /// to what it has written since its last part was seen continues from what was written now.
+    /// Puts a draft aside that was taken up again; returns how the space was before. The only view that refers to its
+    /// objects since the last visible part continues from the objects written now.
     #[inline]
     pub fn keep(mut self) -> Option<Mark> {
         self.working.iter_mut().for_each(Space::go_on);
@@ -68,8 +68,8 @@ impl PutAside {
         }
     }
 
-    /// Notes that others may have a view that leads to what was written so far: none of it is used for
-    /// anything else before the draft is over.
+    /// Notes that others may have a view that refers to its objects so far: their space isn't reused before the draft
+    /// is over.
     #[inline]
     pub fn show(&self) {
         let below = self.held.newest.map_or(0, |newest| newest.root.number);

@@ -10,7 +10,7 @@ static ZEROS: [u8; 4096] = [0; 4096];
 
 const _: () = assert!(ZEROS.len() as u64 == UNIT);
 
-/// What was written.
+/// The written objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// How many writes there were.

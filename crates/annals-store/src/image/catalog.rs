@@ -6,7 +6,7 @@ use super::format::{
 };
 use super::stored::Stored;
 
-/// What the objects of an array are.
+/// The kind of an array's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Pages, none longer than a page.
@@ -20,18 +20,18 @@ pub enum Kind {
 pub struct Array {
     /// How many nodes are on the way to an object: at 0 the root is the object number 0 itself.
     pub(crate) height: u8,
-    /// What the objects are.
+    /// The kind of the objects.
     pub(crate) kind: Kind,
     /// The topmost node, if there is anything.
     pub(crate) root: Option<Stored>,
 }
 
-/// What a root stands for.
+/// The contents of a root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalog {
     /// All arrays, in the order of the store.
     pub arrays: Vec<Array>,
-    /// What the store says of itself, which the image doesn't look into.
+    /// The metadata of the store, which the image doesn't interpret.
     pub metadata: Vec<u8>,
 }
 
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// True if an object of this kind may be so long.
+    /// True if an object of this kind may have this length.
     pub(crate) const fn may_have(self, len: u32) -> bool {
         matches!(self, Self::Bytes) || len <= LONGEST_PAGE
     }
@@ -73,7 +73,7 @@ impl Catalog {
         out
     }
 
-    /// Decodes a catalog, whose arrays lie in the used space, which ends at `end`.
+    /// Decodes a catalog, whose arrays are in the used space, which ends at `end`.
     ///
     /// # Errors
     /// Says what is wrong.

@@ -2,11 +2,11 @@
 //!
 //! Invariants, which this executes
 //! 1. The header verifies, and a root can be relied on.
-//! 2. All that a whole root reaches verifies, lies inside its used space, and shares no unit; what both roots
-//!    reach is the same.
+//! 2. All objects of a whole root verify, are inside its used space, and share no unit; common objects of both roots
+//!    are the same.
 //! 3. So does all that a key frame of the root in use reaches.
-//! 4. A root's used space ends where the last of its objects does, and what is reached of its own
-//!    backfill isn't more than it says that it wrote.
+//! 4. A root's used space ends at the end of its last object. The objects of its own backfill aren't more than the
+//!    root's count of written bytes.
 
 use std::io;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use super::walk::{Step, walk};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::{Access, Clock, Directory};
 
-/// What was found in an image.
+/// The findings in an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Which journal it says that it belongs to.
+    /// The journal that it claims to belong to.
     pub(crate) identity: Option<Identity>,
-    /// What the two root slots tell.
+    /// The contents of the two root slots.
     pub slots: Option<[Slot; 2]>,
     /// The root that opening takes.
     pub root: Option<Root>,
@@ -47,10 +47,10 @@ pub struct Report {
     pub problem: Option<String>,
 }
 
-/// Checks an image; reads all of it, with the roots pinned that it looks at.
+/// Checks an image; reads all of it, with the roots pinned.
 ///
 /// # Errors
-/// `NotFound` if there is none; `Io`. What is wrong with it is in the report.
+/// `NotFound` if there is none; `Io`. Its problems are in the report.
 pub fn check(directory: &Arc<dyn Directory>, name: &str, clock: &dyn Clock) -> Result<Report> {
     let shown = directory.display(name);
     let storage = open_derived(&**directory, name, "image", Access::Read)?
@@ -69,7 +69,7 @@ pub fn check(directory: &Arc<dyn Directory>, name: &str, clock: &dyn Clock) -> R
     }
 }
 
-/// Returns what the two root slots of an image tell now, if it can be read.
+/// Returns the present contents of the two root slots of an image, if it can be read.
 #[inline]
 pub fn slots(directory: &dyn Directory, name: &str) -> Option<[Slot; 2]> {
     let storage = directory.open(name, Access::Read).ok()?;
@@ -77,12 +77,11 @@ pub fn slots(directory: &dyn Directory, name: &str) -> Option<[Slot; 2]> {
     Roots::read(&*storage, header.hash()).ok().map(|roots| roots.slots)
 }
 
-/// How often the roots are pinned again that somebody replaces meanwhile.
+/// The number of tries to pin roots that another process replaces meanwhile.
 const TRIES: usize = 100;
 
-/// Reads the slots, and pins the roots that they tell: what those reach stays until the pins are dropped, if
-/// the slots are the same afterwards. Nothing is pinned where the system can't, and once too many tries were
-/// in vain.
+/// Reads the slots, and pins their roots: their space stays until the pins are dropped, if the slots are unchanged
+/// afterwards. Nothing is pinned where the system can't, and once too many tries were in vain.
 pub(super) fn pin_roots(image: &Image, clock: &dyn Clock) -> Result<(Roots, Vec<RootPin>)> {
     let mut roots = image.roots()?;
     for _ in 0..TRIES {
@@ -162,7 +161,7 @@ fn look_at_frames(
     Ok(())
 }
 
-/// Verifies what a root reaches, but for what was verified before; returns the units of that.
+/// Verifies the objects of a root, except those verified before; returns their units.
 fn look_at(image: &Image, root: &Root, before: &Units, report: &mut Report) -> Result<Units> {
     let (mut end, mut written) = (OBJECTS_AT, 0);
     let (mut objects, mut bytes) = (0, 0);
@@ -188,7 +187,7 @@ fn look_at(image: &Image, root: &Root, before: &Units, report: &mut Report) -> R
     report.objects += objects;
     report.bytes += bytes;
     let units = units?;
-    // What is after a part that both roots share isn't visited again.
+    // Objects below a part that both roots share aren't visited again.
     if before.used() == 0 && end != root.end {
         let end = format!("its objects end at {end}, and it says {}", root.end);
         return Err(wrong(image, root, end));

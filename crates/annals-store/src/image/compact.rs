@@ -7,8 +7,8 @@
 //! 4. rename NAME.new-ID to NAME, or link it if nothing is there any more; flush the directory
 //! ```
 //!
-//! A crash leaves the old image, and a file that the next creation removes; or either of both, which say the
-//! same. Whoever has the old one open continues reading that: nothing is written to it any more.
+//! A crash leaves the old image, and a file that the next creation removes; or either of both, which say the same. A
+//! process with the old one open continues to read it: it isn't written any more.
 
 use super::catalog::{Array, Catalog};
 use super::file::Image;
@@ -36,15 +36,15 @@ struct Copying<'c> {
 }
 
 impl Image {
-    /// Copies what the newest root reaches to a new image without gaps, which takes this one's name. This
-    /// handle continues with the old file: whoever has it opens the image again, and writes nothing more to
-    /// this one. Gives the length of the new file in bytes. The caller has the right to bring the image forward.
+    /// Copies what the newest root reaches to a new image without gaps, which takes this one's name. This handle
+    /// continues with the old file: the caller opens the image again, and doesn't write to this one any more. Returns
+    /// the length of the new file in bytes. The caller holds the lock of backfills.
     ///
     /// Cost: reads and writes all that the root reaches, one object at a time in memory and what is about to be
     /// written, 8 MiB; a flush of the file and of the directory; meanwhile the space of both files.
     ///
     /// # Errors
-    /// `Io`, `Corrupt`: the old image is as it was. `InUse` if this one has lost its name to another file.
+    /// `Io`, `Corrupt`: the old image is unchanged. `InUse` if this one has lost its name to another file.
     pub fn compact(&self, clock: &dyn Clock) -> Result<u64> {
         let held = lock(&self.held).clone();
         let Some(newest) = held.newest.map(|newest| newest.root) else { return self.len() };
@@ -65,7 +65,7 @@ impl Image {
         to.len()
     }
 
-    /// Returns true if its name still leads to it.
+    /// Returns true if its name still refers to it.
     ///
     /// # Errors
     /// `Io`.
@@ -83,7 +83,7 @@ impl Copying<'_> {
         Ok(Array { root, ..*array })
     }
 
-    /// Copies an object, or a node and all that it leads to; returns the new entry.
+    /// Copies an object, or a node and everything below it; returns the new entry.
     fn below(&mut self, height: u8, stored: &Stored) -> Result<Stored> {
         if height == 0 {
             let mut bytes = vec![0; self.len_of(stored)?];
@@ -134,7 +134,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Publishes the root of the copy, which stands for what `root` does.
+    /// Publishes the root of the copy, for the same point as `root`.
     fn finish(mut self, root: &Root, catalog: &Catalog) -> Result<()> {
         let catalog = self.put(catalog.encode(), root.catalog.txid)?;
         self.write()?;

@@ -8,9 +8,9 @@
 //! 4. remove NAME.new-ID, flush the directory; if that fails, remove NAME
 //! ```
 //!
-//! Steps 2 to 4 are those of publishing the first root. Whoever publishes the second one flushes the directory
-//! first, should the creator have come to its end before step 4. What a creation leaves that didn't come to its end
-//! is removed by the next one: whoever creates an image holds the lock of backfills.
+//! Steps 2 to 4 are those of publishing the first root. The process that publishes the second one flushes the
+//! directory first, in case the creator ended before step 4. Orphans of an interrupted creation are removed by the
+//! next one: creating an image needs the lock of backfills.
 
 use std::io;
 use std::sync::Arc;
@@ -31,18 +31,18 @@ pub fn image_name(journal: &str) -> String {
     format!("{journal}-image")
 }
 
-/// What became of an image that can't be used.
+/// The fate of an image that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetAside {
-    /// What is wrong with it.
+    /// Its problem.
     pub reason: String,
-    /// The name that it is kept by, beside the journal; none if it was left where it is.
+    /// Its kept name, beside the journal; `None` if it was left in place.
     pub kept_as: Option<String>,
 }
 
 /// Takes an image out of the way: it is kept as `<image>-damaged`, or, where another file has that name, under one
-/// that isn't in use. An older one that was set aside is replaced, if it is proven to be of the same journal. A
-/// journal that has the name of an image stays where it is.
+/// that isn't in use. An older kept one is replaced, if it is proven to be of the same journal. A journal that has
+/// the name of an image stays where it is.
 ///
 /// # Errors
 /// `Io`.
@@ -110,7 +110,7 @@ fn is_journal(directory: &dyn Directory, name: &str) -> String {
     format!("{shown}: is a database, but has a name that another one needs: move it elsewhere")
 }
 
-/// Removes an image that is of no use any more.
+/// Removes a useless image.
 ///
 /// # Errors
 /// `Io`.
@@ -136,7 +136,7 @@ impl Image {
         Self::begin(directory, name, (identity, false), clock)
     }
 
-    /// As [`Self::create`]; if it `replaces` the image that is there, it takes the place of that one.
+    /// As [`Self::create`]; if it `replaces` the existing image, it is renamed over that one.
     pub(super) fn begin(
         directory: &Arc<dyn Directory>,
         name: &str,
@@ -183,10 +183,10 @@ impl Image {
         self.storage.renamed(&self.name);
         let unnamed = |error| self.io("can't make the new image's name durable", error);
         if *replaces {
-            // Either of both is there after a power cut, and they say the same.
+            // A power cut leaves one of them, and their contents are the same.
             return self.directory.flush().map_err(unnamed);
         }
-        // Should it stay, it is in nobody's way.
+        // If it remains, it is harmless.
         let _ = self.directory.remove(name);
         self.directory.flush().map_err(|error| {
             // A later flush would prove nothing.
@@ -241,7 +241,7 @@ pub fn open_derived(
     Err(Error::io(format!("{shown}: can't open the {what}{advice}"), error))
 }
 
-/// Removes what creations left that didn't come to their end: files that begin as a cache does, or say nothing yet.
+/// Removes orphans of interrupted creations: files that begin like a cache, or are still empty.
 pub fn remove_leftovers(directory: &dyn Directory, name: &str, names: &[String]) {
     let is_temporary = |found: &&String| {
         let id = found.strip_prefix(name).and_then(|rest| rest.strip_prefix(".new-"));
@@ -251,7 +251,7 @@ pub fn remove_leftovers(directory: &dyn Directory, name: &str, names: &[String])
         let head = beginning(directory, leftover).unwrap_or_default();
         // A power cut may have left the rest of it without its first sector.
         if head.starts_with(CACHE_MAGIC) || head.iter().take(512).all(|&byte| byte == 0) {
-            // What can't be removed is in nobody's way.
+            // A file that can't be removed is harmless.
             let _ = directory.remove(leftover);
         }
     }

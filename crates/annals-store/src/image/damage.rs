@@ -1,9 +1,9 @@
-//! What is known to be damaged of images: objects that don't verify, or can't be read.
+//! Known damage of images: objects that don't verify, or can't be read.
 //!
 //! Invariants
 //! 1. An object that was noted is never used again, also if a later read of it succeeds.
 //! 2. A root that reaches one is dropped: opening doesn't choose it, and no root is published that reaches one.
-//! 3. What is noted of a place is forgotten when that place is given out again.
+//! 3. The record of a place is dropped when that place is allocated again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use annals_storage::sync::lock;
 /// How many findings are kept for a person to read.
 const MOST_FINDINGS: usize = 100;
 
-/// What a handle found damaged in the images that it opened.
+/// The damage that a handle found in the images that it opened.
 #[derive(Debug, Default)]
 pub struct Damage {
     /// How many objects were noted so far.
@@ -48,7 +48,7 @@ impl Damage {
         std::mem::take(&mut lock(&self.known).findings)
     }
 
-    /// Adds a finding, unless it is there.
+    /// Adds a finding, unless it is recorded.
     #[inline]
     pub fn report(&self, finding: String) {
         let findings = &mut lock(&self.known).findings;
@@ -65,7 +65,7 @@ impl Damage {
 }
 
 impl Image {
-    /// Lets the image note what it finds damaged in a record that others share.
+    /// Makes the image record damage in a record that others share.
     #[inline]
     pub fn noting_in(mut self, damage: &Arc<Damage>) -> Self {
         self.damage = Arc::clone(damage);
@@ -119,11 +119,11 @@ impl Image {
         lock(&self.damage.known).bad.retain(|(of, _), it| *of != header || !overlaps(it));
     }
 
-    /// Returns true if nothing is damaged of what a root reaches, as far as is known already and as its directory
-    /// tells; `is_whole`: all that it reaches is read. Notes what is found.
+    /// Returns true if no damage of a root is known, according to its directory; `is_whole`: all its objects are
+    /// read. Notes what is found.
     ///
     /// # Errors
-    /// Those of looking at it that say nothing about the image.
+    /// Errors of reading it that say nothing about the image.
     pub fn is_sound(&self, root: &Root, is_whole: bool) -> Result<bool> {
         let mut last = root.catalog;
         let walked = walk(self, root, |object, stored| {

@@ -39,7 +39,7 @@ fn the_header_of_images_is_laid_out_as_documented() {
     }
 }
 
-/// What one copy of a root says.
+/// The contents of one copy of a root.
 #[derive(Clone, Copy)]
 struct RootCopy {
     root: Root,
@@ -96,7 +96,7 @@ fn nodes_and_catalogs_are_laid_out_as_documented() {
         std::array::from_fn::<_, FANOUT, _>(|at| (bitmap >> at & 1 == 1).then_some(FULL))
     };
     let head = |height, bitmap| node::encode(height, &entries(bitmap))[..16].to_vec();
-    // A height has its byte for itself, and each bit of the bitmap stands for its entry.
+    // A height has a separate byte, and each bit of the bitmap is its entry's.
     let at = node::encode(7, &entries(1 << 63 | 1 << 5));
     assert_eq!((at[4], &at[8..16]), (7, &(1_u64 << 63 | 1 << 5).to_le_bytes()[..]));
     assert_eq!(at.len(), format::NODE_HEAD_LEN + 2 * Stored::LEN);

@@ -1,7 +1,7 @@
 //! An open image.
 //!
 //! Invariants
-//! 1. What is read is verified: bytes that aren't those that were written are an error, never a value.
+//! 1. Reads are verified: bytes other than those written are an error, never a value.
 //! 2. One backfill at a time holds `working`; readers take no lock.
 //! 3. Once a write of a root or its flush failed, the image is stopped for this handle: nothing is written
 //!    to it any more.
@@ -34,25 +34,25 @@ pub struct Image {
     /// The space, once a backfill has needed it.
     pub(super) working: Mutex<Option<Space>>,
     stopped: OnceLock<String>,
-    /// What was found damaged of it.
+    /// The known damage of it.
     pub(super) damage: Arc<Damage>,
     origin: Origin,
 }
 
-/// What a handle knows of the roots.
+/// The state of the roots in a handle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
     /// The root in use; none before the first backfill.
     pub(super) newest: Option<Chosen>,
     /// The root in the other slot, if that is on permanent storage.
     pub(super) other: Option<Root>,
-    /// Whether the root in use is a key frame: those that both slots tell are damaged.
+    /// True if the root in use is a key frame: those in both slots are damaged.
     pub(super) is_frame: bool,
     /// How many bytes it reaches, in whole units, if that is known.
     pub(super) live: Option<u64>,
-    /// The greatest number that a slot told.
+    /// The greatest number in a slot.
     pub(super) last_number: u64,
-    /// The file that it is as long as it has no root yet.
+    /// The file, as long as it has no root yet.
     pub(super) temporary: Option<Temporary>,
     /// Whether the file's own name is known to be on permanent storage.
     pub(super) is_named: bool,
@@ -64,7 +64,7 @@ pub(super) struct Held {
 #[derive(Clone, Debug)]
 pub(super) struct Temporary {
     pub(super) name: String,
-    /// Whether it takes the place of the image that is there.
+    /// True if it replaces the existing image.
     pub(super) replaces: bool,
 }
 
@@ -139,12 +139,11 @@ impl Image {
         Ok(OBJECTS_AT + walk(self, root, |_, _| Ok(Step::Enter))?.used() * UNIT)
     }
 
-    /// Writes objects to the space that a draft gave them, each as parts one after the other, in the order
-    /// of their places and joined where they touch. They are on permanent storage once a root that
-    /// reaches them is published.
+    /// Writes objects to the space of a draft, each as consecutive parts, in the order of their positions, with
+    /// adjacent ones joined. They are on permanent storage once a root that reaches them is published.
     ///
     /// # Errors
-    /// `Io`; the draft is still good, and so is what was there before. `Poisoned` if the image is stopped.
+    /// `Io`; the draft is still valid, and so is the previous root. `Poisoned` if the image is stopped.
     #[inline]
     pub fn write(&self, objects: &[(u64, &[&[u8]])]) -> Result<Written> {
         self.check_usable()?;

@@ -21,13 +21,13 @@ pub(crate) const CATALOG_MAGIC: [u8; 4] = *b"CATL";
 /// How each list of key frames begins.
 pub(crate) const FRAMES_MAGIC: [u8; 4] = *b"KEYS";
 
-/// What space is given out by: objects begin at multiples of it.
+/// The unit of allocation: objects begin at multiples of it.
 pub(crate) const UNIT: u64 = 4096;
 /// Length of the header, which is at the start of the file.
 pub(crate) const IMAGE_HEADER_LEN: usize = 256;
 /// Where the two root slots are.
 pub(crate) const ROOT_AT: [u64; 2] = [4096, 8192];
-/// Where, in a root slot, the two copies of the root are: each in a sector of its own.
+/// The positions of the two copies in a root slot: each in its own sector.
 pub(crate) const ROOT_COPY_AT: [u64; 2] = [512, 1024];
 /// Length of a copy of a root.
 pub(crate) const ROOT_LEN: usize = 192;
@@ -76,7 +76,7 @@ pub(crate) struct ImageHeader {
     pub(crate) compatible: u64,
     /// Features that only a reader may ignore.
     pub(crate) read_only_compatible: u64,
-    /// Features that nobody may ignore.
+    /// Features that no program may ignore.
     pub(crate) incompatible: u64,
     /// The journal that the image belongs to.
     pub(crate) identity: Identity,
@@ -150,14 +150,14 @@ impl ImageHeader {
     }
 }
 
-/// What an image holds: one for each backfill, in one of two slots.
+/// A state in an image: one for each backfill, in one of two slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
     /// The number of the backfill that made it, from 1.
     pub number: u64,
     /// The segment of the journal that `point` is in.
     pub segment: u64,
-    /// The point of the journal that the image stands for.
+    /// The point of the image in the journal.
     pub point: Point,
     /// When the backfill began, in microseconds since 1970.
     pub time: i64,

@@ -1,16 +1,15 @@
 //! Key frames: older roots that the image keeps, from which the past is read.
 //!
-//! A root lists those that are kept with it. When the next one is published, the root before becomes one of them,
-//! unless the journal has hardly grown since the last; and the list is thinned until what only key frames
-//! reach is within the budget. Thinning takes away the one that leaves the smallest gap, so that those
-//! that stay divide the journal evenly: what has to be replayed to come to some moment doesn't depend on how
-//! long ago that was.
+//! A root lists the key frames that are kept with it. When the next one is published, the root before becomes one of
+//! them, unless the journal has hardly grown since the last; and the list is thinned until what only key frames reach
+//! is within the budget. Thinning removes the one that leaves the smallest gap, so that the others divide the journal
+//! evenly: the replay to reach a moment doesn't depend on its age.
 //!
 //! Invariants
 //! 1. A listed root is older than the one that lists it, and was once the newest.
-//! 2. What a listed root reaches isn't written over: for the space it is as if somebody had it pinned.
-//! 3. A list that can't be read stands for none. The space is then found without those roots, and the next
-//!    list is a new one.
+//! 2. The space of a listed root isn't overwritten: it counts as pinned.
+//! 3. An unreadable list counts as empty. The space is then found without those roots, and the next list is a new
+//!    one.
 
 use std::io;
 use std::sync::Arc;
@@ -65,7 +64,7 @@ pub struct Frame {
     pub image: Image,
     /// The root.
     pub root: Root,
-    /// What its catalog says.
+    /// The contents of its catalog.
     pub catalog: Catalog,
     /// Keeps what the root reaches from being overwritten.
     pub pin: RootPin,
@@ -93,8 +92,8 @@ fn decode(bytes: &[u8], header: u64) -> Option<Vec<Root>> {
     frames.filter(|frames| frames.is_sorted_by(|a, b| a.number < b.number))
 }
 
-/// Returns how much of the journal lies between two roots, as far as they tell: where one is in a later segment,
-/// from the beginning of that.
+/// Returns the length of the journal between two roots, as far as known: if one is in a later segment, from the
+/// beginning of that.
 const fn gap(from: Option<&Root>, to: (u64, u64)) -> u64 {
     match from {
         Some(from) if from.segment == to.0 => to.1.saturating_sub(from.point.position),
@@ -129,12 +128,11 @@ impl Image {
         read().unwrap_or_default().into()
     }
 
-    /// Opens the newest root that stands for a moment before, or for just that, what `is_before` tells of the
-    /// segment and the transaction of each: a key frame, or one of the two on disk. `None` if there is none,
-    /// or no image of this journal.
+    /// Opens the newest root at or before a moment, which `is_before` tests by the segment and the transaction of
+    /// each: a key frame, or one of the two on disk. `None` if there is none, or no image of this journal.
     ///
-    /// Cost: reads the head and the list of key frames, and the catalog of the one that is taken; where it isn't known
-    /// whether the last backfill came to its end, what that wrote.
+    /// Cost: reads the head and the list of key frames, and the catalog of the chosen one. If the last backfill may
+    /// be incomplete, also reads all that it wrote.
     ///
     /// # Errors
     /// `Io`; `Unsupported` where the system has no pins. An image that makes no sense is none.
@@ -179,7 +177,7 @@ impl Image {
                 io::ErrorKind::Unsupported => Error::new(ErrorKind::Unsupported, "no pins"),
                 _ => image.io("can't pin a root", error),
             })?;
-            // Whoever publishes from now on sees the pin.
+            // Later publishers see the pin.
             if image.roots()? != told {
                 continue;
             }
@@ -198,9 +196,9 @@ impl Image {
 }
 
 impl Draft<'_> {
-    /// Decides which key frames the new root lists, that stands for this place of the journal (segment and
-    /// position): those that there are and that `are_read` still, and the newest root, as many as the rule
-    /// allows. Gives the list to be stored, and what of the old one isn't reached any more; or what stays.
+    /// Decides which key frames the new root lists, for its position in the journal (segment and position): the
+    /// existing ones that `are_read` still, and the newest root, as many as the rule allows. Returns the list to be
+    /// stored, and the unreachable parts of the old one; or that the list stays.
     pub fn choose_frames(
         &mut self,
         rule: KeyFrames,
@@ -248,7 +246,7 @@ impl Draft<'_> {
     }
 }
 
-/// What becomes of the list of key frames.
+/// The decision about the list of key frames.
 #[derive(Debug, Default)]
 pub struct Frames {
     /// The list stays where it is.

@@ -13,9 +13,9 @@ use super::stored::{Source, Stored};
 use crate::Result;
 use annals_storage::Point;
 
-/// What an array holds.
+/// The contents of an array.
 pub(super) type Content = BTreeMap<u64, Vec<u8>>;
-/// What changes in an array: `None` takes an object out.
+/// The changes in an array: `None` removes an object.
 pub(super) type Changes = BTreeMap<u64, Option<Vec<u8>>>;
 
 /// A backfill in miniature.
@@ -70,8 +70,8 @@ fn read_node(source: &dyn Source, stored: &Stored, height: u8) -> Result<node::E
     node::decode(&bytes, height, u64::MAX).map_err(crate::Error::corrupt)
 }
 
-/// Brings an image forward; returns its new root and catalog. `before` is the newest root's catalog;
-/// `changes` are by array, which must be there.
+/// Updates an image; returns its new root and catalog. `before` is the newest root's catalog; `changes` are by array,
+/// which must be there.
 pub(super) fn advance(
     image: &Image,
     (before, old): (&Catalog, Option<&Stored>),
@@ -99,7 +99,7 @@ pub(super) fn advance(
     Ok((root, catalog))
 }
 
-/// Reads all that a catalog leads to, verified.
+/// Reads all objects of a catalog, verified.
 pub(super) fn content(source: &dyn Source, catalog: &Catalog) -> Result<Vec<Content>> {
     let of_array = |array: &Array| {
         let mut content = Content::new();

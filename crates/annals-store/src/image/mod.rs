@@ -4,13 +4,12 @@
 //! The store is what has pages, and knows nothing of files; it reads them through a [`Source`] by what
 //! is [`Stored`].
 //!
-//! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots;
-//! `walk` visits all that a root reaches, noting its `units`; `space` is what is free; `file` is an
-//! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
-//! a root, also of those that were put `aside` before; `frames` are older roots that are
-//! kept; `compact` copies what one reaches to another file;
-//! `check` looks at all of it, and `damage` is what was found damaged. (`document`, `vectors`,
-//! `tests`, `miniature` and `testing` are for tests only.)
+//! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots. `walk` visits
+//! all objects of a root, noting its `units`; `space` is the free space. `file` is an open image, which is made by
+//! `create` and found by `open`; `batch` writes objects, and `publish` makes them a root, also after a draft was put
+//! `aside`. `frames` are older roots that are kept; `compact` copies the objects of one to another file. `check`
+//! verifies all of it, and `damage` is the known damage. (`document`, `vectors`, `tests`, `miniature` and `testing`
+//! are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod aside;

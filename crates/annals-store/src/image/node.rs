@@ -20,7 +20,7 @@ pub fn encode(height: u8, entries: &Entries) -> Vec<u8> {
     out
 }
 
-/// Decodes a node that should have a height; all its entries lie in the used space, which ends at `end`.
+/// Decodes a node of an expected height; all its entries are in the used space, which ends at `end`.
 ///
 /// # Errors
 /// Says what is wrong.

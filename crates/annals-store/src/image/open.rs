@@ -17,7 +17,7 @@ use annals_storage::Point;
 use annals_storage::sync::lock;
 use annals_storage::{Access, Directory, Storage, step};
 
-/// What was found where an image may be.
+/// The file found at the name of an image.
 #[derive(Debug)]
 pub enum Opened {
     /// Nothing.
@@ -35,17 +35,17 @@ pub struct Usable {
     pub image: Image,
     /// Its newest root that can be relied on. Whether the journal has that point is the caller's to see.
     pub root: Root,
-    /// What that root stands for.
+    /// The contents of that root.
     pub catalog: Catalog,
 }
 
 impl Image {
-    /// Opens the image of a journal. One of which no root is left, or of another journal, is set aside; it is
-    /// left where it is if it is opened for reading only. Reads the head and the catalog; and if it isn't known
-    /// whether the last backfill came to its end, all that this one wrote.
+    /// Opens the image of a journal. One without a usable root, or of another journal, is renamed as damaged; it is
+    /// left in place if it is opened for reading only. Reads the head and the catalog; if the last backfill may be
+    /// incomplete, also all that it wrote.
     ///
-    /// A root that is damaged is dropped, and the next older one taken. What is known in `how.damage` counts;
-    /// what is found is noted there.
+    /// A root that is damaged is dropped, and the next older one taken. Known damage in `how.damage` counts; new
+    /// damage is recorded there.
     ///
     /// # Errors
     /// `Io`.
@@ -96,7 +96,7 @@ impl Image {
             other: roots.other(&chosen),
             last_number: roots.last_number(),
             temporary: None,
-            // Whoever published the second root saw to that before.
+            // The publisher of the second root made sure of that before.
             is_named: chosen.root.number > 1,
             frames: None,
         };
@@ -129,7 +129,7 @@ impl Image {
         let lists = told.iter().filter_map(|(_, slot)| slot.root());
         let mut frames: Vec<_> = lists.flat_map(|root| self.frames_of(root).to_vec()).collect();
         frames.sort_by_key(|root| Reverse(root.number));
-        // The next root goes into the slot of the newest that is damaged.
+        // The next root is written to the slot of the newest damaged one.
         let slot = told.first().map_or(0, |(slot, _)| 1 - *slot);
         for root in frames.into_iter().filter(|root| root.end <= len) {
             match self.judge(&root, how) {
@@ -141,7 +141,7 @@ impl Image {
         Err(failed)
     }
 
-    /// Reads the catalog of a root, unless something that it reaches is damaged.
+    /// Reads the catalog of a root, unless an object of the root is damaged.
     pub(super) fn judge(&self, root: &Root, how: &Judging<'_>) -> Result<Catalog> {
         let catalog = read_catalog(self, root).inspect_err(|error| {
             if is_damage(error) {
@@ -157,8 +157,7 @@ impl Image {
         }
     }
 
-    /// Returns true if the root in use is still the newest: nobody has published another since it was
-    /// opened.
+    /// Returns true if the root in use is still the newest: no other was published since it was opened.
     ///
     /// # Errors
     /// `Io`.
@@ -167,8 +166,8 @@ impl Image {
         Ok(self.holds_newest(&self.roots()?))
     }
 
-    /// Returns true if what is at the image's name is this image, with the same newest root, and whether it
-    /// may be written through this handle.
+    /// Returns true if the file at the image's name is this image, with the same newest root, and whether it may be
+    /// written through this handle.
     ///
     /// # Errors
     /// `Io`.
@@ -211,9 +210,9 @@ impl Image {
 /// How an image is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Judging<'d> {
-    /// What the image is opened for.
+    /// The purpose of opening the image.
     pub access: Access,
-    /// What is known to be damaged, and where more is noted.
+    /// The known damage, and the record for more.
     pub damage: Option<&'d Arc<Damage>>,
     /// If anything is known to be damaged, all of a root is read before it is taken.
     pub is_whole: bool,
@@ -229,19 +228,19 @@ fn no_catalog() -> Error {
     Error::corrupt("damaged: it has no catalog")
 }
 
-/// A point that a file beside a journal stands for: the journal was on permanent storage up to there.
+/// A point in a file beside a journal: the journal was on permanent storage up to there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// What that file is called in messages.
+    /// The name of that file in messages.
     pub what: &'static str,
     /// The segment of the journal.
     pub segment: u64,
-    /// The point in it that the root stands for.
+    /// The point of the root.
     pub point: Point,
 }
 
-/// Returns what the roots of an image tell of its journal; nothing if there is none, or it is another's, or can't be
-/// read.
+/// Returns the points of the journal in the roots of an image; nothing if there is none, or it is another's, or can't
+/// be read.
 pub fn witnesses(directory: &dyn Directory, name: &str, journal: &Identity) -> Vec<Witness> {
     let copies = || {
         let storage = directory.open(name, Access::Read).ok()?;

@@ -1,4 +1,4 @@
-//! What keeps the space of a root from being used again: by this process, and by others.
+//! Prevents reuse of a root's space: by this process, and by others.
 //!
 //! ```text
 //! open:     choose the newest root; pin it; read the roots again: if there is a newer one, start over
@@ -6,12 +6,12 @@
 //!           and neither root on disk reaches
 //! ```
 //!
-//! Who finds its root to be the newest after it pinned it is seen by every backfill that may write over
-//! what the root reaches: that is the second one that begins later, at the earliest.
+//! A process pins a root, then checks that it is still the newest. Then every backfill that may overwrite the root's
+//! space sees the pin: that is at the earliest the second one that begins later.
 //!
-//! A view over a backfill that has no root yet pins the root below, and the backfill itself by a number that no
-//! root has: whoever opens the image later finds no root that tells what such a view reaches, and so gives
-//! space after the file's end alone (see [`super::space`]). The handle whose backfill it is knows what that is.
+//! A view over a backfill without a root yet pins the root below, and the backfill itself by a number that no root
+//! has. A handle that opens the image later finds no root with the objects of such a view, and so allocates space
+//! after the file's end alone (see [`super::space`]). The handle of the backfill knows these objects.
 
 use std::io;
 use std::ops::Range;
@@ -21,12 +21,11 @@ use std::time::Duration;
 use super::file::Image;
 use annals_storage::{Clock, Hold, Lock, Storage, step};
 
-/// How often a pin is tried that somebody is in the way of, who just asks who pins what; and the pause
-/// between.
+/// The number of tries for a pin that a query by another process blocks; and the pause between.
 const TRIES: usize = 1000;
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// The first of the numbers by which backfills without a root are pinned: no image has so many roots.
+/// The first of the numbers for pins of backfills without a root: no image has so many roots.
 const EARLY: u64 = 1 << 61;
 
 /// Held by every view that lies over the base of a root. With the last of them other processes may use the
@@ -37,7 +36,7 @@ pub struct RootPin {
     pub number: u64,
     /// The image, and what is locked on it; none where the system can't.
     locked: Option<(Arc<dyn Storage>, u64)>,
-    /// The pin of the root below, where the view lies over a backfill that has none yet.
+    /// The pin of the root below, if the view lies over a backfill without a root yet.
     _below: Option<Arc<Self>>,
 }
 
@@ -58,7 +57,7 @@ impl RootPin {
 impl Drop for RootPin {
     fn drop(&mut self) {
         if let Some((storage, number)) = &self.locked {
-            // It could only fail if the file weren't open; and then the lock is gone too.
+            // It could fail only if the file weren't open; and then the lock is released too.
             let _ = storage.unlock(Lock::Pin(*number));
         }
     }
@@ -81,8 +80,8 @@ impl Image {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// Pins a backfill that has no root yet, for all processes, with the root `below` it, if there is one.
-    /// Nobody else may be doing that at the same time: its number is one that nobody has.
+    /// Pins a backfill that has no root yet, for all processes, with the root `below` it, if there is one. No other
+    /// process may do that at the same time: its number must be unused.
     ///
     /// # Errors
     /// As [`Self::pin`].
@@ -100,11 +99,11 @@ impl Image {
         })
     }
 
-    /// Returns all of these roots that anybody has pinned, this handle too, oldest first: at most `most`.
-    /// None where the system knows no such pins: then only one process has the image open.
+    /// Returns those of these roots that are pinned, by this handle too, oldest first: at most `most`. None where the
+    /// system knows no such pins: then only one process has the image open.
     ///
     /// # Errors
-    /// Those of looking at locks.
+    /// Those of querying locks.
     pub fn pinned(&self, roots: Range<u64>, most: usize) -> io::Result<Vec<u64>> {
         let (mut pinned, mut rest) = (Vec::new(), roots);
         while pinned.len() < most {
@@ -121,7 +120,7 @@ impl Image {
         Ok(pinned)
     }
 
-    /// Returns a process that has a root pinned, where the system tells.
+    /// Returns a process that has a root pinned, if the system reports it.
     #[inline]
     pub fn pinned_by(&self, root: u64) -> Option<u32> {
         self.storage.holder(Lock::Pin(root))

@@ -10,8 +10,8 @@
 //! | before the flush is over | the first copy at most: what the backfill wrote is verified, or the root before is taken |
 //! | later | the new root: all of it is on permanent storage, and its first copy |
 //!
-//! The second copy is flushed by whoever flushes next. Until then an image whose last backfill wrote much
-//! opens with the root before, from whose slot and space nothing is taken before the next backfill.
+//! The next flush, for any reason, covers the second copy. Until then an image whose last backfill wrote much opens
+//! with the previous root, whose slot and space aren't reused before the next backfill.
 
 use std::io;
 use std::sync::{Arc, MutexGuard};
@@ -27,12 +27,12 @@ use annals_storage::Storage;
 use annals_storage::sync::lock;
 use annals_storage::{Point, step};
 
-/// What the caller says of a root; the rest is known.
+/// The caller's data of a root; the rest is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewRoot {
     /// The segment of the journal that `point` is in.
     pub segment: u64,
-    /// The point of the journal that the root stands for: the journal is hard up to it.
+    /// The point of the root in the journal: the journal is hard up to it.
     pub point: Point,
     /// When the backfill began, in microseconds since 1970.
     pub time: i64,
@@ -54,24 +54,24 @@ pub struct Draft<'i> {
     pub(super) otherwise: Otherwise,
 }
 
-/// What becomes of the space if a draft isn't published.
+/// The fate of the space if a draft isn't published.
 #[derive(Debug)]
 pub(super) enum Otherwise {
-    /// What it was given is free again.
+    /// Its space is free again.
     Abandon,
-    /// It is as it was when the draft was taken up again.
+    /// It is as it was when the draft was resumed.
     Restore(Box<Space>),
-    /// It stays as it is: the draft was put aside.
+    /// It stays: the draft was suspended.
     Keep,
 }
 
 impl Image {
-    /// Begins a backfill. `pinned` are the numbers of all roots that anybody reads. Waits for another one of this
-    /// handle. The first time it walks the directory, for what is free.
+    /// Begins a backfill. `pinned` are the numbers of all roots with readers. Waits for another one of this handle.
+    /// The first time it walks the directory, for what is free.
     ///
     /// # Errors
-    /// `Poisoned` if the image is stopped; `Busy` if another process has advanced it, or if a draft of this
-    /// handle was put aside; `Io`; `Corrupt`.
+    /// `Poisoned` if the image is disabled; `Busy` if another process has updated it, or if a draft of this handle is
+    /// suspended; `Io`; `Corrupt`.
     pub fn space(&self, pinned: impl IntoIterator<Item = u64>) -> Result<Draft<'_>> {
         let pinned: Vec<_> = pinned.into_iter().collect();
         let mut working = lock(&self.working);
@@ -104,9 +104,9 @@ impl Image {
         Ok(Draft { image: self, working, held, number, frames, otherwise: Otherwise::Abandon })
     }
 
-    /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was
-    /// just created: the next backfill rests on them, and what the page cache shows need not be on disk. Nor
-    /// does a flush bring it there if an earlier one failed: all that the backfill wrote is written again.
+    /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was just
+    /// created: the next backfill rests on them, and what the page cache shows need not be on disk. A flush doesn't
+    /// write it either if an earlier one failed: everything that the backfill wrote is rewritten.
     fn make_whole(&self) -> Result<()> {
         let Held { newest, is_named, .. } = lock(&self.held).clone();
         if newest.is_some() && !is_named {
@@ -125,7 +125,7 @@ impl Image {
         Ok(())
     }
 
-    /// Writes again what a root's backfill wrote, as it is, and the length.
+    /// Rewrites the unchanged output of a root's backfill, and the length.
     fn write_again(&self, root: &Root) -> Result<()> {
         walk(self, root, |_, stored| {
             if !root.wrote(stored) {
@@ -153,7 +153,7 @@ impl Image {
             return Ok(());
         }
         if roots.last_number() <= lock(&self.held).last_number {
-            // Nobody has: what was there doesn't verify any more.
+            // No process has: its contents didn't verify any more.
             return Err(Error::corrupt(format!(
                 "{}: damaged: its newest root isn't what was read before",
                 self.path()
@@ -165,20 +165,20 @@ impl Image {
         ))
     }
 
-    /// True if the root in use is the newest that is told, as when it was chosen.
+    /// True if the root in use is the newest in the slots, as when it was chosen.
     pub(super) fn holds_newest(&self, roots: &Roots) -> bool {
         let held = lock(&self.held);
         let told = match held.newest {
             Some(newest) if held.is_frame => Some(newest.root),
             newest => newest.and_then(|newest| roots.slots.get(newest.slot)?.root().copied()),
         };
-        // A new one tells none, whatever number its first root will have.
+        // A new one has none, whatever number its first root will have.
         let last = if held.newest.is_some() { held.last_number } else { 0 };
         told == held.newest.map(|newest| newest.root) && roots.last_number() == last
     }
 
-    /// Returns the file's unused end back; returns its length in bytes, or `None` if somebody reads a root of which
-    /// nobody knows here what it reaches.
+    /// Truncates the file's unused end; returns the file's length in bytes, or `None` if a reader has a root whose
+    /// space is unknown here.
     ///
     /// # Errors
     /// As [`Self::space`]; `Io`.
@@ -258,9 +258,9 @@ impl Draft<'_> {
     /// Publishes a root whose objects were all written: it is on permanent storage once this returns.
     ///
     /// # Errors
-    /// `Busy` if another process has advanced the image; `Invalid` if the root would go back, or reaches what
-    /// wasn't written; `InUse` if a new image's name was taken meanwhile. Nothing was changed then.
-    /// `Io`: the image is stopped for this handle; opening it tells which root it has.
+    /// `Busy` if another process has advanced the image; `Invalid` if the root would go back, or reaches what wasn't
+    /// written; `InUse` if a new image's name was taken meanwhile. Nothing was changed then. `Io`: the image is
+    /// disabled for this handle; opening it determines its root.
     pub fn publish(mut self, new: &NewRoot) -> Result<Root> {
         let image = self.image;
         image.check_usable()?;
@@ -299,7 +299,7 @@ impl Draft<'_> {
         self.image.all_bad().into_iter().find(is_live)
     }
 
-    /// Makes the root, and sees that it goes forward and that the file has what it reaches.
+    /// Makes the root; checks that it is newer, and that the file contains its space.
     fn complete(&self, new: &NewRoot) -> Result<Root> {
         let place = |root: &NewRoot| (root.segment, root.point.position, root.point.txid);
         let before = self.held.newest.map(|newest| newest.root);
@@ -334,7 +334,7 @@ impl Draft<'_> {
     }
 }
 
-/// Writes a root: the second copy only once all that it reaches, and the first copy, was flushed.
+/// Writes a root: the second copy only after everything it reaches, and the first copy, was flushed.
 fn write_root(storage: &dyn Storage, slot: usize, root: &Root, header: u64) -> io::Result<()> {
     write_copy(storage, (slot, 0), root, header)?;
     step!(RootSlotsAtOnce, else {

@@ -1,8 +1,8 @@
-//! The two root slots: what each tells, and which may be written next.
+//! The two root slots: their contents, and which may be written next.
 //!
 //! Invariants
-//! 1. A slot's second copy is written only after a flush that covers its first copy and all that its
-//!    backfill wrote. So whoever finds both equal needs to verify nothing.
+//! 1. A slot's second copy is written only after a flush that covers its first copy and all that its backfill wrote.
+//!    So if both are equal, nothing needs verification.
 //! 2. The slot of the root that is in use is never the next one to be written.
 //! 3. A second copy alone proves nothing: it may be an older root's, whose space was given out since.
 
@@ -17,12 +17,12 @@ use annals_storage::Storage;
 /// How much a backfill may have written for its first copy to be verified while an older root is whole.
 pub(crate) const VERIFY_AT_MOST: u64 = 16 << 20;
 
-/// What a slot tells.
+/// The contents of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     /// Both copies agree: the root is on permanent storage, with all that it reaches.
     Whole(Root),
-    /// Only the first copy tells it: what its backfill wrote may be missing.
+    /// Only the first copy has it: the output of its backfill may be incomplete.
     First(Root),
     /// Nothing, but it isn't blank: it is torn.
     Torn,
@@ -30,7 +30,7 @@ pub enum Slot {
     Blank,
 }
 
-/// What both slots tell.
+/// The contents of both slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Roots {
     /// Each slot by itself.
@@ -42,14 +42,14 @@ pub(crate) struct Roots {
 pub(crate) struct Chosen {
     /// The root itself.
     pub(crate) root: Root,
-    /// Which slot tells it.
+    /// The slot that has it.
     pub(crate) slot: usize,
-    /// Whether both copies do, so that it is known to be on permanent storage.
+    /// True if both copies have it, so that it is known to be on permanent storage.
     pub(crate) is_whole: bool,
 }
 
 impl Slot {
-    /// Returns the root that it tells.
+    /// Returns its root.
     pub(crate) const fn root(&self) -> Option<&Root> {
         match self {
             Self::Whole(root) | Self::First(root) => Some(root),
@@ -90,7 +90,7 @@ impl Roots {
         Ok(roots)
     }
 
-    /// True if nobody is seen writing a slot.
+    /// True if no writer of a slot is visible.
     fn are_settled(&self) -> bool {
         self.slots.iter().all(|slot| matches!(slot, Slot::Whole(_) | Slot::Blank))
     }
@@ -106,16 +106,16 @@ impl Roots {
         Ok(found)
     }
 
-    /// Returns the greatest number that a slot tells, whether its root can be used or not; 0 if none does.
+    /// Returns the greatest number in a slot, whether its root is usable or not; 0 if there is none.
     pub(crate) fn last_number(&self) -> u64 {
         self.slots.iter().filter_map(Slot::root).map(|root| root.number).max().unwrap_or(0)
     }
 
-    /// Chooses the root to use: the newest that `judge` doesn't refuse. One that only the first copy tells,
-    /// and that wrote much, is judged only if there is no other: a backfill overwrites the slot of the root
-    /// before the last one, and the second copy of the last one may not have been flushed yet.
+    /// Chooses the root to use: the newest that `judge` doesn't refuse. A root in the first copy only, whose backfill
+    /// wrote much, is judged only if there is no other. A backfill overwrites the slot of the root before the last
+    /// one, and the second copy of the last one may not have been flushed yet.
     ///
-    /// `judge` looks at what a root reaches; an error of damage drops the root. `len` is the file's length, read
+    /// `judge` verifies the objects of a root; an error of damage drops the root. `len` is the file's length, read
     /// after the slots.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl Roots {
             };
             match if chosen.root.end <= len { judge(&chosen) } else { Err(cut()) } {
                 Ok(()) => return Ok(chosen),
-                // What can't be read now may be read later.
+                // A temporary read error may disappear.
                 Err(error) if error.kind() == ErrorKind::Io => reason = Some(error),
                 Err(error) if is_damage(&error) => _ = reason.get_or_insert(error),
                 Err(error) => return Err(error),
@@ -158,8 +158,8 @@ impl Roots {
         self.slots.iter().enumerate().filter_map(candidate).collect()
     }
 
-    /// Returns the other root, if it is older and on permanent storage: what it reaches isn't written over while
-    /// `chosen` is the newest. (A newer one is damaged, or may not be on the disk.)
+    /// Returns the other root, if it is older and on permanent storage: its space isn't overwritten while `chosen` is
+    /// the newest. (A newer one is damaged, or may not be on the disk.)
     pub(crate) fn other(&self, chosen: &Chosen) -> Option<Root> {
         match self.slots.get(1 - chosen.slot) {
             Some(Slot::Whole(root)) if root.number < chosen.root.number => Some(*root),

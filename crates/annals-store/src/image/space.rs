@@ -1,21 +1,20 @@
-//! Which space of an image is free: what no root on disk and nobody's pin reaches. It is found by
-//! walking the roots, and is never stored.
+//! The free space of an image: space that no root on disk and no pin reaches. It is found by walking the roots, and
+//! is never stored.
 //!
 //! Invariants
-//! 1. `used` has all that either root on disk and the key frames reach, all that a pin may reach, and what the backfill
-//!    under way was given. Only what isn't in it is given out.
+//! 1. `used` has all space that either root on disk and the key frames reach, all space that a pin may reach, and the
+//!    space of the current backfill. Only what isn't in it is given out.
 //! 2. `live` has what the newest root reaches, with the changes of the backfill under way.
-//! 3. What a root no longer reaches waits with that root's number and the number of the root that had it
-//!    first, until no root on disk and none that is pinned lies between. So a root that is pinned for
-//!    ever keeps what it reaches, and nothing else.
-//! 4. Nobody knows here what a root that is older than `known_from` and no key frame reaches, nor what another handle's
-//!    backfill has written that has no root (whose pin has a number above all roots'), but that it lies
-//!    before `fence`. While one of them is pinned, space is only given out after that.
-//! 5. A backfill that was put aside may be seen before it has a root, by views that pin the root below it.
-//!    From the moment that anybody can have such a view, all that this backfill writes counts as first
-//!    reached through the root below, for as long as that is pinned. What nobody can have seen is free as
-//!    soon as the backfill's own view continues without it. Other handles can't know any of this: for them
-//!    such a view has a pin of its own, by which 4 holds.
+//! 3. Space that a root no longer reaches waits with that root's number and the number of the first root that had it,
+//!    until no root on disk or pinned is between them. So a root that is pinned for ever keeps exactly its own space.
+//! 4. Some space is unknown here: that of a root older than `known_from` that is no key frame, and that of another
+//!    handle's backfill without a root (whose pin has a number above all roots'). It is known only to be before
+//!    `fence`. While one of them is pinned, space is only given out after that.
+//! 5. A suspended backfill may be visible before it has a root, through views that pin the root below it. From the
+//!    moment that such a view may exist, all space of this backfill counts as first reached through the root below,
+//!    for as long as that is pinned. Space that no view can have reached is free as soon as the backfill's own view
+//!    continues without it. Other handles can't know any of this: for them such a view has a separate pin, for which
+//!    4 holds.
 
 use std::sync::Arc;
 
@@ -42,25 +41,25 @@ pub(crate) struct Space {
     /// Where the search for space begins in the backfill under way, and where it continues.
     first: u64,
     cursor: u64,
-    /// What the backfill under way was given, and hasn't thrown away itself.
+    /// The space of the current backfill, except that which it has freed itself.
     given: Units,
-    /// Which part of that no view leads to that anybody can have.
+    /// The part of that which no possible view refers to.
     unseen: Units,
-    /// What of the latter it has thrown away: free as soon as its own view continues without it.
+    /// The freed part of the latter: it is free as soon as the backfill's own view continues without it.
     garbage: Vec<Extent>,
     /// Which backfills were seen before they were published.
     early: Vec<Early>,
     released: Vec<Released>,
     /// How many bytes and objects were asked for.
     asked: (u64, u64),
-    /// Whether the backfill under way was put aside, to continue later.
+    /// True if the current backfill is suspended, to continue later.
     is_put_aside: bool,
 }
 
 /// Units that a root reached, and the number of the first root that did.
 type Released = (Extent, u64);
 
-/// What a root no longer reaches.
+/// Space that a root no longer reaches.
 #[derive(Clone, Debug)]
 struct Waiting {
     /// The number of that root.
@@ -73,7 +72,7 @@ struct Waiting {
 struct Early {
     /// The number of its root.
     draft: u64,
-    /// The number of the root that is pinned by whoever has seen it; 0: there was none yet.
+    /// The number of the root that each view of it pins; 0: there was none yet.
     below: u64,
 }
 
@@ -108,12 +107,12 @@ impl Space {
         }
     }
 
-    /// Finds the space by walking the directories of the newest root, of the other one, if that is whole, and of
-    /// the key frames. Gives the key frames that are whole, too. Costs a read of each node that the newest
-    /// reaches, and of those of the others that differ.
+    /// Finds the space by walking the directories of the newest root, of the other one, if that is whole, and of the
+    /// key frames. Also returns the key frames that are whole. Costs a read of each node that the newest reaches, and
+    /// of those of the others that differ.
     ///
     /// # Errors
-    /// `Io`; `Corrupt` if the newest root's directory is. (If another's is, nobody can use that root.)
+    /// `Io`; `Corrupt` if the newest root's directory is. (If another is damaged, that root can't be used.)
     pub(super) fn find(
         image: &Image,
         newest: &Root,
@@ -160,7 +159,7 @@ impl Space {
         let mut found = Vec::new();
         let used = &self.used;
         let walked = walk(image, root, |_, stored| {
-            // What two roots reach is at the same place, and so is all that it leads to.
+            // Common objects of two roots are at the same place, and so are all objects below.
             match Extent::of(stored) {
                 extent if used.are_used(extent) => Ok(Step::Skip),
                 extent if used.are_free(extent) => {
@@ -213,8 +212,8 @@ impl Space {
         all.any(|(it, first, until)| it.start == extent.start && is_since(first) && root < until)
     }
 
-    /// Begins a backfill: what waited for none of these roots is free now. `on_disk` are those that an
-    /// opening may take, the newest last, `pinned` those that somebody reads, `frames` the key frames.
+    /// Begins a backfill: what waited for none of these roots is free now. `on_disk` are those that an opening may
+    /// use, the newest last, `pinned` those with readers, `frames` the key frames.
     pub(super) fn begin(&mut self, on_disk: &[u64], pinned: &[u64], frames: &[u64]) {
         debug_assert!(self.given.used() == 0 && self.released.is_empty());
         let last = on_disk.len().saturating_sub(1);
@@ -247,16 +246,16 @@ impl Space {
         self.asked = (0, 0);
     }
 
-    /// True if something is pinned of which nobody knows here what it reaches: an old root, one that
-    /// an opening found and a later one didn't, or another handle's backfill that has no root.
+    /// True if a pin's space is unknown here: of an old root, of one that an opening found and a later one didn't, or
+    /// of another handle's backfill without a root.
     pub(super) fn is_unknown(&self, newest: Option<u64>, pinned: &[u64]) -> bool {
         let newest = newest.unwrap_or(u64::MAX);
         let is_known = |pin| pin >= self.known_from || self.known.contains(&pin);
         pinned.iter().any(|&pin| pin > newest || !is_known(pin))
     }
 
-    /// Returns out space for an object of `len` bytes: after what was given out before in the same
-    /// backfill, so that it is written in one ascending sequence; in bytes.
+    /// Allocates space for an object of `len` bytes: after the previous allocation of the same backfill, so that it
+    /// is written in one ascending sequence; returns its position in bytes.
     pub(super) fn allocate(&mut self, len: u32) -> u64 {
         let count = units(u64::from(len.max(1)));
         let start = self.used.find(self.cursor, count);
@@ -283,15 +282,15 @@ impl Space {
         }
     }
 
-    /// Returns the number of the first pinned root that somebody may have reached something through.
+    /// Returns the number of the first pinned root through which a view may have reached something.
     fn first_that_reached(&self, stored: &Stored, number: u64) -> u64 {
         let first = first_root(stored, number);
         let early = self.early.iter().find(|early| early.draft == first);
         early.map_or(first, |early| early.below)
     }
 
-    /// Notes that the view of the backfill under way continues from what was written so far: what it has
-    /// thrown away of that is free, and the search for space begins again.
+    /// Notes that the view of the current backfill continues from the objects written so far: the space that it freed
+    /// of them is free, and the search for space restarts.
     pub(super) fn go_on(&mut self) {
         for extent in std::mem::take(&mut self.garbage) {
             self.used.give_back(extent);
@@ -299,8 +298,8 @@ impl Space {
         self.cursor = self.first;
     }
 
-    /// Notes that others may have a view that leads to what was written so far by the backfill of this
-    /// number; who has one pins the root `below` it.
+    /// Notes that others may have a view that refers to objects written so far by the backfill of this number; such a
+    /// view pins the root `below` it.
     pub(super) fn show(&mut self, draft: u64, below: u64) {
         self.unseen = Units::default();
         if self.early.iter().all(|early| early.draft != draft) {
@@ -314,7 +313,7 @@ impl Space {
         self.is_put_aside = true;
     }
 
-    /// True if a backfill was put aside: no other may begin.
+    /// True if a backfill is suspended: no other may begin.
     pub(super) const fn is_put_aside(&self) -> bool {
         self.is_put_aside
     }
@@ -334,12 +333,12 @@ impl Space {
         self.waiting.push(Waiting { root: number, units });
     }
 
-    /// Ends a backfill that failed: takes back what it was given.
+    /// Ends a failed backfill: frees its space.
     pub(super) fn abandon(&mut self) {
         self.is_put_aside = false;
         self.go_on();
         self.unseen = Units::default();
-        // What it was given and then released itself is among both, and no longer alive.
+        // Space that it allocated and then freed itself is in both sets, and no longer live.
         for (extent, _) in std::mem::take(&mut self.released) {
             self.live.take(extent);
         }
@@ -354,7 +353,7 @@ impl Space {
         self.live.end() * UNIT
     }
 
-    /// Returns where the last of all objects ends that somebody may reach, in bytes.
+    /// Returns the end of the last object that may be reached, in bytes.
     pub(crate) fn used_end(&self) -> u64 {
         self.used.end() * UNIT
     }

@@ -1,11 +1,11 @@
-//! Where something is in an image, and what proves that it is that.
+//! The position of an object in an image, with the proof of its identity.
 
 use std::fmt::Debug;
 
 use crate::{Error, ErrorKind, Result};
 
 /// An entry of the image's directory: where a page, a long value, a node of the directory or the
-/// catalog is, and what proves it. All zeros stand for nothing.
+/// catalog is, and what proves it. All zeros means no object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     /// The offset in the image, in bytes: a multiple of the unit.
@@ -14,7 +14,7 @@ pub struct Stored {
     pub(crate) sum: u64,
     /// The last transaction of the backfill that wrote it.
     pub(crate) txid: u64,
-    /// How many bytes, at least 1. What a page has after them is zeros.
+    /// How many bytes, at least 1. The rest of a page is zeros.
     pub(crate) len: u32,
     /// The number of the backfill that wrote it, modulo 2^32.
     pub(crate) backfill: u32,
@@ -35,7 +35,7 @@ impl Stored {
         out
     }
 
-    /// Decodes an entry; `None` for one that stands for nothing.
+    /// Decodes an entry; `None` for an empty one.
     pub(crate) fn decode(bytes: &[u8; Self::LEN]) -> Option<Self> {
         let eight = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).copied();
         let four = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).copied();
@@ -55,7 +55,7 @@ impl Stored {
     }
 }
 
-/// What stored bytes are read from.
+/// The source of stored bytes.
 pub trait Source: Send + Sync + Debug {
     /// Reads what is stored into `out`, which has just its length, and verifies it.
     ///
@@ -63,7 +63,7 @@ pub trait Source: Send + Sync + Debug {
     /// `Io`; `Corrupt` if the bytes aren't what was written.
     fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()>;
 
-    /// Sees that there are that many bytes at that place, whatever they are.
+    /// Checks that there are that many bytes at that position, with any contents.
     ///
     /// # Errors
     /// `Io`; `Corrupt` if there are fewer.

@@ -14,7 +14,7 @@ use annals_storage::Point;
 use annals_storage::bytes::hash;
 use annals_storage::{Access, Clock, Directory, SystemClock};
 
-/// What an image holds: its arrays, and what it says of itself.
+/// The contents of an image: its arrays, and its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The objects of each array, by number.
@@ -130,7 +130,7 @@ fn seal(bytes: &mut [u8]) {
     }
 }
 
-/// Repairs what an entry leads to, deepest first, then the entry's checksum.
+/// Repairs the checksums below an entry, deepest first, then the entry's own.
 fn repair_entry(bytes: &mut [u8], entry: &mut [u8], depth: usize, budget: &mut usize) {
     let decoded = entry.first_chunk().and_then(Stored::decode);
     let Some(stored) = decoded.filter(|_| *budget > 0 && depth < 14) else { return };

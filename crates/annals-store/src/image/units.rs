@@ -32,12 +32,12 @@ impl Extent {
     }
 }
 
-/// Returns how many units so many bytes take.
+/// Returns how many units a number of bytes takes.
 pub(crate) const fn units(len: u64) -> u64 {
     len.div_ceil(UNIT)
 }
 
-/// Returns the bits of a word that lie in a range of units, and the word's number.
+/// Returns the bits of a word in a range of units, and the word's number.
 fn masks(extent: Extent) -> impl Iterator<Item = (usize, u64)> {
     let (mut at, end) = (extent.start, extent.end());
     std::iter::from_fn(move || {
@@ -60,7 +60,7 @@ impl Units {
         masks(extent).all(|(word, mask)| self.word(word) & mask == mask)
     }
 
-    /// Uses units; changes nothing and gives `false` if one of them is used already.
+    /// Uses units; changes nothing and returns `false` if one of them is used already.
     pub(crate) fn take(&mut self, extent: Extent) -> bool {
         if !self.are_free(extent) {
             return false;
@@ -78,7 +78,7 @@ impl Units {
         true
     }
 
-    /// Returns units back; changes nothing and gives `false` if one of them isn't used.
+    /// Frees units; changes nothing and returns `false` if one of them isn't used.
     pub(crate) fn give_back(&mut self, extent: Extent) -> bool {
         if !self.are_used(extent) {
             return false;
@@ -95,7 +95,7 @@ impl Units {
         true
     }
 
-    /// Returns the first place, at or after a unit, where so many units are free one after another.
+    /// Returns the first place, at or after a unit, with `count` consecutive free units.
     pub(crate) fn find(&self, from: u64, count: u64) -> u64 {
         let mut start = self.next(from, false);
         loop {

@@ -12,7 +12,7 @@ use super::stored::{Source, Stored};
 use super::units::{Extent, Units};
 use crate::{Error, Result};
 
-/// What is visited.
+/// A visited object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
     /// The catalog.
@@ -27,12 +27,12 @@ pub enum Object {
     Frames,
 }
 
-/// What to do about what is visited.
+/// The action for a visited object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Note its units, and continue with what it leads to.
+    /// Note its units, and continue with the objects below it.
     Enter,
-    /// Leave it, and all that it leads to.
+    /// Skip it, and all objects below it.
     Skip,
 }
 
@@ -56,8 +56,8 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// Visits all that a root reaches, each before what it leads to, but for its key frames, which have roots of
-/// their own; returns the units of all that was entered.
+/// Visits all objects of a root, each before those below it, except its key frames, which have their own roots;
+/// returns the units of all entered objects.
 ///
 /// # Errors
 /// `Corrupt` if the catalog or a node that was entered doesn't verify or says what can't be, or if two
@@ -79,7 +79,7 @@ where
     Ok(walk.units)
 }
 
-/// Visits all that an array reaches, which ends before `end`, each before what it leads to.
+/// Visits all objects of an array, which ends before `end`, each before those below it.
 ///
 /// # Errors
 /// As [`walk`].

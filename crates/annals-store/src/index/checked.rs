@@ -1,4 +1,4 @@
-//! What the check of a new row's unique keys found, for putting them in: each is made once, and looked for once.
+//! The result of checking a new row's unique keys, for inserting them: each is encoded once, and searched once.
 //!
 //! Invariant: it is of one row. The indexes don't change between its check and its insertion.
 
@@ -20,7 +20,7 @@ impl Checked {
         self.all.clear();
     }
 
-    /// Notes where the entry of an index belongs that is about to be put in.
+    /// Notes the spot in an index of an entry that is about to be inserted.
     #[inline]
     pub(crate) fn note(&mut self, number: usize, entry: &[u8], spot: Spot) {
         self.bytes.extend_from_slice(entry);

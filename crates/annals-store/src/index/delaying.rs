@@ -1,7 +1,7 @@
-//! Changing the entries of indexes: at once, or putting them off while a journal is replayed.
+//! Changing the entries of indexes: at once, or deferred while a journal is replayed.
 //!
-//! Invariant: what is put off is of the open transaction of a replay, and of those before it that count. So a
-//! rollback forgets all of it, and before anything is published it is made, or handed to the index.
+//! Invariant: deferred changes are of the open transaction of a replay, and of earlier ones that count. So a rollback
+//! forgets all of it, and before anything is published it is made, or handed to the index.
 
 use crate::Result;
 use crate::index::key;
@@ -10,14 +10,14 @@ use crate::index::tree::{IndexTree, no_entry};
 use crate::pages::page::Epoch;
 use crate::pages::unique::NoWeak;
 
-/// Changes of entries that are put off.
+/// Deferred changes of entries.
 #[derive(Debug)]
 pub(crate) struct Delaying {
     /// By the numbers of the indexes.
     pub(crate) indexes: Vec<Delayed>,
     /// How many there are in all.
     pub(crate) count: usize,
-    /// How many there may be: so many pages may have to be copied at once.
+    /// The limit: as many pages may have to be copied at once.
     pub(crate) limit: usize,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum EntryChange {
     Remove,
 }
 
-/// Changes an entry of an index, which has a number; or puts that off, if such is the store.
+/// Changes an entry of an index, given by number; or defers that, if the store is in that mode.
 #[inline]
 pub(crate) fn change_entry(
     delaying: &mut Option<Delaying>,

@@ -30,7 +30,7 @@ impl Out for Vec<u8> {
     }
 }
 
-/// A key to look for: it takes memory of its own only if it is long.
+/// A key to search for: it allocates memory only if it is long.
 #[derive(Debug)]
 pub(crate) struct Sought {
     short: [u8; 64],

@@ -1,16 +1,16 @@
 //! Late entries: what a replay adds to an index after an image, before its tree has it.
 //!
-//! Where keys come in no order, each of them lies in another leaf, which would have to be loaded and copied:
-//! ten microseconds for an entry, when an opening has milliseconds in all. So the entries are kept beside
-//! the tree, sorted, until somebody needs them there. Who asks for keys between which there are none reads
-//! the tree as it is; for a few, a tree is made that has just these; who needs more, or changes the index,
-//! gets the tree that has all of them. That is made once, for all views. (InnoDB puts off changes of leaves
-//! that aren't in memory in the same way, in its change buffer; but on disk, and for good.)
+//! If keys are in random order, each of them is in another leaf, which would have to be loaded and copied: ten
+//! microseconds for an entry, while an opening should take milliseconds in all. So the entries are kept beside the
+//! tree, sorted, until they are needed there. A search between whose keys there are no late entries reads the tree
+//! unchanged. For a few, a tree with just these is made; a larger read, or a change of the index, gets the tree with
+//! all of them. That is made once, for all views. (InnoDB defers changes of leaves that aren't in memory in the same
+//! way, in its change buffer; but on disk, and permanently.)
 //!
 //! Invariants
-//! 1. `Delayed` has the entries of the open transaction, and of those before that count; each was put
-//!    there after what is before it. No view has seen them.
-//! 2. `net` has an entry at most once, sorted. What is added isn't in the tree, what is removed is.
+//! 1. `Delayed` has the entries of the open transaction, and of earlier ones that count, in the order of the changes.
+//!    No view has seen them.
+//! 2. `net` has an entry at most once, sorted. Added entries aren't in the tree, removed ones are.
 //! 3. A tree that has all of them was changed in the order of the journal: so it has the same pages as if they
 //!    had never waited.
 //! 4. The trees that are made here have pages that no writer takes for its own.
@@ -28,14 +28,14 @@ const PARTS: usize = 16;
 /// So many entries a tree that is made for a few has more, or less.
 const FEW: usize = 16;
 
-/// Entries that were put in or taken out, one after another.
+/// Inserted or removed entries, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Delayed {
     bytes: Vec<u8>,
     all: Vec<Change>,
 }
 
-/// An entry that was put in or taken out.
+/// An inserted or removed entry.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     begin: usize,
@@ -64,7 +64,7 @@ impl Delayed {
         self.all.len()
     }
 
-    /// Notes that an entry was put in, or taken out.
+    /// Notes that an entry was inserted, or removed.
     pub(crate) fn push(&mut self, entry: &[u8], added: bool) {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(entry);
@@ -76,7 +76,7 @@ impl Delayed {
         self.all.iter().try_for_each(|change| change.make(tree, &self.bytes, epoch))
     }
 
-    /// Returns what each entry comes to, in the order of the keys.
+    /// Returns the net effect on each entry, in the order of the keys.
     fn net(&self) -> Vec<Change> {
         let Self { bytes, all } = self;
         let mut sorted = all.clone();
@@ -84,7 +84,7 @@ impl Delayed {
         let same = |a: &Change, b: &Change| a.entry(bytes) == b.entry(bytes);
         let net = sorted.chunk_by(same).filter_map(|changes| {
             let (first, last) = (changes.first()?, changes.last()?);
-            // What came and went, or went and came, is as it was.
+            // An entry that was inserted and removed, or removed and inserted, is unchanged.
             (first.added == last.added).then_some(*last)
         });
         net.collect()
@@ -95,7 +95,7 @@ impl Delayed {
 #[derive(Debug)]
 pub(crate) struct Late {
     changes: Delayed,
-    /// What they come to, once somebody has asked for that.
+    /// Their net effect, computed at first use.
     net: OnceLock<Box<[Change]>>,
     /// The tree that has all of them.
     settled: OnceLock<Tree>,
@@ -179,7 +179,7 @@ impl Late {
         self.settled(tree)
     }
 
-    /// Makes a tree that has some of what they come to.
+    /// Makes a tree with part of the net effect.
     fn with(&self, tree: &Tree, from: usize, to: usize) -> Result<Tree> {
         let (mut tree, epoch) = (tree.clone(), Epoch::apart());
         for change in self.net().get(from..to).unwrap_or_default() {

@@ -24,7 +24,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub(crate) struct IndexTree {
     pub(crate) number: IndexNumber,
-    /// The entries, but for those that are late.
+    /// The entries, except late ones.
     tree: Tree,
     late: Option<Arc<Late>>,
     pub(crate) table: usize,
@@ -74,9 +74,9 @@ impl IndexTree {
         Ok(Self { tree: Tree::load(input, 0)?, ..Self::new(index, table) })
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
-        // What was stored is the tree that has all entries, of this view or of one before it.
+        // The stored tree has all entries, of this view or of an earlier one.
         if let Some(made) = self.late.as_ref().and_then(|late| late.made()) {
             (self.tree, self.late) = (made.clone(), None);
         }
@@ -86,7 +86,7 @@ impl IndexTree {
     /// Returns the tree that has all entries.
     ///
     /// # Errors
-    /// It has to be made first, and what that needs can't be loaded.
+    /// It must be made first, and its pages can't be loaded.
     #[inline]
     pub(crate) fn tree(&self) -> Result<&Tree> {
         match &self.late {
@@ -115,7 +115,7 @@ impl IndexTree {
         }
     }
 
-    /// Returns a tree to look at nothing in.
+    /// Returns a tree for reading nothing.
     pub(crate) const fn any(&self) -> &Tree {
         &self.tree
     }
@@ -137,7 +137,7 @@ impl IndexTree {
         Ok(())
     }
 
-    /// Takes entries, each after all that are there: who needs them in the tree makes it.
+    /// Takes entries, each after all existing ones: they are merged into the tree when needed.
     pub(crate) fn put_off(&mut self, delayed: Delayed) {
         debug_assert!(self.late.is_none(), "a replay puts entries off once");
         self.late = Some(Arc::new(Late::new(delayed)));
@@ -149,7 +149,7 @@ impl IndexTree {
         late.memory() + late.made().unwrap_or(&self.tree).memory(what)
     }
 
-    /// Notes that the column at a place, which isn't one of its own, is gone.
+    /// Notes that the column at a place, which isn't a separate one, was dropped.
     pub(crate) fn forget_column(&mut self, place: usize) {
         for field in self.fields.iter_mut().filter(|field| **field > place) {
             *field -= 1;
@@ -179,7 +179,8 @@ impl IndexTree {
         Ok(counts)
     }
 
-    /// Returns a row that has the key; if there is none, tells where the entry of one can be put, if that is plain.
+    /// Returns a row that has the key; if there is none, returns the spot for its entry, if that is simple to
+    /// determine.
     #[inline]
     pub(crate) fn holder_or_spot(&self, key: &[u8]) -> Result<(Option<RowId>, Option<Spot>)> {
         match self.late {

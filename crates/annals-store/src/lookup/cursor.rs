@@ -13,20 +13,20 @@ use crate::{Error, Result};
 
 /// A gap between two rows in the order of an index, or at an end.
 ///
-/// It is put anywhere by a `seek`, and continues from there either way: [`next`](Self::next) gives the
-/// row after the gap and goes after it, [`prev`](Self::prev) gives the row before the gap and goes
-/// before it. So a `prev` after a `next` gives the same row again. At an end they give `None`, and
-/// the gap stays there. Every `seek` and every count takes logarithmic time, a step a few nanoseconds.
+/// A `seek` places it anywhere, and it moves from there in both directions. [`next`](Self::next) returns the row
+/// after the gap and moves past it; [`prev`](Self::prev) returns the row before the gap and moves back over it. So a
+/// `prev` after a `next` returns the same row again. At an end they return `None`, and the gap doesn't move. Every
+/// `seek` and every count takes logarithmic time, a step a few nanoseconds.
 #[derive(Clone)]
 pub struct IndexCursor<'a> {
     index: IndexView<'a>,
     /// Where it is, once that was asked for.
     cursor: OnceLock<Cursor<'a>>,
-    /// Where it was put last, to continue from there in another view.
+    /// Its last position, from which another view continues.
     known: Known,
 }
 
-/// Where a cursor was put, or what it gave last.
+/// The last position of a cursor, or the last row that it returned.
 #[derive(Clone, Debug)]
 enum Known {
     First,
@@ -135,7 +135,7 @@ impl<'a> IndexCursor<'a> {
         }
     }
 
-    /// Returns the row after the gap, and goes after it. An error is that the row can't be loaded.
+    /// Returns the row after the gap, and moves past it. An error is that the row can't be loaded.
     #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
     pub fn next(&mut self) -> Option<Result<Row<'a>>> {
         let id = self.step(|cursor| cursor.next(id_in));
@@ -145,7 +145,7 @@ impl<'a> IndexCursor<'a> {
         self.row(id)
     }
 
-    /// Returns the row before the gap, and goes before it. An error is that the row can't be loaded.
+    /// Returns the row before the gap, and moves back over it. An error is that the row can't be loaded.
     pub fn prev(&mut self) -> Option<Result<Row<'a>>> {
         let id = self.step(|cursor| cursor.prev(id_in));
         if let Ok(Some(id)) = id {
@@ -242,7 +242,7 @@ impl<'a> IndexCursor<'a> {
     }
 }
 
-/// Moves a cursor of an index to where another was put.
+/// Moves a cursor of an index to the position of another.
 fn move_to(cursor: &mut Cursor<'_>, index: &IndexView<'_>, known: &Known) -> Result<()> {
     match known {
         Known::First => cursor.seek_first(),

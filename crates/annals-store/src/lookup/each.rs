@@ -1,8 +1,8 @@
 //! Looking for many keys at once.
 //!
 //! A lookup is a few steps, and before each of them it waits for memory: for the hints of a leaf, for slots, for an
-//! entry, for the row. The keys of a batch take each step one after another, so that the memory gets
-//! what all of them need while the processor is busy with the others.
+//! entry, for the row. The keys of a batch take each step one after another, so that their memory is fetched while
+//! the processor works on the others.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::index::key::Sought;
 use crate::lookup::{IndexView, id_in};
 use crate::row::Row;
 
-/// How many keys are looked for together: more than can be asked of the memory at a time bring nothing.
+/// The number of keys in a batch: more than the memory can fetch in parallel gain nothing.
 const BATCH: usize = 16;
 
 /// The first row of each of some keys, in their order. See [`IndexView::first_of_each`].
@@ -22,7 +22,7 @@ pub struct FirstOfEach<'a, I> {
     index: IndexView<'a>,
     keys: I,
     sought: Vec<Sought>,
-    /// What was found of a batch, the last one first.
+    /// The results of a batch, the last one first.
     found: Vec<Result<Option<Row<'a>>>>,
 }
 
@@ -33,8 +33,8 @@ impl<I> fmt::Debug for FirstOfEach<'_, I> {
 }
 
 impl<'a> IndexView<'a> {
-    /// Returns what [`first`](Self::first) gives of each of many keys, in their order, in a fraction of the time:
-    /// they are looked for in batches.
+    /// Returns the result of [`first`](Self::first) for each of many keys, in their order, in a fraction of the time:
+    /// they are searched in batches.
     ///
     /// Values that don't fit the index are an error in the place of that key.
     pub fn first_of_each<'v, K, I>(&self, keys: I) -> FirstOfEach<'a, I::IntoIter>
@@ -54,7 +54,7 @@ impl<'a> IndexView<'a> {
         };
         let mut ways: [Option<Way>; BATCH] = [None; BATCH];
         let mut ids: [Option<Option<RowId>>; BATCH] = [None; BATCH];
-        // A step that fails is taken again below, which tells why.
+        // A failed step is repeated below, which returns the error.
         for (way, key) in ways.iter_mut().zip(sought) {
             *way = tree.ask_for_hints(key.bytes()).ok().flatten();
         }

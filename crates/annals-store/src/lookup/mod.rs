@@ -16,7 +16,7 @@ use crate::view::{TableView, View};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::debug::brief;
 
-/// So many rows ahead a walk asks the memory for what it will give.
+/// The number of rows that a walk prefetches.
 const AHEAD: usize = 16;
 
 /// An index in a view.
@@ -90,8 +90,7 @@ impl<'a> IndexView<'a> {
         Ok(key)
     }
 
-    /// Returns the rows whose first fields equal these values. Values that don't fit the index give
-    /// one error.
+    /// Returns the rows whose first fields equal these values. Values that don't fit the index return one error.
     #[must_use]
     pub fn equal(&self, values: &[ValueRef<'_>]) -> IndexRows<'a> {
         match self.encode(values) {
@@ -100,8 +99,8 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// Returns the rows whose first fields equal `leading` and whose next field, a string or bytes,
-    /// begins with `prefix`. Values that don't fit the index give one error.
+    /// Returns the rows whose first fields equal `leading` and whose next field, a string or bytes, begins with
+    /// `prefix`. Values that don't fit the index return one error.
     #[must_use]
     pub fn prefix(&self, leading: &[ValueRef<'_>], prefix: &[u8]) -> IndexRows<'a> {
         let variable = self.column(leading.len()).filter(|column| column.ty().is_variable());
@@ -115,9 +114,9 @@ impl<'a> IndexView<'a> {
         }
     }
 
-    /// Returns the rows whose first fields equal `leading` and whose next field is in the bounds.
-    /// Null is in no bounds, unless one that is included is null itself: [`equal`](Self::equal) finds
-    /// nulls. NaN is greater than all other numbers. Values that don't fit the index give one error.
+    /// Returns the rows whose first fields equal `leading` and whose next field is in the bounds. Null is in no
+    /// bounds, unless one that is included is null itself: [`equal`](Self::equal) finds nulls. NaN is greater than
+    /// all other numbers. Values that don't fit the index return one error.
     #[must_use]
     pub fn range(
         &self,
@@ -147,7 +146,7 @@ impl<'a> IndexView<'a> {
         };
         let nullable = self.column(leading.len()).is_some_and(Column::is_nullable);
         let low = match lower {
-            // Null comes before all values.
+            // Null sorts before all values.
             Bound::Unbounded if nullable && !matches!(upper, Bound::Included(ValueRef::Null)) => {
                 key::successor(key(ValueRef::Null)?)
             }
@@ -234,9 +233,8 @@ impl<'a> IndexView<'a> {
 
 /// Rows in the order of an index, from both ends.
 ///
-/// `count`, `nth`, `skip` and `last` visit no rows but those that they give, and take logarithmic
-/// time. Values that don't fit the index are one error instead of rows; what can't be loaded is one
-/// error, and the end.
+/// `count`, `nth`, `skip` and `last` visit only rows that they return, and take logarithmic time. Values that don't
+/// fit the index are one error instead of rows; what can't be loaded is one error, and the end.
 pub struct IndexRows<'a> {
     index: IndexView<'a>,
     entries: Range<'a>,
@@ -254,8 +252,7 @@ impl<'a> IndexRows<'a> {
     /// Counts the rows that neither end has given, without visiting them.
     ///
     /// # Errors
-    /// The values that were looked for don't fit the index, unless that was said already; the index
-    /// can't be loaded.
+    /// The searched values don't fit the index, unless that was reported already; the index can't be loaded.
     pub fn left(&mut self) -> Result<u64> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -268,7 +265,7 @@ impl<'a> IndexRows<'a> {
         }
     }
 
-    /// Goes on in another view, if a page of this one is lost.
+    /// Continues in another view, if a page of this one is lost.
     #[cold]
     #[inline(never)]
     fn go_on(&mut self, error: Error) -> Result<()> {
@@ -310,8 +307,8 @@ impl<'a> IndexRows<'a> {
         Ids(self)
     }
 
-    /// Asks the memory for a row that will be given soon: rows that are neighbours here lie anywhere, and each
-    /// would have to be waited for. `glance` returns the row that comes after so many others.
+    /// Prefetches a row that will be returned soon: neighbours in an index are scattered, and each would be a cache
+    /// miss. `glance` returns the row at a given distance.
     #[inline]
     fn ask_ahead(&self, glance: impl Fn(usize) -> Option<RowId>) {
         let table = self.index.table.data;
@@ -353,7 +350,7 @@ impl<'a> Iterator for IndexRows<'a> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // An error stands alone.
+        // An error is returned alone.
         if self.error.is_some() { (1, Some(1)) } else { self.entries.size_hint() }
     }
 

@@ -1,9 +1,8 @@
 //! Pages that are taken ahead: what follows in an array is to follow in memory.
 //!
-//! The columns of a table grow side by side. If each took a page when it needs one, a walk over one of them would
-//! jump over the pages of the others, and the processor, which fetches ahead what follows, would fetch those:
-//! summing a column took twice as long as a plain slice. So an array that is no longer small takes pages by
-//! the run.
+//! The columns of a table grow side by side. If each allocated a page when it needs one, the pages of arrays would
+//! alternate. The processor prefetches what follows in memory, and would fetch pages of other arrays: summing a
+//! column took twice as long as a plain slice. So an array that is no longer small takes pages by the run.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -1,11 +1,11 @@
 //! A base: what an array had at the last backfill, as a tree of entries in an image.
 //!
-//! It is loaded where it is looked at, and never changes: [`grow`](mod@crate::pages::grow) makes
-//! another that shares what is the same.
+//! It is loaded when it is read, and never changes: [`grow`](mod@crate::pages::grow) makes another that shares the
+//! unchanged parts.
 //!
 //! Invariants
 //! 1. All leaves are at the same depth, `height` steps below the root; a node has 64 places.
-//! 2. What was loaded once is the same as long as the base lives: it may be borrowed.
+//! 2. A loaded item is the same as long as the base lives: it may be borrowed.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -52,13 +52,13 @@ impl BaseRoot {
 /// True if something that was loaded is well formed.
 pub(crate) type Check<T> = fn(&T) -> bool;
 
-/// What an array had at a backfill.
+/// The contents of an array at a backfill.
 pub(crate) struct Base<T> {
     pub(super) root: Option<Link<T>>,
     pub(super) height: u8,
     pub(super) pager: Arc<Pager>,
     pub(super) check: Check<T>,
-    /// The items that were looked at and stay.
+    /// The loaded items that stay.
     pub(super) flat: Flat<T>,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Node<T> {
     pub(super) kids: Kids<T>,
 }
 
-/// What a node has in its places.
+/// The contents of a node's places.
 pub(super) enum Kids<T> {
     /// Other nodes.
     Inner(Box<[Option<Link<T>>]>),
@@ -124,16 +124,16 @@ impl<T: Item> Base<T> {
         BaseRoot { height: self.height, stored: self.root.as_ref().map(|link| link.stored) }
     }
 
-    /// Returns what was looked at before, and stays.
+    /// Returns an item that was loaded before, and stays.
     #[inline]
     pub(crate) fn known(&self, index: usize) -> Option<&T> {
         self.flat.get(index)
     }
 
-    /// Returns where something is stored that wasn't looked at yet; none if it was, or isn't there.
+    /// Returns the entry of an item that wasn't loaded yet; `None` if it was, or doesn't exist.
     ///
     /// # Errors
-    /// A node that leads to it can't be loaded.
+    /// A node above it can't be loaded.
     pub(crate) fn unseen(&self, index: usize) -> Result<Option<&Stored>> {
         let leaf = if self.known(index).is_some() { None } else { self.leaf(index)? };
         Ok(leaf.filter(|(_, item)| item.get().is_none()).map(|(stored, _)| stored))

@@ -1,11 +1,11 @@
-//! What one directory has that another hasn't, node by node: what they share is decided at once, and not looked at.
+//! The difference of two directories, node by node: shared nodes are skipped.
 
 use std::array::from_fn;
 use std::sync::Arc;
 
 use crate::pages::directory::{CHILDREN, Directory, Link, Node, PLACES};
 
-/// What becomes of the places of two directories.
+/// The callbacks for the places of two directories.
 struct Difference<'c, T, S> {
     is_same: S,
     cover: Option<&'c T>,

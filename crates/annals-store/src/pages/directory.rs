@@ -3,12 +3,12 @@
 //! A clone costs one reference count; a change copies the few nodes on its path that a clone still
 //! shares. Columns, bitmaps, heaps and B+trees all reach their pages through one of these.
 //!
-//! A leaf is small, for one is copied with each page that is changed. What leads to the leaves is wide: so two
-//! steps find any of 16,384 pages, 256 MiB.
+//! A leaf is small, for one is copied with each page that is changed. The inner nodes are wide: so two steps find any
+//! of 16,384 pages, 256 MiB.
 //!
 //! Invariants
 //! 1. All leaves are at the same depth, `height` steps below the root.
-//! 2. A node that anybody else can reach is never changed: `Arc::make_mut` copies it first.
+//! 2. A node that another holder can reach is never changed: `Arc::make_mut` copies it first.
 
 use std::array::from_fn;
 use std::ops::Range;
@@ -109,12 +109,12 @@ impl<T: Clone> Directory<T> {
         }
     }
 
-    /// Puts something at a place, or takes away what is there.
+    /// Sets the item at a place, or removes it.
     pub(crate) fn set(&mut self, index: usize, value: Option<T>) {
         *self.slot(index) = value;
     }
 
-    /// Returns a place, to change what is there.
+    /// Returns a place, to change its item.
     pub(crate) fn slot(&mut self, index: usize) -> &mut Option<T> {
         while !covers(self.height, index) {
             self.root = self.root.take().map(Node::over);
@@ -133,14 +133,14 @@ impl<T: Clone> Directory<T> {
         }
     }
 
-    /// Visits everything that is there, in the order of the places.
+    /// Visits all items, in the order of the places.
     pub(crate) fn each(&self, visit: &mut impl FnMut(usize, &T)) {
         if let Some(root) = &self.root {
             root.each(self.height, 0, visit);
         }
     }
 
-    /// Takes away what is in some places. Copies at most the nodes at the two ends of them.
+    /// Removes the items in some places. Copies at most the nodes at the two ends of them.
     pub(crate) fn clear(&mut self, places: Range<usize>) {
         let height = self.height;
         if Node::clear(&mut self.root, height, 0, &places) {
@@ -148,7 +148,7 @@ impl<T: Clone> Directory<T> {
         }
     }
 
-    /// Adds up the memory of the nodes, and of the items as `size` tells it, in bytes. Walks all.
+    /// Adds up the memory of the nodes, and of the items by `size`, in bytes. Walks all.
     pub(crate) fn memory(&self, size: impl Fn(&T) -> usize) -> usize {
         self.root.as_ref().map_or(0, |root| root.memory(&size))
     }
@@ -246,7 +246,7 @@ impl<T: Clone> Node<T> {
     }
 }
 
-/// Returns how many bits of a number are told apart below a node of that height, which isn't 0.
+/// Returns how many bits of a number select a place below a node of that height, which isn't 0.
 const fn bits_below(height: u32) -> u32 {
     LEAF_BITS + INNER_BITS * (height - 1)
 }

@@ -1,4 +1,4 @@
-//! What was loaded of an array, by its place alone.
+//! The loaded items of an array, by their places.
 //!
 //! The tree of a base says where everything is, in nodes of 64 entries of some 50 bytes: a walk for each read would
 //! cost more than the read. So an item that stays where it was loaded to is found in two steps here,
@@ -9,10 +9,10 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-/// How many places come to be at once: those of a node of the tree.
+/// The number of places made at once: those of a node of the tree.
 const CHUNK: usize = 64;
 
-/// Items by their places, each put there once.
+/// Items by their places, each set once.
 pub(super) struct Flat<T> {
     chunks: OnceLock<Box<[OnceLock<Chunk<T>>]>>,
 }
@@ -32,13 +32,13 @@ impl<T> fmt::Debug for Flat<T> {
 }
 
 impl<T> Flat<T> {
-    /// Returns what was put at a place.
+    /// Returns the item set at a place.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&T> {
         self.chunks.get()?.get(index / CHUNK)?.get()?[index % CHUNK].get()
     }
 
-    /// Puts an item at one of `places` places, unless there is one; returns the one that is there then.
+    /// Sets an item at one of `places` places, unless there is one; returns the present one.
     #[cold]
     pub(super) fn put(&self, index: usize, places: usize, item: T) -> &T {
         let empty = || std::iter::repeat_with(OnceLock::new).take(places.div_ceil(CHUNK)).collect();

@@ -9,14 +9,13 @@ use crate::pages::flat::Flat;
 use crate::pages::item::Item;
 use crate::pages::keep::{Keep, Piece};
 
-/// What is new at a place: where it is stored, and the item if it may be borrowed from memory; none if
-/// there is nothing any more.
+/// The new contents of a place: its entry, and the item if it may be borrowed from memory; `None` if it was removed.
 pub(crate) type Change<T> = (usize, Option<(Stored, Option<T>)>);
 
 impl<T: Item> Base<T> {
     /// Makes a base with some changes, which are in the order of their places.
     ///
-    /// Cost: reads and writes the nodes that lead to them.
+    /// Cost: reads and writes the nodes above them.
     ///
     /// # Errors
     /// A node can't be loaded; those of `keep`.

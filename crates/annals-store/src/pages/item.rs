@@ -1,4 +1,4 @@
-//! What an array of the store has in its places: pages, or values too long for one.
+//! An item of an array of the store: a page, or a value too long for one.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ pub(crate) trait Item: Clone + Send + Sync + 'static {
     /// Loads it from where it is stored.
     fn load(stored: &Stored, source: &dyn Source) -> Result<Self>;
 
-    /// Returns what stands where a stored one was taken away.
+    /// Returns the item in the place of a removed stored one.
     fn gone() -> Self;
 
     /// True if it is that.
     fn is_gone(&self) -> bool;
 
-    /// True if it is the very item, which can't have changed then, or both are gone.
+    /// True if it is the identical item, which then can't have changed, or both were removed.
     fn is_same(&self, other: &Self) -> bool;
 
     /// Turns it into what a cache of loaded things has.
@@ -125,7 +125,7 @@ impl Item for Arc<[u8]> {
     }
 }
 
-/// An item: borrowed from the view that has it, or kept by whoever looks at it, if the view doesn't.
+/// An item: borrowed from the view that has it, or else kept by the reader.
 #[derive(Debug)]
 pub(crate) enum Held<'a, T> {
     /// The view has it as long as it lives.

@@ -1,4 +1,4 @@
-//! Where a backfill puts what it stores.
+//! The target of a backfill's objects.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::Result;
 use crate::image::Stored;
 use crate::pages::page::Frozen;
 
-/// Takes what a backfill writes, and learns what it leaves behind.
+/// Takes the objects of a backfill, and learns which ones become unreachable.
 pub trait Keep {
     /// Learns, before anything is stored, how many items there will be.
     fn expect(&mut self, _items: u64) {}

@@ -1,6 +1,6 @@
 //! Loading a view: what an image says of it, read in the order in which it was saved.
 //!
-//! Pages are not read: each array begins with the root that it was saved with.
+//! Pages are not read: each array begins with its saved root.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl<'a> Loader<'a> {
         Ok(bytes)
     }
 
-    /// Takes the next array; `check` tells whether what is loaded of it is well formed.
+    /// Takes the next array; `check` returns whether a loaded item of it is well formed.
     pub(crate) fn array<T: Item>(&mut self, check: Check<T>) -> Result<Paged<T>> {
         let root = self.roots.next().ok_or_else(ends)?;
         if root.height >= MAX_HEIGHT {

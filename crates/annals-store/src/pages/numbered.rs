@@ -3,7 +3,7 @@
 use crate::pages::refresh::Refresh;
 use crate::pages::unique::NoWeak;
 
-/// What has numbers, at the place of its number; a dropped one leaves its place empty.
+/// Numbered things, at the place of their number; a dropped one leaves its place empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbered<T>(Vec<Option<NoWeak<T>>>);
 

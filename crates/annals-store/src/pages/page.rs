@@ -1,18 +1,17 @@
 //! A page: 16 KiB of cells, shared by reference count, written by at most one writer.
 //!
-//! Pages lie in the [arena](crate::arena). This file and [`crate::pages::cells`], which wraps it, are
-//! the only ones in the store with `unsafe` code (and one line in [`crate::columns::strings`] that trusts
-//! checked UTF-8).
+//! Pages are in the [arena](crate::arena). This file and [`crate::pages::cells`], which wraps it, are the only ones
+//! in the store with `unsafe` code (and one line in [`crate::columns::strings`] that trusts checked UTF-8).
 //!
 //! Invariants
 //! 1. There is one writer: who holds the store's [`Epoch`]. It moves on at each commit and rollback.
 //! 2. A page whose tag is the current epoch was made by the current transaction and is reached from
 //!    the working view alone; a view is published only by moving the epoch on.
-//! 3. In a page with another tag the writer writes only cells that no published view leads to (they
-//!    lie after every published length), and nothing at all in a page tagged as shared.
-//! 4. A reader reads only cells that its view leads to. So a reader and the writer never meet in a
-//!    cell; where they may meet in a word (bitmaps), both sides use atomics.
-//! 5. What is in a page is little-endian, whatever the machine.
+//! 3. In a page with another tag the writer writes only cells that no published view refers to (they are after every
+//!    published length), and nothing at all in a page tagged as shared.
+//! 4. A reader reads only cells that its view refers to. So a reader and the writer never meet in a cell; where they
+//!    may meet in a word (bitmaps), both sides use atomics.
+//! 5. The contents of a page are little-endian on every machine.
 #![allow(
     unsafe_code,
     reason = "a page is shared with readers while the writer fills the cells that they can't see"
@@ -31,9 +30,9 @@ use crate::{Error, Result};
 
 pub(crate) use crate::arena::{PAGE, PageRef};
 
-/// The tag of pages that stand in many places at once and are never written.
+/// The tag of pages that are in many places at once and are never written.
 const SHARED: u64 = u64::MAX;
-/// The tag of the page that stands where one of an image was taken away: shared, and all zeros.
+/// The tag of the page that replaces a removed one of an image: shared, and all zeros.
 const GONE: u64 = u64::MAX - 1;
 /// The tag of pages that were loaded from an image, which no transaction made.
 const LOADED: u64 = 0;
@@ -70,14 +69,14 @@ impl Epoch {
         self.made.set(0);
     }
 
-    /// Makes an epoch that no store has: whoever continues from pages that are made in it copies them first.
+    /// Makes an epoch that no store has: a store that continues from pages made in it copies them first.
     pub(crate) fn apart() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Self { number, ahead: Ahead::default(), made: Cell::new(0) }
     }
 
-    /// Moves on: every page that there is now is no longer the transaction's own.
+    /// Moves on: existing pages are no longer the transaction's own.
     pub(crate) fn advance(&mut self) {
         self.number += 1;
     }
@@ -105,7 +104,7 @@ impl PageRef {
         page
     }
 
-    /// Makes a page that repeats a cell and is never written: it may stand in many places.
+    /// Makes a page that repeats a cell and is never written: it may be in many places.
     pub(crate) fn filled<const W: usize>(cell: [u8; W]) -> Self {
         let mut page = Self::take(SHARED).page;
         for place in page.new_bytes().chunks_exact_mut(W) {
@@ -124,7 +123,7 @@ impl PageRef {
         Ok(page)
     }
 
-    /// Returns the page that stands where one of an image was taken away.
+    /// Returns the page that replaces a removed one of an image.
     pub(crate) fn gone() -> Self {
         static PAGE: OnceLock<PageRef> = OnceLock::new();
         PAGE.get_or_init(|| Self::tagged(GONE)).clone()
@@ -143,15 +142,15 @@ impl PageRef {
     fn of_zeros(taken: Taken) -> Self {
         let Taken { page, is_zeros } = taken;
         if !is_zeros {
-            // SAFETY: the page is new, and nobody else has it.
+            // SAFETY: the page is new, and has no other user.
             unsafe { write_bytes(page.place(0), 0, PAGE) };
         }
         page
     }
 
-    /// Borrows all of a page that was just made, and that nobody else has.
+    /// Borrows all of a page that was just made, and that has no other user.
     fn new_bytes(&mut self) -> &mut [u8; PAGE] {
-        // SAFETY: nobody else has the page, and this borrow of the only reference is the unique one.
+        // SAFETY: the page has no other user, and this borrow of the only reference is the unique one.
         unsafe { &mut *self.place(0).cast() }
     }
 
@@ -177,16 +176,16 @@ impl PageRef {
         Ok(page)
     }
 
-    /// Returns how much memory it takes, in bytes: nothing if it stands in many places.
+    /// Returns how much memory it takes, in bytes: nothing if it is in many places.
     pub(crate) fn memory(&self) -> usize {
         if self.is_shared() { 0 } else { PAGE_MEMORY }
     }
 
-    /// Returns the place of a byte, which lies within the page or at its end.
+    /// Returns the address of a byte, which is within the page or at its end.
     #[inline]
     const fn place(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset <= PAGE, "a cell lies within its page");
-        // SAFETY: within the page, or at its end, as all callers see to.
+        // SAFETY: within the page, or at its end, as all callers make sure.
         unsafe { self.bytes().as_ptr().add(offset) }
     }
 
@@ -196,14 +195,14 @@ impl PageRef {
         self.tag() == epoch.number
     }
 
-    /// True if the page stands in many places.
+    /// True if the page is in many places.
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         self.tag() >= GONE
     }
 
-    /// True if the writer may write a cell where the page is: in a page of its own, or a cell
-    /// that is `fresh`, that is, that no published view leads to.
+    /// True if the writer may write a cell of the page: in its own page, or a cell that is `fresh`, that is, that no
+    /// published view refers to.
     #[inline]
     pub(crate) fn may_write(&self, fresh: bool, epoch: &Epoch) -> bool {
         self.is_owned(epoch) || (fresh && !self.is_shared())
@@ -212,11 +211,11 @@ impl PageRef {
     /// Reads a cell.
     ///
     /// # Safety
-    /// The caller's view leads to the cell, or the caller is the writer (invariant 4).
+    /// The caller's view refers to the cell, or the caller is the writer (invariant 4).
     #[inline]
     pub(crate) unsafe fn read<const W: usize>(&self, offset: usize) -> [u8; W] {
         assert!(offset <= PAGE - W, "a cell lies within its page");
-        // SAFETY: within the page, by the assertion; nobody writes to it meanwhile (invariant 4).
+        // SAFETY: within the page, by the assertion; it isn't written meanwhile (invariant 4).
         unsafe { self.place(offset).cast::<[u8; W]>().read_unaligned() }
     }
 
@@ -230,8 +229,8 @@ impl PageRef {
     /// Borrows a range of bytes.
     ///
     /// # Safety
-    /// The caller's view leads to all of them, and they are not written as long as the borrow lasts
-    /// (invariants 3 and 4).
+    /// The caller's view refers to all of them, and they are not written as long as the borrow lasts (invariants 3
+    /// and 4).
     #[inline]
     pub(crate) unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
         assert!(offset <= PAGE && len <= PAGE - offset, "a cell lies within its page");
@@ -246,19 +245,19 @@ impl PageRef {
     #[inline]
     pub(crate) unsafe fn put<const W: usize>(&self, offset: usize, cell: [u8; W]) {
         assert!(offset <= PAGE - W, "a cell lies within its page");
-        // SAFETY: within the page, by the assertion; nobody looks at it meanwhile, by the contract.
+        // SAFETY: within the page, by the assertion; it isn't read meanwhile, by the contract.
         unsafe { self.place(offset).cast::<[u8; W]>().write_unaligned(cell) }
     }
 
     /// Writes a range of bytes.
     ///
     /// # Safety
-    /// The caller is the writer; either the page is its own and nothing borrows the range, or no
-    /// published view leads to any of these bytes and the page isn't shared (invariant 3).
+    /// The caller is the writer. Either the page is its own and nothing borrows the range, or no published view
+    /// refers to any of these bytes and the page isn't shared (invariant 3).
     #[inline]
     pub(crate) unsafe fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(offset <= PAGE && bytes.len() <= PAGE - offset, "a cell lies within its page");
-        // SAFETY: within the page, by the assertion; nobody looks at it meanwhile, by the contract.
+        // SAFETY: within the page, by the assertion; it isn't read meanwhile, by the contract.
         unsafe { copy_nonoverlapping(bytes.as_ptr(), self.place(offset), bytes.len()) };
     }
 
@@ -269,7 +268,7 @@ impl PageRef {
     /// long as the borrow lasts (invariant 2).
     #[inline]
     pub(crate) unsafe fn whole(&self) -> &[u8; PAGE] {
-        // SAFETY: by the contract nobody writes to the page meanwhile.
+        // SAFETY: by the contract the page isn't written meanwhile.
         unsafe { &*self.place(0).cast() }
     }
 
@@ -284,7 +283,7 @@ impl PageRef {
         reason = "the caller's borrow of the structure is the unique one"
     )]
     pub(crate) unsafe fn whole_mut(&self) -> &mut [u8; PAGE] {
-        // SAFETY: by the contract nobody else looks at the page meanwhile.
+        // SAFETY: by the contract the page has no other reader meanwhile.
         unsafe { &mut *self.place(0).cast() }
     }
 
@@ -292,8 +291,8 @@ impl PageRef {
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < PAGE / 8, "a word lies within its page");
-        // SAFETY: within the page, by the assertion, and aligned, as a page is. Bitmap pages are
-        // touched by atomics alone, but for copies that the writer itself makes (invariant 4).
+        // SAFETY: within the page, by the assertion, and aligned, as a page is. Bitmap pages are accessed by atomics
+        // alone, except for copies that the writer itself makes (invariant 4).
         unsafe { AtomicU64::from_ptr(self.place(index * 8).cast()) }
     }
 
@@ -319,8 +318,7 @@ impl Refresh for PageRef {
     }
 }
 
-/// Asks the memory for bytes that are about to be read, and doesn't wait for them. Without effect on what
-/// anybody reads.
+/// Asks the memory for bytes that are about to be read, and doesn't wait for them. Without effect on readers.
 #[inline]
 pub(crate) fn ask_for(bytes: &[u8]) {
     let last = bytes.last().map(std::ptr::from_ref);
@@ -340,7 +338,7 @@ fn ask_for_line(address: *const u8) {
     let _ = address;
 }
 
-/// A page of a published view that nobody writes to any more, as the bytes that are stored of it.
+/// A page of a published view that isn't written any more, as the bytes to store.
 #[derive(Debug)]
 pub struct Frozen {
     page: PageRef,
@@ -348,9 +346,9 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    /// Takes a page. The caller knows that every slot of it is led to by a published view, or that it is
-    /// of those that are written only while they are owned, and that a published view has it: so it is
-    /// never written again (invariants 2 and 3).
+    /// Takes a page. The caller guarantees that the page is never written again (invariants 2 and 3). Either a
+    /// published view refers to every slot of it, or it is one of the pages that are written only while they are
+    /// owned, and a published view has it.
     pub(crate) fn new(page: PageRef) -> Self {
         let mut frozen = Self { page, len: PAGE };
         frozen.len = used(frozen.as_ref());
@@ -360,7 +358,7 @@ impl Frozen {
 
 impl AsRef<[u8]> for Frozen {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: within the page; nobody writes to it, as `new` was told.
+        // SAFETY: within the page; it isn't written, as `new` requires.
         unsafe { self.page.slice(0, self.len) }
     }
 }
@@ -379,7 +377,7 @@ mod tests {
     fn fresh_cells_are_written_while_others_are_read() {
         let mut epoch = Epoch::first();
         let page = PageRef::zeroed(&epoch);
-        // SAFETY: the page is owned and nothing else looks at it.
+        // SAFETY: the page is owned and has no other reader.
         unsafe { page.write(0, &7_u64.to_le_bytes()) };
         page.store(100, 1);
         epoch.advance();
@@ -408,7 +406,7 @@ mod tests {
         assert!(copy.may_write(false, &epoch));
         // SAFETY: the copy is owned; nothing borrows it.
         unsafe { copy.write(PAGE - 2, &[3, 4]) };
-        // SAFETY: nobody writes any more.
+        // SAFETY: there are no more writes.
         unsafe {
             assert_eq!(page.read::<2>(PAGE - 2), [1, 2]);
             assert_eq!(copy.read::<4>(PAGE - 4), [1, 2, 3, 4]);
@@ -421,7 +419,7 @@ mod tests {
     #[should_panic(expected = "a cell lies within its page")]
     fn a_cell_outside_is_refused() {
         let page = PageRef::zeroed(&Epoch::first());
-        // SAFETY: nobody writes; the range is refused.
+        // SAFETY: there are no writes; the range is refused.
         let _ = unsafe { page.read::<8>(PAGE - 7) };
     }
 }

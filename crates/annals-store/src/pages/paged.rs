@@ -1,12 +1,12 @@
 //! A paged array: what changed in memory, over what is in an image.
 //!
 //! Invariants
-//! 1. What the overlay has at a place counts; where it has nothing, the base counts. That has in memory what was in
-//!    the overlay before it was stored: a store that was never closed loads nothing.
+//! 1. The overlay's item at a place counts; where it has none, the base's counts. That has in memory what was in the
+//!    overlay before it was stored: a store that was never closed loads nothing.
 //! 2. An item of the base is never changed: it is copied into the overlay first. So a view, which has
 //!    both, stays as it is.
-//! 3. Without a base, what is taken away leaves nothing; with one, something that is *gone*, which reads
-//!    as zeros or as nothing, and covers what the base has.
+//! 3. Without a base, a removal leaves nothing. With one, it leaves an item that is *gone*, which reads as zeros or
+//!    as nothing, and covers the base's item.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,12 +30,12 @@ impl Version {
     }
 }
 
-/// What of the memory counts that something takes.
+/// The part of its memory that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
     /// All.
     All,
-    /// What no image has.
+    /// Items that no image has.
     Changes,
 }
 
@@ -103,7 +103,7 @@ impl<T: Item> Paged<T> {
         self.id
     }
 
-    /// Returns what it has in an image.
+    /// Returns its entry in an image.
     pub(crate) const fn base(&self) -> Option<&Arc<Base<T>>> {
         self.base.as_ref()
     }
@@ -120,8 +120,7 @@ impl<T: Item> Paged<T> {
         self.overlay.get(index)
     }
 
-    /// Returns what is at a place, if that needs no looking for: it is a change, or was looked at before and
-    /// stays.
+    /// Returns the item at a place, if that needs no lookup: it is a change, or was loaded before and stays.
     #[inline(always)]
     pub(crate) fn at_hand(&self, index: usize) -> Option<&T> {
         match self.overlay.get(index) {
@@ -162,7 +161,7 @@ impl<T: Item> Paged<T> {
     /// Returns where something is stored that is nowhere in memory, and returns the base that has it.
     ///
     /// # Errors
-    /// What leads to it can't be loaded.
+    /// A node above it can't be loaded.
     pub(crate) fn unseen(&self, index: usize) -> Result<Option<(&Base<T>, &Stored)>> {
         let is_changed = self.overlay.get(index).is_some();
         match self.base.as_ref().filter(|base| !is_changed && base.keeps()) {
@@ -171,8 +170,8 @@ impl<T: Item> Paged<T> {
         }
     }
 
-    /// True if what is at a place, which stays in memory, does so for all views over the same base,
-    /// whatever those have changed: then what lies below a change does, too.
+    /// True if the item at a place, which stays in memory, does so for all views over the same base, whatever those
+    /// have changed: then the item below a change does, too.
     pub(crate) fn stays_below(&self, index: usize) -> bool {
         let Some(base) = &self.base else { return true };
         self.overlay.get(index).is_none() || base.has_loaded(index)
@@ -184,7 +183,7 @@ impl<T: Item> Paged<T> {
         self.overlay.set(index, Some(item));
     }
 
-    /// Takes away what is at a place.
+    /// Removes the item at a place.
     pub(crate) fn remove(&mut self, index: usize) {
         self.version = Version::next();
         self.overlay.set(index, self.base.is_some().then(T::gone));

@@ -1,8 +1,8 @@
 //! The pager: where a store's views load from what isn't in memory, and what they keep of it.
 //!
-//! As long as the whole image fits into the budget, what was loaded stays where it was loaded to, and is
-//! then as near as if it had always been there. If it doesn't fit, only the nodes of the directories
-//! stay; pages and long values go through a cache of that size.
+//! As long as the whole image fits into the budget, loaded items stay in place, and are then as fast as if they had
+//! always been there. If it doesn't fit, only the nodes of the directories stay; pages and long values go through a
+//! cache of that size.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::image::{Source, Stored};
 use crate::pages::item::{Cached, Item};
 use crate::pages::page::{Epoch, PAGE, PageRef};
 
-/// What a part of the cache has at least, in bytes: a page, else each step of a walk would load one again.
+/// The least size of a part of the cache, in bytes: a page, else each step of a walk would load one again.
 const LEAST: usize = PAGE + 256;
 
 /// How many entries of indexes are left at most: 10,000 pages are loaded and copied in 0.1 s.
@@ -24,7 +24,7 @@ const LATE: usize = 16 * 1024;
 /// How many parts the cache has, so that threads seldom meet in one.
 const SHARDS: usize = 16;
 
-/// What is no longer than this is read without asking first whether the image has it, in bytes.
+/// Items up to this length are read without checking first whether the image has them, in bytes.
 const SMALL: u32 = 1 << 20;
 
 /// Loads what is stored in an image.
@@ -88,8 +88,8 @@ impl Pager {
         }
     }
 
-    /// Returns how many entries of indexes an opening may leave to be put in by whoever needs them: each may be
-    /// one page to copy, and all of those are in memory then.
+    /// Returns how many late entries of indexes an opening may leave: each may be one page to copy, and all of those
+    /// are in memory then.
     #[inline]
     pub const fn late_entries(&self) -> usize {
         let pages = self.room / PAGE * SHARDS / 8;
@@ -119,7 +119,7 @@ impl Pager {
         &*self.source
     }
 
-    /// Loads an item without looking for it in the cache.
+    /// Loads an item, bypassing the cache.
     pub(crate) fn load<T: Item>(&self, stored: &Stored) -> Result<T> {
         #[cfg(test)]
         self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
@@ -216,7 +216,7 @@ mod tests {
             assert!((100..=1000).contains(&shard.bytes), "{}", shard.bytes);
         }
         let before = shard.bytes;
-        // What would have the room to itself, and more, leaves the others alone.
+        // An item of the cache's size or more isn't cached.
         shard.keep(stored(200, 2000), value(2000), 1000);
         assert!(shard.find(&stored(200, 2000)).is_none() && shard.bytes == before);
         assert!(shard.find(&stored(99, 100)).is_some());

@@ -1,7 +1,7 @@
-//! Letting an array continue from the base that a backfill gave it.
+//! Letting an array continue from the new base of a backfill.
 //!
-//! All that takes long is done when the base is made, with nobody waiting. What is left to do when a
-//! view continues from it costs what changed since, for the view shares the rest with the one that was saved.
+//! All slow work is done when the base is made, while no thread waits. When a view continues from it, the cost
+//! depends only on the changes since, because the view shares the rest with the saved one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use annals_storage::step;
 /// The base that an array got, and what of the array that was saved it has.
 pub(super) struct Rebase<T> {
     pub(super) base: Arc<Base<T>>,
-    /// What of the overlay the base has, the very items, and what it took away.
+    /// The items of the overlay that the base has, the identical ones, and the removed ones.
     known: Directory<T>,
     /// The places of which the base has a copy, or a part of one: the item may have been written since.
     parts: Vec<usize>,
-    /// Whether there was no base before: what was taken away since left nothing.
+    /// True if there was no base before: removals since then left nothing.
     is_first: bool,
 }
 
@@ -28,12 +28,12 @@ pub(super) struct Rebase<T> {
 pub(super) struct Exceptions {
     /// Where it has a copy of a part.
     pub(super) parts: Vec<usize>,
-    /// Where it has nothing, for no view leads to anything there: the writer may fill it at any time.
+    /// The places where it has nothing, because no view refers to them: the writer may fill them at any time.
     pub(super) blanks: Vec<Range<usize>>,
 }
 
 impl<T: Item> Rebase<T> {
-    /// Prepares for the base that has all of an array but for some exceptions.
+    /// Prepares for the base that has all of an array except some exceptions.
     pub(super) fn new(array: &Paged<T>, base: Arc<Base<T>>, but: Exceptions) -> Self {
         let Exceptions { parts, blanks } = but;
         let mut known = array.overlay().clone();
@@ -42,12 +42,12 @@ impl<T: Item> Rebase<T> {
         Self { base, known, parts, is_first: array.base().is_none() }
     }
 
-    /// Lets go of what the base has in memory.
+    /// Drops the items that the base has in memory.
     pub(super) fn unload(&mut self) {
         self.base = Arc::new(self.base.unloaded());
     }
 
-    /// Returns what stays in the overlay of an array that grew from the one that was saved.
+    /// Returns the remaining overlay of an array that grew from the saved one.
     fn left_of(&self, overlay: &Directory<T>) -> Directory<T> {
         let gone = self.is_first.then(T::gone);
         let is_same = |own: &T, known: &T| {

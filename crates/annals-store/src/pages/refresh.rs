@@ -1,14 +1,14 @@
-//! Bringing an old copy up to date with a newer one, instead of making another.
+//! Updating an old copy from a newer one, instead of making another.
 //!
-//! A table is a few dozen reference counts. Between two commits few of them change, but a copy counts up all of
-//! them, and whoever drops the old copy counts down as many. What is brought up to date compares
-//! pointers instead, and changes the counts where they differ.
+//! A table is a few dozen reference counts. Few of them change between two commits. But a copy increments all
+//! reference counts, and dropping the old copy decrements as many. An update compares pointers instead, and changes
+//! the counts only where they differ.
 //!
-//! Invariant: after `a.refresh(&b)`, `a` is what `b.clone()` gives.
+//! Invariant: after `a.refresh(&b)`, `a` equals `b.clone()`.
 
 use std::sync::Arc;
 
-/// What can be made equal to another, at the cost of what is different.
+/// A structure that can be made equal to another, at the cost of the differences.
 pub(crate) trait Refresh: Clone {
     /// Makes this what a clone of the other is.
     fn refresh(&mut self, newer: &Self);
@@ -59,8 +59,8 @@ impl<T: Refresh> Refresh for (usize, T) {
     }
 }
 
-/// Says of structures that they are brought up to date field by field. All fields must be named: those
-/// after the semicolon are plain, and cloned.
+/// Implements the update of structures field by field. All fields must be named: those after the semicolon are plain,
+/// and cloned.
 macro_rules! refresh {
     ($type:ty { $($field:ident),*; $($plain:ident),* }) => {
         refresh!(impl [] for $type { $($field),*; $($plain),* });

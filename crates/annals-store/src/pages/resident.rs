@@ -1,14 +1,14 @@
 //! Where a table's cells stay in memory, all columns together.
 //!
-//! A row is given only when all its values can be read without an error. To ask each column for that costs more
-//! than to read one of them; so it is noted here for the rows around, which lie in the same pages.
+//! A row is given only when all its values can be read without an error. Checking each column for that costs more
+//! than reading one of them; so it is recorded here for the neighbouring rows, which are in the same pages.
 //!
 //! Invariants
-//! 1. Views share what is noted as long as the bases of the table are the same: who takes others begins again.
-//!    So what is noted holds for all of them, with the changes of each or without: of what one view has changed
-//!    it says nothing, unless what lies below in the base stays, too. Who moves what the base has to another
-//!    slot begins again: nobody may have looked at it.
-//! 2. A column that comes to be is in memory for whoever has it. Who drops one begins again, for others still
+//! 1. Views share what is noted as long as the bases of the table are the same: who takes others begins again. So the
+//!    record holds for all of them, with or without their changes. It says nothing of the changes of one view, unless
+//!    the base's items below stay, too. Moving a base's item to another slot resets the record: that slot may not
+//!    have been checked.
+//! 2. A new column is in memory for every view that has it. Dropping one resets the record, since other views still
 //!    have it.
 
 use std::ops::Range;

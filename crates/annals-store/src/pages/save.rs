@@ -1,8 +1,7 @@
-//! Saving a view: what of it isn't in the image yet, and what else there is to know of it.
+//! Saving a view: the parts that aren't in the image yet, and the metadata.
 //!
-//! Every part of a view writes what it knows of itself into the metadata, in a fixed order, and hands
-//! its arrays over; [`mod@crate::pages::load`] reads both in the same order. Nothing is written
-//! to the image while this is done: that comes after, array by array.
+//! Every part of a view writes its metadata, in a fixed order, and passes its arrays on; [`mod@crate::pages::load`]
+//! reads both in the same order. Nothing is written to the image during this: that follows, array by array.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -23,7 +22,7 @@ use crate::pages::pager::Pager;
 use crate::pages::rebase::{Exceptions, Rebase};
 use annals_event::compact;
 
-/// Slots of an array that no view leads to: the writer may fill them at any time.
+/// Slots of an array that no view refers to: the writer may fill them at any time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blanks {
     /// All from here on.
@@ -50,13 +49,13 @@ impl Blanks {
     }
 }
 
-/// What is to be stored of an item.
+/// The parts of an item to store.
 pub(super) enum Content<T> {
     /// All of it, as it is in memory.
     Whole(T),
     /// A copy of a part: the item may still be written.
     Part(Vec<u8>),
-    /// Nothing: no view leads to any of it.
+    /// Nothing: no view refers to any of it.
     Blank,
 }
 
@@ -106,16 +105,16 @@ impl std::fmt::Debug for Saver {
     }
 }
 
-/// What was stored of a view.
+/// The stored parts of a view.
 pub struct Saved {
     /// The roots of all arrays, in their order.
     pub roots: Vec<BaseRoot>,
     kinds: Vec<Kind>,
     /// The places of the roots from which they continue.
     from: HashSet<u64>,
-    /// What keeps the space of the root that has all this, once that is published.
+    /// Keeps the space of the root of this, once that is published.
     pub pin: Option<Arc<RootPin>>,
-    /// What else there is to know of the view.
+    /// The metadata of the view.
     pub metadata: Vec<u8>,
     pages: HashMap<ArrayId, Rebase<PageRef>>,
     longs: HashMap<ArrayId, Rebase<Arc<[u8]>>>,
@@ -143,7 +142,7 @@ impl Saver {
         self.metadata.push(u8::from(is_so));
     }
 
-    /// Writes a flag that tells more than whether something is so.
+    /// Writes a flag with more than two values.
     pub(crate) fn flag_of(&mut self, flag: u8) {
         self.metadata.push(flag);
     }
@@ -224,21 +223,21 @@ impl Saved {
         array.root.is_none_or(|root| self.from.contains(&root.place))
     }
 
-    /// Lets go of what is in memory: it comes through the cache from now on.
+    /// Drops the items in memory: they are read through the cache from now on.
     #[inline]
     pub fn unload(&mut self) {
         self.pages.values_mut().for_each(Rebase::unload);
         self.longs.values_mut().for_each(Rebase::unload);
     }
 
-    /// Lets an array of pages continue from the base that it got, if it was there.
+    /// Lets an array of pages continue from its new base, if it existed.
     pub(super) fn rebase_pages(&self, pages: &mut Paged<PageRef>) {
         if let Some(rebase) = self.pages.get(&pages.id()) {
             pages.rebase(rebase);
         }
     }
 
-    /// Lets an array of long values continue from the base that it got, if it was there.
+    /// Lets an array of long values continue from its new base, if it existed.
     pub(super) fn rebase_longs(&self, longs: &mut Paged<Arc<[u8]>>) {
         if let Some(rebase) = self.longs.get(&longs.id()) {
             longs.rebase(rebase);
@@ -264,7 +263,7 @@ fn collect<T: Item>(
 }
 
 impl<T: Item> Array<T> {
-    /// Returns how many items are to be stored: what is gone needs nothing but its entry taken away.
+    /// Returns how many items are to be stored: for removed ones only the entry is removed.
     fn items(&self) -> u64 {
         let is_stored = |content: &Content<T>| match content {
             Content::Whole(item) => !item.is_gone(),

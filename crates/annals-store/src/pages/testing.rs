@@ -19,7 +19,7 @@ const UNIT: usize = 4096;
 #[derive(Debug, Default)]
 pub struct TestImage {
     bytes: Mutex<Vec<u8>>,
-    /// What was stored and not left, by place.
+    /// The stored objects that are still reachable, by place.
     live: Mutex<HashMap<u64, Stored>>,
     /// Where something was changed: its checksum is believed to be right.
     crafted: Mutex<HashSet<u64>>,
@@ -28,7 +28,7 @@ pub struct TestImage {
 }
 
 impl TestImage {
-    /// Makes an image, and a pager with a budget, in bytes, that keeps what it loads or doesn't.
+    /// Makes an image, and a pager with a budget, in bytes, that keeps loaded items or doesn't.
     #[inline]
     pub fn new(budget: u64, keeps: bool) -> (Arc<Self>, Arc<Pager>) {
         let image = Arc::new(Self::default());
@@ -52,8 +52,8 @@ impl TestImage {
         Arc::new(Pager::new(Arc::clone(self) as Arc<dyn Source>, budget, keeps))
     }
 
-    /// Returns what stores pieces in it. If `once`, what was left already may not be left again, as where
-    /// each view that is saved continues from the last one that was.
+    /// Returns what stores pieces in it. With `once`, no object may become unreachable twice, as when each saved view
+    /// continues from the previous one.
     #[inline]
     pub fn keeper(self: &Arc<Self>, once: bool) -> impl Keep + use<> {
         Keeper(Arc::clone(self), once)
@@ -70,8 +70,8 @@ impl TestImage {
         saver.store(pager, &mut self.keeper(true)).unwrap()
     }
 
-    /// Changes a byte of a page that is stored, as if it had been written like that. `choose` gives a
-    /// number below another, twice: the piece, the place in it; and what is there from now on.
+    /// Changes a byte of a stored page, as if it had been written like that. `choose` returns a number below another,
+    /// twice: the piece, the place in it; and the new byte.
     pub(crate) fn craft(&self, mut choose: impl FnMut(usize) -> (usize, u8)) {
         let live = self.live.lock().unwrap();
         let mut all = self.bytes.lock().unwrap();
@@ -88,8 +88,7 @@ impl TestImage {
         self.crafted.lock().unwrap().insert(piece.place);
     }
 
-    /// Changes bytes wherever they stand in a page that is stored into as many others, as if it had been written
-    /// like that.
+    /// Replaces bytes wherever they are in a stored page by as many others, as if they had been written like that.
     pub(crate) fn craft_bytes(&self, from: &[u8], to: &[u8]) {
         assert_eq!(from.len(), to.len());
         let live = self.live.lock().unwrap();
@@ -144,7 +143,7 @@ impl Keep for Keeper {
     fn store(&mut self, piece: Piece) -> Result<Stored> {
         let piece = piece.as_ref();
         let mut bytes = self.0.bytes.lock().unwrap();
-        // Nothing lies in the head of an image.
+        // Nothing is in the head of an image.
         let at = bytes.len().max(3 * UNIT).next_multiple_of(UNIT);
         bytes.resize(at, 0);
         bytes.extend_from_slice(piece);

@@ -31,10 +31,10 @@ impl<T: Clone> NoWeak<T> {
         if Arc::strong_count(&self.0) != 1 {
             self.copy();
         }
-        // Pairs with the release of whoever dropped the last other handle.
+        // Pairs with the release by the thread that dropped the last other handle.
         fence(Ordering::Acquire);
-        // SAFETY: this is the only handle: the count is 1, weak ones are never made (the field is
-        // private and no method makes one), and nobody can clone this one while it is borrowed.
+        // SAFETY: this is the only handle: the count is 1, weak ones are never made (the field is private and no
+        // method makes one), and no thread can clone this one while it is borrowed.
         unsafe { &mut *Arc::as_ptr(&self.0).cast_mut() }
     }
 
@@ -51,8 +51,8 @@ impl<T: Clone> NoWeak<T> {
 }
 
 impl<T: Refresh> NoWeak<T> {
-    /// Returns the value for changing, as [`Self::make_mut`] does. The copy, if there must be one, is an old one
-    /// that nobody has any more, brought up to date.
+    /// Returns the value for changing, as [`Self::make_mut`] does. The copy, if one is necessary, is an old unused
+    /// one, updated.
     #[inline]
     pub(crate) fn make_mut_of(&mut self, old: impl FnOnce() -> Option<Self>) -> &mut T {
         if !self.is_unique()

@@ -1,4 +1,4 @@
-//! Rows in hand, of which nothing has to be loaded any more, whatever other views have looked at.
+//! Loaded rows need no further loading, whatever other views have read.
 
 use std::sync::Arc;
 
@@ -102,8 +102,8 @@ fn what_was_looked_at_is_at_hand_for_every_view_of_it() {
     assert_eq!(pager.loaded(), before);
 }
 
-/// Makes a store over an image that has a row in the place of a thousand others, which were deleted, and rows
-/// with texts that can't be read.
+/// Makes a store over an image in which one row replaced a thousand deleted ones, and which has rows with unreadable
+/// texts.
 fn with_unreadable_texts() -> (Arc<TestImage>, Store) {
     let (image, pager) = TestImage::new(u64::MAX, true);
     let mut store = Store::new();

@@ -1,6 +1,6 @@
 //! Removing rows, and moving those of a block that is crowded or nearly empty.
 //!
-//! What moves is told to the table, which moves the cells of its columns.
+//! Moves are reported to the table, which moves the cells of its columns.
 
 use annals_schema::RowId;
 
@@ -9,7 +9,7 @@ use crate::pages::cells::place;
 use crate::pages::page::Epoch;
 use crate::{Error, Result};
 
-/// A block is given an extent when more than this many of its rows are there.
+/// A block gets an extent when it has more than this many rows.
 const CROWDED: usize = 512;
 /// A part of an extent that is at least this long is dissolved when few of its rows are left.
 const SMALL: u64 = 64;
@@ -28,7 +28,7 @@ impl RowMap {
         let id = id.0;
         let fresh = self.is_fresh(slot);
         self.live.set(slot, false, fresh, epoch)?;
-        // Only an image can say that there are fewer rows than there are.
+        // Only an image can claim fewer rows than exist.
         self.len = self.len.checked_sub(1).ok_or_else(|| {
             Error::corrupt(format!("row {id} isn't counted in the image; delete it"))
         })?;
@@ -47,7 +47,7 @@ impl RowMap {
         self.dissolve(part, extent, in_tail, epoch)
     }
 
-    /// Puts the tail's ids before `end` into the tree, as an extent of its own.
+    /// Adds the tail's ids before `end` to the tree, as a separate extent.
     fn cut_tail(&mut self, end: u64, epoch: &Epoch) -> Result<()> {
         if end == self.tail.end() {
             return self.close_tail(epoch);
@@ -57,7 +57,7 @@ impl RowMap {
         Ok(())
     }
 
-    /// Takes a part out of an extent of the tree; its rows get slots of their own.
+    /// Removes a part from an extent of the tree; its rows get separate slots.
     fn dissolve(
         &mut self,
         part: Extent,
@@ -97,7 +97,7 @@ impl RowMap {
         Ok(())
     }
 
-    /// Leaves of an extent of the tree what lies before and after a part of it.
+    /// Keeps the parts of an extent of the tree before and after a removed part.
     fn punch(&mut self, part: Extent, extent: Extent, epoch: &Epoch) -> Result<()> {
         self.extents.make_mut().remove(&key_of(extent.start), epoch)?;
         let rests = [extent.clip(0, part.start), extent.clip(part.end(), u64::MAX)];
@@ -105,8 +105,8 @@ impl RowMap {
         rests.try_for_each(|rest| self.put(rest, epoch))
     }
 
-    /// After an insert: gives the block of the row an extent of its own if it is crowded with
-    /// smaller ones. To look at every row would cost too much, so every sixteenth slot is looked at.
+    /// After an insert: gives the block of the row its own extent if it is crowded with smaller ones. Reading every
+    /// row would cost too much, so every sixteenth slot is checked.
     #[inline]
     pub(in super::super) fn crowd(
         &mut self,

@@ -1,7 +1,7 @@
 //! Slots that are free: whole blocks apart, so that a table that is a queue finds them again.
 //!
 //! Both lists are stacks of (first slot, number of slots) in cells, so that snapshots and rollback
-//! need nothing of their own.
+//! need no extra work.
 
 use super::BLOCK;
 use crate::pages::cells::{Cells, place};
@@ -31,7 +31,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Returns a range, which lies before slot `end`.
+    /// Returns a range, which is before slot `end`.
     fn get(&self, at: usize, end: usize) -> Result<(usize, usize)> {
         let cell = self.cells.get(at)?;
         let [b0, b1, b2, b3, b4, b5, b6, b7, l0, l1, l2, l3, l4, l5, l6, l7] = cell;
@@ -65,7 +65,7 @@ fn no_range(base: u64, len: u64) -> Error {
     Error::corrupt(format!("{len} slots from {base} on can't be free in the image; delete it"))
 }
 
-/// The free slots of a table. All its functions are told the slot before which they lie.
+/// The free slots of a table. All its functions take the slot before which the ranges are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FreeSlots {
     blocks: Stack,
@@ -76,7 +76,7 @@ pub(super) struct FreeSlots {
 refresh!(FreeSlots { blocks, ranges; total });
 
 impl FreeSlots {
-    /// Frees some slots; joins them with those given back before, if they are neighbours.
+    /// Frees some slots; joins them with neighbouring free ones.
     pub(super) fn give(
         &mut self,
         (base, len): (usize, usize),
@@ -170,7 +170,7 @@ impl FreeSlots {
         Ok(Self { total, blocks: Stack::load(input)?, ranges: Stack::load(input)? })
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(super) fn rebase(&mut self, saved: &Saved) {
         self.blocks.cells.rebase(saved);
         self.ranges.cells.rebase(saved);

@@ -14,15 +14,15 @@ use crate::pages::cells::place;
 #[derive(Clone, Debug)]
 pub(in super::super) struct RowIter<'a> {
     map: &'a RowMap,
-    /// The extents that neither end has begun; the first and the last may have ids outside. They are
-    /// looked for when the first of them is asked for.
+    /// The extents that neither end has begun; the first and the last may have ids outside. They are looked up when
+    /// the first of them is requested.
     extents: Option<Range<'a>>,
     tail: Option<Extent>,
     ids: Ids<u64>,
-    /// The rows of the 64 slots where the front is that it has not given, and the id and the slot of the first bit.
+    /// The rows of the 64 slots at the front that it has not returned, and the id and the slot of the first bit.
     bits: u64,
     at: (u64, usize),
-    /// What is after those in the extent that the front has begun.
+    /// The slots after those in the extent that the front has begun.
     front: Extent,
     back: Extent,
     /// How many rows neither end has given, if that is known.
@@ -61,7 +61,7 @@ impl RowMap {
 }
 
 impl RowIter<'_> {
-    /// Notes that a row is given; false if it is known that there is none.
+    /// Notes that a row is returned; false if it is known that there is none.
     #[inline]
     fn take_one(&mut self) -> bool {
         match &mut self.left {
@@ -130,7 +130,7 @@ impl RowIter<'_> {
     #[inline(never)] // so that giving a row stays short
     fn look_at_more(&mut self) -> Result<bool> {
         while self.front.len == 0 {
-            // What the back has begun is left when nothing else is.
+            // The rest at the back is used when nothing else is left.
             let next = self.next_extent()?.or_else(|| self.tail.take());
             self.front = match next {
                 Some(next) => next,

@@ -1,17 +1,16 @@
 //! The row map of a table: which ids there are, and in which slot of the columns each row is.
 //!
-//! Runs of ids that lie in a run of slots are *extents*. Rows that are appended lengthen the last
-//! extent, the tail, which is a few numbers in the table's root. All others are in a tree by their
-//! first id. Ids are looked after in blocks of 1024: a block of which more than half is in use gets an
-//! extent of its own, and one of which an eighth or less is in use in an extent is taken out of it; so
-//! memory follows the rows, whatever their ids.
+//! Runs of ids in a run of slots are *extents*. Rows that are appended lengthen the last extent, the tail, which is a
+//! few numbers in the table's root. All others are in a tree by their first id. Ids are managed in blocks of 1024. A
+//! block with more than half of its ids in use gets its own extent, and one with an eighth or less in use in an
+//! extent is removed from it. So memory is proportional to the rows, whatever their ids.
 //!
 //! Invariants
 //! 1. Extents don't overlap, in ids nor in slots; no slot is both in an extent and free.
 //! 2. The tail is after all extents of the tree.
-//! 3. A row is there if its id is in an extent and its slot's live bit is set. `len` counts them.
-//! 4. `slots_end` never falls, but by rollback; no view leads to a slot at or after the
-//!    `slots_end` that it was published with, nor to one of its tail that its tail hadn't reached.
+//! 3. A row exists if its id is in an extent and its slot's live bit is set. `len` counts them.
+//! 4. `slots_end` never decreases, except by rollback. No view refers to a slot at or after the `slots_end` that it
+//!    was published with, nor to one of its tail that its tail hadn't reached.
 //! 5. `next_id` is larger than any id ever used.
 
 mod blocks;
@@ -58,7 +57,7 @@ impl Extent {
         self.base + place(id - self.start)
     }
 
-    /// Returns the part that lies in a range of ids.
+    /// Returns the part in a range of ids.
     fn clip(&self, from: u64, to: u64) -> Self {
         let start = self.start.max(from);
         let end = self.end().min(to).max(start);
@@ -87,7 +86,7 @@ pub(super) struct RowMap {
     /// Slots from here on are fresh, and so are those of the tail between these two.
     fresh_end: usize,
     fresh_tail: (usize, usize),
-    /// Whether no slot of the tail's reserve was ever used.
+    /// True if no slot of the tail's reserve was ever used.
     tail_fresh: bool,
 }
 
@@ -124,13 +123,13 @@ impl RowMap {
         }
     }
 
-    /// Notes what is published: what lies after it is fresh in the transaction that begins.
+    /// Notes the published state: slots after it are fresh in the next transaction.
     pub(super) fn begin(&mut self) {
         self.fresh_end = self.slots_end;
         self.fresh_tail = self.fresh_in_tail();
     }
 
-    /// True if no published view leads to a slot.
+    /// True if no published view refers to a slot.
     #[inline]
     pub(super) fn is_fresh(&self, slot: usize) -> bool {
         slot >= self.fresh_end || (slot >= self.fresh_tail.0 && slot < self.fresh_tail.1)
@@ -153,7 +152,7 @@ impl RowMap {
         self.next_id
     }
 
-    /// Finds the slot of a row that needs no looking for, as most do: it is in the tail.
+    /// Finds the slot of a row that needs no lookup, as most do: it is in the tail.
     #[inline(always)]
     pub(super) fn at_hand(&self, id: u64) -> Option<usize> {
         let behind = id.wrapping_sub(self.tail.start);
@@ -192,8 +191,7 @@ impl RowMap {
         id.wrapping_sub(self.tail.start) < self.tail.len
     }
 
-    /// Reads an extent of the tree. What an image says is not believed: a row lies where a published
-    /// view may lead to, and nowhere else.
+    /// Reads an extent of the tree. An image is not trusted: a row is only where a published view may refer to.
     fn extent(&self, key: &[u8], value: &[u8]) -> Result<Extent> {
         let word = |at: usize| {
             value.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |w| u64::from_le_bytes(*w))
@@ -225,7 +223,7 @@ impl RowMap {
         Ok(found.transpose()?.filter(|extent| id < extent.end()))
     }
 
-    /// Adds a row that isn't there; returns its slot. Afterwards `crowd` may move others.
+    /// Adds a row that doesn't exist; returns its slot. Afterwards `crowd` may move others.
     #[inline]
     pub(super) fn insert(&mut self, id: RowId, epoch: &Epoch) -> Result<usize> {
         let id = id.0;
@@ -306,8 +304,8 @@ impl RowMap {
         }
     }
 
-    /// Makes room for some more ids in the tail where it lies; false if there is none, or if there
-    /// are enough free slots elsewhere.
+    /// Makes room for more ids in the tail in place; false if there is none, or if there are enough free slots
+    /// elsewhere.
     fn make_room(&mut self, count: u64) -> bool {
         if self.tail_has_room(count) {
             return true;
@@ -321,7 +319,7 @@ impl RowMap {
         true
     }
 
-    /// Puts the tail into the tree, and returns back what it didn't use.
+    /// Adds the tail to the tree, and frees its unused slots.
     fn close_tail(&mut self, epoch: &Epoch) -> Result<()> {
         let tail = std::mem::take(&mut self.tail);
         let reserved = std::mem::take(&mut self.tail_reserved);
@@ -356,12 +354,12 @@ impl RowMap {
         Ok(self.slots_end - 1)
     }
 
-    /// Returns which slots no view leads to, if this is a published one.
+    /// Returns which slots no view refers to, if this is a published one.
     pub(super) fn blanks(&self) -> Blanks {
         Blanks { from: self.slots_end, gap: self.fresh_in_tail() }
     }
 
-    /// True if something of it may have to be loaded.
+    /// True if a part of it may have to be loaded.
     pub(super) const fn has_base(&self) -> bool {
         self.live.has_base()
     }
@@ -417,7 +415,7 @@ impl RowMap {
         Ok(map)
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(super) fn rebase(&mut self, saved: &Saved) {
         self.live.rebase(saved);
         self.extents.make_mut().rebase(saved);

@@ -43,9 +43,8 @@ impl RowMap {
         Ok((dead > part.base).then_some((part.base, (dead - part.base) as u64)))
     }
 
-    /// Adds rows that aren't there, with ids from `id` on: `count`, or as many as get slots one after
-    /// another. Gives the first slot and the number of rows; `None` if the row has to be inserted
-    /// alone.
+    /// Adds rows that aren't there, with ids from `id` on: `count`, or as many as get slots one after another.
+    /// Returns the first slot and the number of rows; `None` if the row must be inserted alone.
     pub(in super::super) fn insert_run(
         &mut self,
         id: u64,
@@ -66,7 +65,7 @@ impl RowMap {
         Ok(Some((slot, len)))
     }
 
-    /// True if a row of that id would come right after the last one of the tail: then nobody has it.
+    /// True if a row of that id would be right after the last one of the tail: then the id is unused.
     #[inline]
     pub(in super::super) fn is_next(&self, id: u64) -> bool {
         id == self.tail.end() && self.tail.len > 0 && self.tail_has_room(1)
@@ -84,9 +83,8 @@ impl RowMap {
         Ok((slot, fresh))
     }
 
-    /// Adds rows after the last one of the tail, after which the first [is next](Self::is_next): so many, or as
-    /// many as it has room for. Each gets the slot that it would get alone. Gives the first slot, and their
-    /// number.
+    /// Adds rows after the last one of the tail, of which the first [is next](Self::is_next): all, or as many as it
+    /// has room for. Each gets the slot that it would get alone. Returns the first slot, and their number.
     pub(in super::super) fn append_many(
         &mut self,
         count: u64,
@@ -120,7 +118,7 @@ impl RowMap {
         Ok((slot, len))
     }
 
-    /// Returns ids before the tail, which are in no extent, an extent of their own.
+    /// Gives ids before the tail, which are in no extent, a separate extent.
     fn fill_gap(&mut self, id: u64, count: u64, epoch: &Epoch) -> Result<Option<(usize, u64)>> {
         if self.in_tail(id) || self.find_extent(id)?.is_some() {
             return Ok(None);
@@ -149,8 +147,7 @@ impl RowMap {
         Ok(Some((base, len)))
     }
 
-    /// Parts a run of slots by whether published views lead to them: slot, number, and whether they
-    /// are fresh.
+    /// Splits a run of slots by whether published views refer to them: slot, number, and whether they are fresh.
     pub(in super::super) fn fresh_parts(
         &self,
         slot: usize,

@@ -229,7 +229,7 @@ impl Case {
         }
     }
 
-    /// Looks at what `check` does, but not at so many ranges.
+    /// Checks the same as `check`, for fewer ranges.
     fn glance(&self) {
         self.map.check().unwrap();
         let expected = self.model.iter().map(|(&id, &slot)| (RowId(id), slot));

@@ -1,7 +1,7 @@
 //! Views that were saved, loaded and rebased, on random histories.
 //!
-//! Every change is made to three stores: one that knows of no image, one whose views are saved and that
-//! continues from what was stored, and one that was loaded. They must stay the same.
+//! Every change is made to three stores: one without an image, one whose views are saved and that continues from the
+//! stored ones, and one that was loaded. They must stay the same.
 
 use std::sync::Arc;
 
@@ -121,12 +121,12 @@ struct World {
     stores: [Store; 3],
     image: Arc<TestImage>,
     pager: Arc<Pager>,
-    /// What was stored of the second one, which it doesn't continue from yet.
+    /// The stored view of the second one, from which it doesn't continue yet.
     stored: Option<Saved>,
     kept: Vec<[Arc<View>; 3]>,
     names: u64,
-    /// Whether each view that is saved continues from the last one that was: the store does so as soon as
-    /// that is there, and again after a rollback.
+    /// True if each saved view continues from the previous one: the store does so as soon as that exists, and again
+    /// after a rollback.
     orderly: bool,
     saved: Arc<View>,
 }
@@ -319,12 +319,12 @@ impl World {
         }
     }
 
-    /// Lets the second store continue from what was stored some time ago.
+    /// Lets the second store continue from a view stored some time ago.
     fn rebase(&mut self) {
         if let Some(saved) = &self.stored {
             let before = Arc::clone(self.stores[1].published());
             self.stores[1].rebase(saved);
-            // That it is of another store, or was done already, makes no difference.
+            // It makes no difference if it is of another store, or was done already.
             self.stores[2].rebase(saved);
             self.stores[1].rebase(saved);
             assert!(Arc::ptr_eq(&before, self.stores[1].published()));
@@ -430,7 +430,7 @@ fn a_catalog_that_was_changed_is_an_error() {
         for bit in 0..8 {
             let mut metadata = saved.metadata.clone();
             metadata[at] ^= 1 << bit;
-            // It may be one that could be: a name, a default, a number of which nothing else tells.
+            // It may be a plausible one: a name, a default, a number that isn't stored elsewhere.
             match load(&metadata, &saved.roots) {
                 Ok(loaded) => use_all(Store::resume(loaded)),
                 Err(error) => {

@@ -107,7 +107,7 @@ fn an_error_is_the_last_item_of_a_vector() {
     assert!(numbers.to_vec::<i64>().is_err() || cfg!(miri));
 }
 
-/// What a row has can be read whatever becomes of the image.
+/// A row's values can be read whatever happens to the image.
 #[test]
 fn a_row_has_its_values() {
     for keeps in [true, false] {

@@ -1,8 +1,7 @@
-//! Reading what needs no looking for: it is in memory as a change, or was looked at before and stays.
+//! Reading values that need no lookup: they are in memory as a change, or were loaded before and stay.
 //!
-//! Reading a value by [`Column::get`] asks at each step whether something has to be loaded, and can fail. Most
-//! reads find everything in its place. These give nothing where one doesn't, for whoever then takes the
-//! long way.
+//! Reading a value by [`Column::get`] checks at each step whether something must be loaded, and can fail. Most reads
+//! find everything in its place. These return `None` in such cases; the caller then takes the slow path.
 
 use std::ops::Range;
 
@@ -51,7 +50,7 @@ impl Column {
         }
     }
 
-    /// Returns a string that isn't null, if it is one. The row was loaded: what is no UTF-8 is told then.
+    /// Returns a string that isn't null, if it is one. The row was loaded: invalid UTF-8 is reported then.
     #[inline]
     pub(crate) fn text(&self, slot: usize, kind: ValueKind) -> Option<&str> {
         match &self.data {
@@ -60,7 +59,7 @@ impl Column {
         }
     }
 
-    /// Asks the memory for the cell of a slot that is about to be read, if it needs no looking for.
+    /// Prefetches the cell of a slot that is about to be read, if it needs no lookup.
     #[inline]
     pub(crate) fn ask_for_cell(&self, slot: usize) {
         let cell = match &self.data {
@@ -88,8 +87,8 @@ impl Column {
         self.nulls.as_ref().map_or(Some(false), |nulls| nulls.at_hand(slot))
     }
 
-    /// True if a string or bytes of a slot can be read like this, and without an error. What is of
-    /// fixed size can, if its cells stay.
+    /// True if a string or bytes of a slot can be read like this, and without an error. Values of fixed size can, if
+    /// their cells stay.
     #[inline]
     pub(crate) fn text_is_at_hand(&self, slot: usize) -> bool {
         match &self.data {
@@ -101,8 +100,8 @@ impl Column {
         }
     }
 
-    /// True if all strings or bytes of some slots, which lie in one page, lie in their cells, and can be read
-    /// without an error, for all views over the same bases. What is of fixed size can.
+    /// True if all strings or bytes of some slots in one page are in their cells, and can be read without an error,
+    /// for all views over the same bases. Values of fixed size can.
     pub(crate) fn texts_are_short_below(&self, slots: Range<usize>) -> bool {
         match &self.data {
             Data::Variable(strings) => strings.are_short_below(slots, self.ty == Type::String),

@@ -1,4 +1,4 @@
-//! Columns of every type, against what was written; saved, loaded and gone on with.
+//! Columns of every type, against a model; saved, loaded and continued.
 
 use annals_schema::{OnDelete, TableNumber};
 
@@ -170,7 +170,7 @@ fn every_type_is_saved_loaded_and_gone_on_with() {
                 if round % 2 == 1 {
                     case.column.rebase(&saved);
                 } else {
-                    // Rolled back, and gone on from the image.
+                    // Rolled back, and continued from the image.
                     case.epoch.advance();
                     (case.column, case.model) = (loaded, then.clone());
                 }
@@ -189,7 +189,7 @@ fn what_is_kept_stays_and_what_cannot_be_loaded_is_an_error() {
     for (keeps, ty) in [true, false].into_iter().flat_map(|k| values().map(|v| (k, v.0))) {
         let mut written = column(ty, true, Some(made(ty, false, 3)));
         let epoch = Epoch::first();
-        // After what stands in no page.
+        // After values that are in no page.
         let slots = 2000..2100;
         for slot in slots.clone() {
             written.insert(slot, made(ty, true, slot).as_ref(), true, &epoch).unwrap();

@@ -1,17 +1,17 @@
-//! Reading what needs no looking for, as in [`crate::columns::column`].
+//! Reading values that need no lookup, as in [`crate::columns::column`].
 
 use std::ops::Range;
 
 use super::{Cell, HEAD, INLINE, PINNED, Strings, text, word_at};
 
 impl Strings {
-    /// Borrows the cell of a slot, if it needs no looking for.
+    /// Borrows the cell of a slot, if it needs no lookup.
     #[inline]
     pub(crate) fn cell_at_hand(&self, slot: usize) -> Option<&[u8]> {
         self.cells.slice_at_hand(slot, 0, size_of::<Cell>())
     }
 
-    /// Borrows the value of a slot, if nothing of it has to be looked for.
+    /// Borrows the value of a slot, if no part of it needs a lookup.
     #[inline]
     pub(crate) fn at_hand(&self, slot: usize) -> Option<&[u8]> {
         let cell = self.cells.at_hand(slot)?;
@@ -27,21 +27,21 @@ impl Strings {
         self.heap.slice_at_hand(number as usize, begin, len)
     }
 
-    /// Borrows the value of a slot of a column of strings, as [`is_at_hand`](Self::is_at_hand) or
-    /// [`stays`](Self::stays) has looked at it.
+    /// Borrows the value of a slot of a column of strings, after [`is_at_hand`](Self::is_at_hand) or
+    /// [`stays`](Self::stays) has checked it.
     #[inline]
     #[allow(unsafe_code, reason = "checking every string twice would cost more than reading it")]
     pub(crate) fn text_at_hand(&self, slot: usize) -> Option<&str> {
         let bytes = self.at_hand(slot)?;
         debug_assert!(text(bytes).is_ok(), "whoever loaded the row has looked at it");
-        // SAFETY: invariant 5: columns of strings are given `&str` only; and what came from an image was
-        // looked at when the row was loaded, since when nobody could write to it.
+        // SAFETY: invariant 5: columns of strings are given `&str` only; and values from an image were checked when
+        // the row was loaded, and can't have been written since.
         Some(unsafe { std::str::from_utf8_unchecked(bytes) })
     }
 
-    /// True if all values of some slots lie in their cells, as the base has them, and are UTF-8 if they are
-    /// `text`. Then that is so for all views over the same base, but for what they have changed themselves, which is in
-    /// memory as they have it. It may be so though this says that it isn't.
+    /// True if all values of some slots are in their cells, as in the base, and are UTF-8 if they are `text`. Then
+    /// the same holds for all views over the same base; their own changes are in memory anyway. It may be so even if
+    /// this returns false.
     pub(crate) fn are_short_below(&self, slots: Range<usize>, is_text: bool) -> bool {
         if !self.cells.is_below(slots.start) {
             return false;

@@ -1,4 +1,4 @@
-//! The power goes off at every operation: opening gives the root before or the new one, whole.
+//! The power goes off at every operation: opening returns the previous root or the new one, whole.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::image::roots::VERIFY_AT_MOST;
 use annals_storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals_storage::{Access, Directory, SystemClock};
 
-/// What is done, and what is there after each step; nothing at first.
+/// The steps, and the contents after each; nothing at first.
 struct Script {
     heights: Vec<(u8, Kind)>,
     steps: Vec<BTreeMap<usize, Changes>>,
@@ -62,7 +62,7 @@ impl Script {
         self.steps.len()
     }
 
-    /// Opens what a crash left; returns how many steps are there, all of them whole.
+    /// Opens the image after a crash; returns how many steps are in it, all of them whole.
     fn judge(&self, disk: &SimulatedDisk) -> usize {
         let directory: Arc<dyn Directory> = Arc::new(disk.clone());
         let opened = Image::open(&directory, NAME, &IDENTITY, Access::Write).unwrap();
@@ -81,7 +81,7 @@ impl Script {
         found.unwrap_or(0)
     }
 
-    /// Crashes at every operation after those that were done; returns how many states were judged.
+    /// Crashes at every operation after the first ones; returns how many states were judged.
     fn explore(&self, begin: &SimulatedDisk, again: bool) -> usize {
         let mut judged = 0;
         for operation in begin.operations().. {
@@ -103,7 +103,7 @@ impl Script {
                     disk.transcript()
                 );
                 judged += 1;
-                // What was found continues, and outlives a crash of its own.
+                // The opened image continues, and survives another crash.
                 if again && number % (400 / effort()) == 0 {
                     judged += self.explore(&state, false);
                 }
@@ -207,7 +207,7 @@ fn a_large_backfill_whose_second_copy_is_lost_costs_that_backfill_at_most() {
     }
 }
 
-/// A process is killed, another continues from what the page cache shows, and the power goes off then.
+/// A process is killed, another continues from the page cache, and the power goes off then.
 #[test]
 fn what_a_killed_process_left_unflushed_is_flushed_before_anything_rests_on_it() {
     let page = |number, seed| (0, number, Some(object(600, seed)));
@@ -224,7 +224,7 @@ fn what_a_killed_process_left_unflushed_is_flushed_before_anything_rests_on_it()
             let disk = disk.fork();
             disk.crash_at(operation);
             let done = script.run(&disk);
-            // What the second process found shown, nobody has acknowledged before it published more.
+            // The root that the second process found was not acknowledged before it published more.
             let kept = if done > shown { done } else { acknowledged };
             let states = disk.crash_states();
             let mut rng = Rng::new(operation);

@@ -27,7 +27,7 @@ fn part(world: &World, at: u64) -> Option<&'static str> {
     if at < IMAGE_HEADER_LEN as u64 {
         return Some("header");
     }
-    // What is reached is found by walking; here it is enough that it isn't the zeros after it.
+    // Walking finds the reached parts; here it is enough that it isn't the zeros after them.
     (at >= 12288 && world.image.len().unwrap() > at).then_some("object")
 }
 
@@ -62,7 +62,8 @@ fn every_flip_is_found_or_harmless() {
                 harmless += 1;
             }
         }
-        // Whatever a check says: what opens gives one of the two states, or an error.
+        // Whatever a check reports: an image that opens has one of the two states, or returns an
+        // error.
         match Image::open(&directory, NAME, &IDENTITY, Access::Read).unwrap() {
             Opened::Usable(usable) => match content(&usable.image, &usable.catalog) {
                 Ok(held) => assert!(held == world.model || held == before, "{at}"),
@@ -73,7 +74,7 @@ fn every_flip_is_found_or_harmless() {
         }
         file.write_at(at, &[*byte]).unwrap();
     }
-    // All that was verified is there, every byte of both roots' copies, and the header.
+    // All verified parts are included, every byte of both roots' copies, and the header.
     assert_eq!(found, report.bytes + IMAGE_HEADER_LEN as u64);
     assert_eq!(copies, 4 * ROOT_LEN as u64);
     assert_eq!(found + copies + harmless, good.len() as u64);
@@ -95,7 +96,7 @@ fn a_file_that_was_cut_is_found() {
         assert!(report.problem.is_some(), "{len}: {report:?}");
         match Image::open(&directory, NAME, &IDENTITY, Access::Read).unwrap() {
             Opened::SetAside(aside) => assert!(aside.reason.contains("damaged"), "{aside:?}"),
-            // What the root before reaches is all there.
+            // All objects of the previous root are intact.
             Opened::Usable(usable) => {
                 assert!(usable.root.number == 2 && usable.root.end <= len as u64)
             }
@@ -145,7 +146,7 @@ fn a_copy_has_no_gaps_and_no_damage() {
     world.advance(60, &change(&[(0, 60, Some(object(9000, 60)))]), []).unwrap();
     world.check();
 
-    // A damaged page isn't copied, and what is there stays.
+    // A damaged page isn't copied, and the existing file stays.
     let stored = world.catalog.arrays[0].root.unwrap();
     world.image.storage.write_at(stored.place, &[0xff; 8]).unwrap();
     let error = world.image.compact(&SystemClock).unwrap_err();

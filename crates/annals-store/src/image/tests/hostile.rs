@@ -14,7 +14,7 @@ use crate::image::stored::Stored;
 use annals_storage::simulated::SimulatedClock;
 use annals_storage::{Directory, MemoryDirectory, SystemClock};
 
-/// Publishes whatever `make` writes and gives as a catalog; returns what a check says.
+/// Publishes the objects and the catalog that `make` writes; returns the result of a check.
 fn problem(make: impl FnOnce(&Image, &mut Draft<'_>) -> Vec<u8>) -> String {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     let image = Image::create(&directory, NAME, &IDENTITY, &SimulatedClock::new(1)).unwrap();
@@ -148,7 +148,7 @@ fn a_root_that_says_more_or_less_than_there_is_is_found() {
     let image = Image::create(&directory, NAME, &IDENTITY, &SimulatedClock::new(1)).unwrap();
     let mut draft = image.space(None).unwrap();
     let catalog = put(&image, &mut draft, &Catalog::default().encode());
-    // Nothing leads to this.
+    // Nothing refers to this.
     put(&image, &mut draft, b"lost");
     let new = NewRoot { segment: 0, point: point(1), time: 0, catalog, frames: None };
     let root = draft.publish(&new).unwrap();

@@ -1,4 +1,4 @@
-//! An image's life: created, advanced, opened, shrunk, set aside.
+//! An image's life: created, updated, opened, shrunk, renamed as damaged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn it_holds_what_a_map_would() {
             }
             longest = longest.max(world.image.len().unwrap());
         }
-        // Space is used again: all that was ever written is several times as much.
+        // Space is reused: the total of all writes is several times as much.
         assert!(longest < 3 << 20, "round {round}: {longest}");
     }
 }

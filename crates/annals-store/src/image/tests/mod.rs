@@ -1,4 +1,4 @@
-//! What an image keeps: whatever is done to it, and whenever the power goes off.
+//! An image keeps its contents through every operation and every power cut.
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 mod crash;

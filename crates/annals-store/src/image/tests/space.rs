@@ -1,4 +1,4 @@
-//! Space is given out only where nobody can miss what was there.
+//! Space is allocated only where no old object is needed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::image::space::Space;
 use annals_storage::simulated::Rng;
 use annals_storage::{Directory, MemoryDirectory};
 
-/// What the space that a handle carries along says is what a walk finds.
+/// The space that a handle tracks equals the result of a walk.
 fn compare_with_a_walk(world: &World) {
     let carried = world.image.space(None).unwrap();
     let other = open(&world.directory);
@@ -34,7 +34,7 @@ fn what_is_carried_along_is_what_a_walk_finds() {
             world.advance(txid, &draw(&mut rng, count), None).unwrap();
             compare_with_a_walk(&world);
             if rng.percent(30) {
-                // A backfill that is given up leaves nothing.
+                // An abandoned backfill leaves nothing.
                 let mut draft = world.image.space(None).unwrap();
                 draft.allocate(50_000);
                 world.root.iter().for_each(|root| draft.release(&root.catalog));

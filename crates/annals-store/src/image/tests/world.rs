@@ -19,7 +19,7 @@ pub(super) const NAME: &str = "some.annals-image";
 pub(super) const IDENTITY: Identity =
     Identity { journal_id: *b"a journal's id..", segment: 0, segment_hash: 0x5E6 };
 
-/// What a root holds.
+/// The contents of a root.
 pub(super) type Held = Vec<Content>;
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) fn point(txid: u64) -> Point {
     Point { position: 16384 + 100 * txid, txid, chain: txid.wrapping_mul(0x9E37_79B9_7F4A_7C15) }
 }
 
-/// An object's content, told by two numbers.
+/// An object's content, determined by two numbers.
 pub(super) fn object(len: usize, seed: u64) -> Vec<u8> {
     let mut rng = Rng::new(seed);
     (0..len).map(|_| rng.number().to_le_bytes()[0]).collect()
@@ -49,7 +49,7 @@ pub(super) fn change(changes: &[(usize, u64, Option<Vec<u8>>)]) -> BTreeMap<usiz
     all
 }
 
-/// Returns the path, and what is there; asserts that it can be used.
+/// Returns the path, and the findings there; asserts that it can be used.
 pub(super) fn open(directory: &Arc<dyn Directory>) -> Usable {
     match Image::open(directory, NAME, &IDENTITY, Access::Write).unwrap() {
         Opened::Usable(usable) => *usable,
@@ -92,7 +92,7 @@ impl World {
         (self.image, self.root, self.catalog) = (usable.image, Some(usable.root), usable.catalog);
     }
 
-    /// Sees that it holds what it should, and that nothing is wrong with it; by itself and opened again.
+    /// Checks its contents, and that it has no problems; itself and reopened.
     pub(super) fn check(&self) {
         assert_eq!(content(&self.image, &self.catalog).unwrap(), self.model);
         let usable = open(&self.directory);

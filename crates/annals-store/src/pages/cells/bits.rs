@@ -54,14 +54,14 @@ impl Bits {
         }
     }
 
-    /// Reads a bit whose page needs no looking for.
+    /// Reads a bit whose page needs no lookup.
     #[inline(always)]
     pub(crate) fn at_hand(&self, slot: usize) -> Option<bool> {
         let page = self.pages.at_hand(slot / PAGE_BITS)?;
         Some(page.load(slot / 64 % (PAGE / 8)) >> (slot % 64) & 1 != 0)
     }
 
-    /// Returns bits whose page has to be looked for.
+    /// Returns bits whose page needs a lookup.
     #[inline(never)] // so that reading from one at hand stays short
     fn word_below(&self, index: usize) -> Result<u64> {
         match self.pages.all.below(index / (PAGE / 8))? {
@@ -91,7 +91,7 @@ impl Bits {
         self.pages.stays_below(slot / PAGE_BITS)
     }
 
-    /// True if something came from an image.
+    /// True if a part of it is from an image.
     pub(crate) const fn has_base(&self) -> bool {
         self.pages.all.base().is_some()
     }
@@ -123,7 +123,7 @@ impl Bits {
         Ok(())
     }
 
-    /// Writes a bit whose page isn't there without making one, if that can be.
+    /// Writes a bit of a missing page without making one, if possible.
     #[cold]
     fn set_small(&mut self, slot: usize, bit: bool) -> bool {
         let Some(word) = self.small.get_mut(slot / 64) else { return !bit };
@@ -173,8 +173,8 @@ impl Bits {
         Ok(None)
     }
 
-    /// Returns the first word from `index` on that isn't known to be full: goes over full ones in the same page, if
-    /// that is at hand.
+    /// Returns the first word from `index` on that isn't known to be full: skips full ones in the same page, if that
+    /// needs no lookup.
     #[inline]
     fn behind_full_words(&self, index: usize) -> usize {
         const WORDS: usize = PAGE / 8;
@@ -254,7 +254,7 @@ impl Bits {
         Ok(Self { pages: Pages::load(input)?, small })
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
         self.pages.rebase(saved);
     }

@@ -40,10 +40,10 @@ impl Heap {
     #[inline]
     pub(crate) fn slice(&self, number: usize, offset: usize, len: usize) -> Result<Cow<'_, [u8]>> {
         match self.pages.get(number)? {
-            // Only what came from an image can say so.
+            // Only an image can contain that.
             Some(_) if len > PAGE || offset > PAGE - len => Err(nowhere()),
-            // SAFETY: the view leads to these bytes (invariant 1), and bytes that were appended
-            // are not written again as long as a view leads to them.
+            // SAFETY: the view refers to these bytes (invariant 1), and appended bytes are not written again as long
+            // as a view refers to them.
             Some(Held::Here(page)) => Ok(Cow::Borrowed(unsafe { page.slice(offset, len) })),
             // SAFETY: as before; they are copied at once.
             Some(Held::Kept(page)) => Ok(Cow::Owned(unsafe { page.slice(offset, len) }.to_vec())),
@@ -51,7 +51,7 @@ impl Heap {
         }
     }
 
-    /// Borrows bytes whose page needs no looking for.
+    /// Borrows bytes whose page needs no lookup.
     #[inline]
     pub(crate) fn slice_at_hand(&self, number: usize, offset: usize, len: usize) -> Option<&[u8]> {
         let page = self.pages.at_hand(number)?;
@@ -62,10 +62,10 @@ impl Heap {
         Some(unsafe { page.slice(offset, len) })
     }
 
-    /// Writes bytes that no view leads to yet, in this transaction's working view neither.
+    /// Writes bytes that no view refers to yet, this transaction's working view included.
     ///
     /// # Errors
-    /// Their page has to be copied, and can't be loaded.
+    /// Their page must be copied, and can't be loaded.
     #[inline]
     pub(crate) fn append(
         &mut self,
@@ -92,7 +92,7 @@ impl Heap {
                 let from = if index == tail { used } else { PAGE };
                 let blanks = Blanks { from, gap: (0, 0) };
                 filled_parts(page, (0, PAGE), &blanks, |(from, to), out| {
-                    // SAFETY: a published view leads to these bytes, so nobody writes to them.
+                    // SAFETY: a published view refers to these bytes, so they aren't written.
                     out[from..to].copy_from_slice(unsafe { page.slice(from, to - from) });
                 })
             },
@@ -104,12 +104,12 @@ impl Heap {
         Ok(Self { pages: input.array(|_| true)? })
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
         saved.rebase_pages(&mut self.pages);
     }
 
-    /// True if something came from an image.
+    /// True if a part of it is from an image.
     pub(crate) const fn has_base(&self) -> bool {
         self.pages.base().is_some()
     }
@@ -149,7 +149,7 @@ impl Deref for NodePage<'_> {
 }
 
 impl<'a> NodePage<'a> {
-    /// Takes a page that was just loaded from an image: nobody writes to such a page.
+    /// Takes a page that was just loaded from an image: such a page is never written.
     pub(crate) const fn loaded(page: &'a PageRef) -> Self {
         Self(Held::Here(page))
     }
@@ -159,7 +159,7 @@ impl Nodes {
     /// Returns true if there is no node of that number.
     ///
     /// # Errors
-    /// What tells it can't be loaded.
+    /// The needed page can't be loaded.
     pub(crate) fn is_missing(&self, number: u32) -> Result<bool> {
         Ok(self.pages.get(number as usize)?.is_none_or(|page| page.is_gone()))
     }
@@ -176,7 +176,7 @@ impl Nodes {
         }
     }
 
-    /// Borrows a node that needs no looking for.
+    /// Borrows a node that needs no lookup.
     #[inline]
     pub(crate) fn at_hand(&self, number: u32) -> Option<&[u8; PAGE]> {
         // SAFETY: as for a `NodePage`, which borrows the same.
@@ -203,7 +203,7 @@ impl Nodes {
         self.pages.remove(number as usize);
     }
 
-    /// Hands the nodes over to be saved; `check` tells whether a page that is loaded is one.
+    /// Passes the nodes on to be saved; `check` returns whether a loaded page is one.
     pub(crate) fn save(&self, out: &mut Saver, check: Check<PageRef>) {
         out.pages(&self.pages, check, |_, page| Content::Whole(page.clone()));
     }
@@ -213,7 +213,7 @@ impl Nodes {
         Ok(Self { pages: input.array(check)? })
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
         saved.rebase_pages(&mut self.pages);
     }
@@ -276,7 +276,7 @@ impl Longs {
         Ok(Self { values: input.array(|_| true)? })
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
         saved.rebase_longs(&mut self.values);
     }

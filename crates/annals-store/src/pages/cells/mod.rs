@@ -3,12 +3,12 @@
 //! These types turn the raw pages into calls that are safe to make within the store.
 //!
 //! Invariants (those of [`crate::pages::page`] apply)
-//! 1. A cell is read only when the view that holds the array leads to it.
-//! 2. `fresh` is said only of a cell that no published view leads to.
+//! 1. A cell is read only if the view that holds the array refers to it.
+//! 2. `fresh` is set only for a cell that no published view refers to.
 //! 3. Node pages are written only while they are owned, never after a length.
-//! 4. A page that isn't there is zeros, but for the first one of an array of cells or bits: as long as
-//!    that isn't there, its first cells are in `small`, and after those are zeros. So a table of a
-//!    thousand columns and a few rows takes no thousand pages.
+//! 4. A missing page is zeros, except the first one of an array of cells or bits: as long as that is missing, its
+//!    first cells are in `small`, and zeros follow. So a table of a thousand columns and a few rows takes no thousand
+//!    pages.
 #![allow(
     unsafe_code,
     reason = "the safe face of the pages' raw cells, for the store's own modules only"
@@ -64,7 +64,7 @@ impl Pages {
         self.all.here(index)
     }
 
-    /// Returns a page that needs no looking for.
+    /// Returns a page that needs no lookup.
     #[inline(always)]
     fn at_hand(&self, index: usize) -> Option<&PageRef> {
         self.all.at_hand(index)
@@ -148,7 +148,7 @@ impl Pages {
 #[cold]
 fn own<'d>(pages: &'d mut Paged<PageRef>, index: usize, epoch: &Epoch) -> Result<&'d PageRef> {
     let page = match pages.unseen(index)? {
-        // What would be copied is loaded as the copy.
+        // A page to copy is loaded directly as the copy.
         Some((base, stored)) => {
             let page = base.pager().load_own(stored, epoch)?;
             base.check(stored, &page)?;
@@ -197,20 +197,20 @@ impl<const W: usize> Cells<W> {
         self.at_hand(slot).map_or_else(|| self.get_below(slot), Ok)
     }
 
-    /// Reads a cell whose page needs no looking for.
+    /// Reads a cell whose page needs no lookup.
     #[inline(always)]
     pub(crate) fn at_hand(&self, slot: usize) -> Option<[u8; W]> {
         let page = self.pages.at_hand(slot / Self::EACH)?;
-        // SAFETY: the view leads to the cell (invariant 1).
+        // SAFETY: the view refers to the cell (invariant 1).
         Some(unsafe { page.read(slot % Self::EACH * W) })
     }
 
-    /// Borrows a part of a cell whose page needs no looking for.
+    /// Borrows a part of a cell whose page needs no lookup.
     #[inline]
     pub(crate) fn slice_at_hand(&self, slot: usize, offset: usize, len: usize) -> Option<&[u8]> {
         let page = self.pages.at_hand(slot / Self::EACH)?;
-        // SAFETY: the view leads to the cell (invariant 1); to write to it needs a `&mut` of the array
-        // or, in a later transaction, a copy of the page.
+        // SAFETY: the view refers to the cell (invariant 1); to write to it needs a `&mut` of the array or, in a
+        // later transaction, a copy of the page.
         Some(unsafe { page.slice(slot % Self::EACH * W + offset, len) })
     }
 
@@ -229,17 +229,17 @@ impl<const W: usize> Cells<W> {
         }
     }
 
-    /// Reads a cell whose page has to be looked for.
+    /// Reads a cell whose page needs a lookup.
     #[inline(never)] // so that reading from one at hand stays short
     fn get_below(&self, slot: usize) -> Result<[u8; W]> {
         match self.pages.all.below(slot / Self::EACH)? {
-            // SAFETY: the view leads to the cell (invariant 1).
+            // SAFETY: the view refers to the cell (invariant 1).
             Some(page) => Ok(unsafe { page.read(slot % Self::EACH * W) }),
             None => Ok(self.small(slot, 0, W).first_chunk().copied().unwrap_or([0; W])),
         }
     }
 
-    /// Borrows a part of a cell whose page isn't there; returns nothing for zeros.
+    /// Borrows a part of a cell of a missing page; returns nothing for zeros.
     fn small(&self, slot: usize, offset: usize, len: usize) -> &[u8] {
         let small = self.small.as_ref().filter(|_| slot < SMALL[1] / W);
         let at = |small| <[u8]>::get(small, slot * W + offset..slot * W + offset + len);
@@ -254,10 +254,10 @@ impl<const W: usize> Cells<W> {
     pub(crate) fn slice(&self, slot: usize, offset: usize, len: usize) -> Result<Cow<'_, [u8]>> {
         let at = slot % Self::EACH * W + offset;
         match self.pages.get(slot / Self::EACH)? {
-            // SAFETY: the view leads to the cell (invariant 1); to write to it needs a `&mut` of
-            // the array or, in a later transaction, a copy of the page.
+            // SAFETY: the view refers to the cell (invariant 1); to write to it needs a `&mut` of the array or, in a
+            // later transaction, a copy of the page.
             Some(Held::Here(page)) => Ok(Cow::Borrowed(unsafe { page.slice(at, len) })),
-            // SAFETY: the view leads to the cell, and it is copied at once.
+            // SAFETY: the view refers to the cell, and it is copied at once.
             Some(Held::Kept(page)) => Ok(Cow::Owned(unsafe { page.slice(at, len) }.to_vec())),
             None => Ok(Cow::Borrowed(self.small(slot, offset, len))),
         }
@@ -331,7 +331,7 @@ impl<const W: usize> Cells<W> {
         Ok(())
     }
 
-    /// Writes a cell whose page isn't there without making one, if that can be.
+    /// Writes a cell of a missing page without making one, if possible.
     fn set_small(&mut self, slot: usize, cell: [u8; W]) -> bool {
         let len = self.small.as_ref().map_or(0, |small| small.len());
         if slot >= len / W {
@@ -350,7 +350,7 @@ impl<const W: usize> Cells<W> {
     pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
         out.bytes(self.small.as_ref().map_or(&[], |small| small));
         self.pages.save(out, (Self::EACH, blanks), |page, (from, to), out| {
-            // SAFETY: a published view leads to these cells, so nobody writes to them.
+            // SAFETY: a published view refers to these cells, so they aren't written.
             out[from * W..to * W].copy_from_slice(unsafe { page.slice(from * W, (to - from) * W) });
         });
     }
@@ -366,7 +366,7 @@ impl<const W: usize> Cells<W> {
         Ok(Self { pages: Pages::load(input)?, small })
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
         self.pages.rebase(saved);
     }

@@ -1,4 +1,4 @@
-//! Numbers that were given back, to be given out again.
+//! Freed numbers, to be allocated again.
 
 use super::Cells;
 use crate::pages::load::Loader;
@@ -8,7 +8,7 @@ use crate::pages::refresh::refresh;
 use crate::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
-/// Numbers from 0 on: those that were given back, as a stack, and all that were never given out.
+/// Numbers from 0 on: the freed ones, as a stack, and all that were never allocated.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FreeNumbers {
     free: Cells<4>,
@@ -70,7 +70,7 @@ impl FreeNumbers {
         Ok(Self { end, count, free: Cells::load(input)? })
     }
 
-    /// Goes on from the base that was stored.
+    /// Continues from the stored base.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
         self.free.rebase(saved);
     }

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::pages::item::Held;
 use crate::pages::page::{Epoch, PAGE, PageRef};
 
-/// What the pages that aren't there hold, aligned as pages are.
+/// The contents of missing pages, aligned as pages are.
 #[repr(align(64))]
 struct Zeros([u8; PAGE]);
 
@@ -17,7 +17,7 @@ static ZEROS: Zeros = Zeros([0; PAGE]);
 /// So many cells are gathered before they are written.
 const GATHERED: usize = 64;
 
-/// A part of a run that lies in one page: the page's number, the first place in it, and how many.
+/// A part of a run in one page: the page's number, the first place in it, and the count.
 pub(super) type Part = (usize, usize, usize);
 
 /// Parts a run of cells or bits, of which a page has `each`.
@@ -42,7 +42,7 @@ impl<const W: usize> Cells<W> {
         let len = len.min(Self::EACH - at);
         match self.pages.get(index)? {
             Some(Held::Here(page)) => {
-                // SAFETY: as in `slice`: the view leads to the cells.
+                // SAFETY: as in `slice`: the view refers to the cells.
                 return Ok(Cow::Borrowed(unsafe { page.slice(at * W, len * W) }));
             }
             Some(Held::Kept(page)) => {
@@ -129,7 +129,7 @@ impl<const W: usize> Cells<W> {
 
     fn write_part(&mut self, part: Part, cells: &[u8], fresh: bool, epoch: &Epoch) -> Result<()> {
         let (index, at, len) = part;
-        // What is written over as a whole needn't be loaded.
+        // A page that is overwritten as a whole needn't be loaded.
         let is_whole = len == Self::EACH;
         let is_missing =
             self.pages.here(index).is_none() && !is_whole && self.pages.is_missing(index)?;
@@ -140,7 +140,7 @@ impl<const W: usize> Cells<W> {
             let mut cells = (at..).zip(cells.as_chunks::<W>().0);
             return cells.try_for_each(|(slot, cell)| self.set(slot, *cell, fresh, epoch));
         }
-        // Nothing of the page that is there would be left in a copy of it.
+        // Nothing of the existing page would be left in a copy of it.
         if is_whole && !self.pages.here(index).is_some_and(|page| page.may_write(fresh, epoch)) {
             let page = PageRef::zeroed_for(self.pages.all.id(), index, epoch);
             self.pages.renew(index, page);
@@ -165,8 +165,8 @@ impl super::Pages {
         self.all.put(index, page);
     }
 
-    /// Takes away the page that is at a place. The first one leaves a page of zeros, so that no few cells
-    /// come to be without a page: a backfill that stored the page meanwhile would cover them.
+    /// Removes the page at a place. The first one leaves a page of zeros, so that no few cells are stored without a
+    /// page: a backfill that stored the page meanwhile would cover them.
     fn take_away(&mut self, index: usize) {
         self.hot = None;
         if self.all.here(index).is_some() || self.all.base().is_some() {

@@ -108,7 +108,7 @@ fn bits_are_found_and_counted() {
 fn runs_are_as_if_written_cell_by_cell() {
     let mut epoch = Epoch::first();
     let each = PAGE / 8;
-    // First, length, what is written: nothing for zeros.
+    // First, length, contents: nothing for zeros.
     let whole = [
         (0, 5, 1),
         (3, 10, 2),
@@ -187,7 +187,7 @@ fn pages_that_are_taken_away_during_the_first_backfill_stay_away() {
     assert_eq!((saved.roots[0].stored, image.live()), (None, 0));
 }
 
-/// What a backfill stored of a page that is taken away meanwhile doesn't cover the few cells after it.
+/// A backfill's copy of a page that is removed meanwhile doesn't cover the few cells after it.
 #[test]
 fn a_page_taken_away_during_a_backfill_leaves_room_for_a_few_cells() {
     let (image, pager) = TestImage::new(1 << 20, true);
@@ -206,7 +206,7 @@ fn a_page_taken_away_during_a_backfill_leaves_room_for_a_few_cells() {
     assert_eq!(read(&cells), [[0; 8], [9; 8], [3; 8]]);
 }
 
-/// Once the image is larger than the budget, what a backfill stored doesn't stay in memory.
+/// Once the image is larger than the budget, pages stored by a backfill don't stay in memory.
 #[test]
 fn what_was_stored_is_let_go_of() {
     let (image, pager) = TestImage::new(1 << 20, true);
@@ -225,7 +225,7 @@ fn what_was_stored_is_let_go_of() {
     assert_eq!(cells.get(0).unwrap(), [7; 8]);
 }
 
-/// The page that was last changed is found without a walk. It must not be, once another one stands there.
+/// The page that was last changed is found without a walk. It must not be, once another one is there.
 #[test]
 fn a_page_that_was_changed_last_is_forgotten_when_it_is_replaced() {
     let (image, pager) = TestImage::new(1 << 20, true);
@@ -246,7 +246,7 @@ fn a_page_that_was_changed_last_is_forgotten_when_it_is_replaced() {
     assert_eq!([6, 7].map(|slot| cells.get(each + slot).unwrap()), [[8; 8], [9; 8]]);
 }
 
-/// One page of zeros stands in all places where one of an image was taken away.
+/// One page of zeros is used for all places where one of an image was removed.
 #[test]
 fn what_is_written_where_a_page_was_taken_away_is_seen_there_alone() {
     let (image, pager) = TestImage::new(1 << 20, true);
