@@ -36,32 +36,32 @@ struct Held {
     last_clock_time: i64,
 }
 
-/// What was found, and is to be written.
+/// The plan of an erasure: the found values, and the segments to write.
 struct Plan {
     search: Search,
     target: Target,
     erased: Erased,
-    /// The place of the first segment that is written again.
+    /// The place of the first rewritten segment.
     first: usize,
     /// The files that are removed.
     removable: Vec<(String, Kind)>,
 }
 
-/// Erases values from history: all segments of the journal, from the first that holds one of them, are written
-/// again without them, with other chains, and everything that is made of them, the image and saved tails, is
-/// removed. The values are null from then on, as if they always had been. Nothing else changes; but one
-/// transaction is added, which marks the erasure.
+/// Erases values from history. All segments of the journal, from the first that holds one of them, are rewritten
+/// without them, with other chains. All files that derive from the journal, such as the image and saved tails, are
+/// removed. The values are null from then on, at all times. Nothing else changes; but one transaction is added, which
+/// marks the erasure.
 ///
-/// Comments stay unless they are to go, too; the schema and other rows stay, also where they say the same. A field's default, and zeros that
-/// `insert_vector` made, were never written to the row, and stay. Whoever has the old files open continues
-/// seeing them. File systems and disks may keep the bytes of what was removed, unless they are to be overwritten and
-/// the medium does that in place; copies elsewhere aren't known here.
+/// Comments stay unless they are to go, too; the schema and other rows stay, also where they say the same. A field's
+/// default, and zeros that `insert_vector` made, were never written to the row, and stay. A process with the old
+/// files open continues to see them. File systems and disks may keep the bytes of what was removed, unless they are
+/// to be overwritten and the medium does that in place; copies elsewhere aren't known here.
 ///
-/// A crash leaves the old history or the new one, as a whole; what else is to go goes when the journal is opened
-/// for writing again.
+/// A crash leaves the old history or the new one, as a whole; the next opening of the journal for writing removes the
+/// remaining files.
 ///
-/// Cost: reads all history once, what is written again twice, and if there are blobs all once more; as much free
-/// space as is written again; memory for a few frames.
+/// Cost: reads all history once, the rewritten part twice, and with blobs everything once more; as much free space as
+/// the rewritten part; memory for a few frames.
 ///
 /// # Errors
 /// `NotFound`: no such file, table or field, or nothing to erase; `Busy`: another process, or this, has it open
@@ -147,7 +147,7 @@ fn hold(
     Err(Error::new(ErrorKind::Busy, message))
 }
 
-/// Reads all of history, and looks at what is beside it.
+/// Reads all of history, and the files beside it.
 fn plan(
     options: &Options,
     (directory, name): (&dyn Directory, &str),
@@ -172,7 +172,7 @@ fn plan(
         let mut others = Others::new(&target, blobs);
         let frame = |others: &mut Others<'_>, frame: &Frame<'_>, _| others.frame(frame);
         held.read(options, &mut others, Others::begin, frame)?;
-        // The bytes of a blob may lie in a segment before that of the first value that leads to it.
+        // The bytes of a blob may be in a segment before that of the first value that refers to it.
         first = others.first.map_or(first, |bytes| bytes.min(first));
         target.blobs = others.blobs;
     }
@@ -211,7 +211,7 @@ fn plan(
     Ok(Plan { search, target, erased, first, removable })
 }
 
-/// Writes the new history, and puts it in the place of the old one.
+/// Writes the new history, and replaces the old one.
 fn carry_out(
     options: &Options,
     (directory, name): (&dyn Directory, &str),
@@ -221,7 +221,7 @@ fn carry_out(
     what: &Erase,
 ) -> Result<Erased> {
     let io = |error| Error::io(format!("{}: can't be written anew", held.shown), error);
-    // What an earlier erasure left that didn't come to step 3 takes space that this one needs.
+    // Orphans of an earlier erasure that didn't reach step 3 take space that this one needs.
     plan.remove(directory, Kind::Temporary, what.overwrite).map_err(io)?;
     let id = clock.random();
     let mut made = Vec::new();
@@ -229,7 +229,7 @@ fn carry_out(
         write(options, (directory, name), (clock, id), held, (&mut plan, what), &mut made);
     let before = replace::before_name(name, id);
     let ready = written.and_then(|newest| {
-        // Should it not come to its end, the old one gets the path back.
+        // If it is interrupted, the old one is renamed back.
         directory.link(name, &before).map_err(io)?;
         made.push(before.clone());
         let removed = plan.remove(directory, Kind::Cache, what.overwrite);
@@ -400,7 +400,7 @@ impl Held {
         kept.chain([newest]).collect()
     }
 
-    /// Reads all frames that count; `visit` is told which only repeat the state.
+    /// Reads all frames that count; `visit` also gets whether a frame only repeats the state.
     fn read<V>(
         &self,
         options: &Options,

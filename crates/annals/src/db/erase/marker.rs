@@ -1,7 +1,8 @@
-//! The marker: a file that is there until an erasure has finished, with the names of the files that it removes.
+//! The marker: a file that exists until an erasure has finished, with the names of the files that it removes.
 //!
-//! Each piece of it fits a sector and begins with the journal's id, so that the file is proven to be this journal's
-//! (`db::beside`) also where a power cut left only a part of it. The pieces together are a hash, and the names, each with a zero after it, which no name has.
+//! Each piece of it fits a sector and begins with the journal's id. So the file is proven to be this journal's
+//! (`db::beside`) even if a power cut left only a part of it. The pieces together are a hash, and the names, each
+//! with a zero after it, which no name has.
 
 use std::io;
 
@@ -11,7 +12,7 @@ use crate::storage::Storage;
 const PIECE: usize = 512;
 const ID: usize = 16;
 
-/// What an erasure does when it is published.
+/// The work of an erasure after it is published.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct List {
     /// The names of the files that are removed.
@@ -20,7 +21,7 @@ pub(super) struct List {
     pub(super) overwrite: bool,
 }
 
-/// What stands among the names if bytes are overwritten: no file has this name.
+/// The entry among the names that means overwriting bytes: no file has this name.
 const OVERWRITE: &str = "/";
 
 /// Writes the list, and flushes it.

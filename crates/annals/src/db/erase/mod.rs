@@ -1,5 +1,5 @@
-//! Erasing values from history: every segment from the first that holds one to the newest is written again,
-//! without them, and takes the place of the old one.
+//! Erasing values from history: every segment from the first that holds one to the newest is rewritten without them,
+//! and replaces the old one.
 //!
 //! ```text
 //! 1. create NAME.erasing-ID, which lists all files that will be removed; rewrite the kept segments as
@@ -10,13 +10,13 @@
 //! 5. remove NAME.erasing-ID, flush the directory
 //! ```
 //!
-//! Between 3 and 4 kept segments are found by their other names, which the newest one's header tells
-//! (`journal::segments::Kept`). Whoever opens the journal for writing and finds NAME.erasing-ID does 4 and 5. What
-//! a crash before 3 leaves is removed by the next erasure.
+//! Between 3 and 4 kept segments are found by their other names, which follow from the newest one's header
+//! (`journal::segments::Kept`). An opening for writing that finds NAME.erasing-ID does 4 and 5. The next erasure
+//! removes the orphans of a crash before 3.
 //!
-//! In reading order: `call` is what a program calls, and `report` what it is told; `search` reads all of
-//! history and finds the values; `write` rewrites segments, by an `editor`; `replace` puts them in their places, by
-//! the list in the `marker`. An examination of a journal reads the marks again (`db::marks`).
+//! In reading order: `call` is the function that programs call, and `report` its result. `search` reads all of
+//! history and finds the values; `write` rewrites segments, by an `editor`; `replace` puts them in place, by the list
+//! in the `marker`. An examination of a journal reads the marks again (`db::marks`).
 
 mod call;
 mod editor;

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// the journal's locks.
 ///
 /// # Errors
-/// `Io`: the rest is done by whoever opens it next.
+/// `Io`: the next opening does the rest.
 pub(in crate::db) fn finish(
     directory: &dyn Directory,
     journal: &str,
@@ -26,7 +26,7 @@ pub(in crate::db) fn finish(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         _ => {}
     }
-    // The path must lead to the new one for certain.
+    // The path must certainly refer to the new one.
     let flushed = directory.flush();
     flushed.map_err(|error| unfinished(directory, journal, error))?;
     finish_published(directory, journal, header)
@@ -69,7 +69,7 @@ fn put_in_place(
     for found in directory.list()? {
         let kept = found.strip_suffix(&erased_name("", id));
         if let Some(kept) = kept.filter(|kept| number_in(kept, journal).is_some()) {
-            // It keeps the name by which it is found until the other is there for certain.
+            // It keeps its present name until the other certainly exists.
             let other = erasing_name(kept, id);
             match directory.link(&found, &other) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -108,7 +108,7 @@ fn remove_listed(
     for found in directory.list()?.into_iter().filter(|found| *found != marker) {
         let Some(kind) = kind(&found, journal) else { continue };
         let is_own = kind == Kind::Temporary && found.ends_with(&own);
-        // It was proven when it was listed; what has the name now is looked at again.
+        // It was proven when it was listed; the file with the name now is checked again.
         let is_listed = list.names.contains(&found)
             && (matches!(kind, Kind::Tail(..))
                 || is_of(directory, &found, kind, &header.journal_id)?);
@@ -123,7 +123,7 @@ fn remove_listed(
     Ok(())
 }
 
-/// True if a name leads to a segment as it was rewritten.
+/// True if a name refers to a segment as it was rewritten.
 fn holds_new(
     directory: &dyn Directory,
     found: &str,
@@ -134,7 +134,7 @@ fn holds_new(
     Ok(copies.headers.iter().flatten().any(is_new) || is_same_file(directory, found, journal)?)
 }
 
-/// Overwrites all bytes of a file with zeros, and flushes that; not if other names may lead to it, which keep it.
+/// Overwrites all bytes of a file with zeros, and flushes that; not if other names may refer to it, which keep it.
 pub(super) fn overwrite_file(directory: &dyn Directory, name: &str) -> io::Result<()> {
     const STEP: u64 = 1 << 20;
     let file = directory.open(name, Access::Write)?;
@@ -149,8 +149,8 @@ pub(super) fn overwrite_file(directory: &dyn Directory, name: &str) -> io::Resul
     file.flush()
 }
 
-/// Returns which files beside a journal are removed with values that are erased from it: all that are proven to be
-/// made of it, but for its kept segments, and what another erasure needs that isn't finished.
+/// Returns which files beside a journal are removed with values erased from it: all that are proven to derive from
+/// it, except its kept segments and files of another unfinished erasure.
 pub(super) fn removable(beside: &Beside, header: &Header) -> Vec<(String, Kind)> {
     let needed = header.last_erasure().map(|id| format!("{id:016x}"));
     let own = beside.own.iter().filter(|(name, kind)| match kind {

@@ -1,12 +1,12 @@
-//! What is to be erased, and what was.
+//! The values to erase, and the report of an erasure.
 
 use annals_schema::RowId;
 
-/// What is to be erased: all values that a field of a row, or all of its fields, ever had.
+/// The values to erase: all that a field of a row, or all of its fields, ever had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Erase {
-    /// The name of the table, or the last one that a dropped table had. Of several the one that is there is meant, or
-    /// that was dropped last, of those that have a value to erase.
+    /// The name of the table, or the last one that a dropped table had. Of several with the name, it is the existing
+    /// one, or else the last dropped one with a value to erase.
     pub table: String,
     /// The id of the row, which need not be there any more.
     pub row: RowId,
@@ -16,9 +16,9 @@ pub struct Erase {
     pub comments: bool,
     /// Also erases the comments of these transactions. With them there need be no value.
     pub comments_of: Vec<u64>,
-    /// Overwrites the bytes of the old files with zeros before they are removed. That doesn't reach what a disk or a
-    /// file system has copied elsewhere by itself, as SSDs and file systems that copy on write do; and whoever reads
-    /// an old file meanwhile finds it damaged.
+    /// Overwrites the bytes of the old files with zeros before they are removed. That doesn't reach copies that a
+    /// disk or a file system has made itself, as SSDs and file systems that copy on write do. A process that reads an
+    /// old file meanwhile finds it damaged.
     pub overwrite: bool,
     /// Only says what would be done: takes no lock, and writes nothing.
     pub dry_run: bool,
@@ -40,7 +40,7 @@ impl Erase {
     }
 }
 
-/// What was erased, or would be.
+/// The report of an erasure, or its preview.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
     /// The names of the fields of which values were erased.
@@ -53,9 +53,9 @@ pub struct Erased {
     pub blobs: u64,
     /// The first transaction and the last that had such a value, or such a comment.
     pub held: (u64, u64),
-    /// The first transaction and the last that were written again, and have other chains.
+    /// The first and the last rewritten transaction, which have other chains.
     pub rewritten: (u64, u64),
-    /// How many segments were written again.
+    /// The number of rewritten segments.
     pub segments: u64,
     /// How many bytes those had before.
     pub bytes: u64,

@@ -1,11 +1,11 @@
 //! Looking for values in all of history.
 //!
-//! What the table and its fields are called is known only at the end, so all tables' rows of the id are noted: in
+//! The names of the table and its fields are known only at the end, so rows with the id are noted in all tables: in
 //! memory for each of their fields, not for each value.
 //!
 //! A value that nothing ever wrote (a field's default, a zero of `insert_vector`) isn't the row's own, and stays. A
-//! segment that begins with the state writes it out all the same; it stays there too, for who comes from the
-//! segment before knows it.
+//! segment that begins with the state writes it out nevertheless; it stays there too, since a reader of the earlier
+//! segment knows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -47,13 +47,13 @@ struct Comments {
 /// The names of fields, and what was found of each.
 pub(super) type Found = Vec<(String, Values)>;
 
-/// What is to go.
+/// The values to erase.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) table: TableNumber,
     pub(super) row: RowId,
     pub(super) fields: BTreeSet<FieldNumber>,
-    /// Blobs that nothing else leads to.
+    /// Blobs without other references.
     pub(super) blobs: BTreeSet<Blob>,
     /// Transactions whose comments go.
     pub(super) comments: BTreeSet<u64>,
@@ -71,7 +71,7 @@ impl Target {
     }
 }
 
-/// What is read of the history.
+/// The state of reading the history.
 #[derive(Debug)]
 pub(super) struct Search {
     row: RowId,
@@ -87,14 +87,14 @@ pub(super) struct Search {
     unwritten: BTreeMap<usize, BTreeSet<(TableNumber, FieldNumber)>>,
     dropped_tables: Vec<Table>,
     dropped_fields: Vec<(TableNumber, Field)>,
-    /// The ends of transactions whose chains earlier marks tell.
+    /// The ends of transactions with chains in earlier marks.
     pub(super) marked: BTreeSet<u64>,
     /// The last commit.
     pub(super) last: Option<Committed>,
-    /// The comments of the transaction that is read, and of those that may have to go.
+    /// The comments of the current transaction, and of those that may be erased.
     open: Comments,
     commented: BTreeMap<u64, Comments>,
-    /// Points that are looked for, as txid and chain, and those that the history has.
+    /// Points to find, as txid and chain, and those that the history has.
     wanted: BTreeSet<(u64, u64)>,
     pub(super) known: BTreeSet<(u64, u64)>,
 }
@@ -211,8 +211,9 @@ impl Search {
         Ok(())
     }
 
-    /// Adds to a target the comments that go with the values that were found of it. Gives how many those are, the
-    /// place of the first segment that has one, and the first transaction and the last; none if there is none.
+    /// Adds to a target the comments that go with the values that were found of it. Returns the number of such
+    /// values, the place of the first segment that has one, and the first and the last transaction; `None` if there
+    /// are none.
     pub(super) fn comments(
         &self,
         what: &Erase,
@@ -237,8 +238,8 @@ impl Search {
         all.filter(|(of, _)| *of == table).map(|&(_, field)| field).collect()
     }
 
-    /// Returns what is to go, but for blobs, the names of the fields with what was found of them, and how many values
-    /// others of the same names have, which were dropped before.
+    /// Returns the values to erase, except blobs, the names of the fields with their counts, and the number of values
+    /// of other fields with the same names, which were dropped before.
     ///
     /// # Errors
     /// `NotFound`: there never was such a table or field, or nothing was found.
@@ -280,7 +281,7 @@ impl Search {
         Ok((Target { fields, ..Target::new(table, what.row) }, values, left))
     }
 
-    /// Returns what may be meant in a table, what is there before what was dropped: all fields, or each one that has the
+    /// Returns the candidates in a table, existing ones before dropped ones: all fields, or each one that has the
     /// name.
     fn choices<'s>(&'s self, table: &'s Table, what: &Erase) -> Vec<(TableNumber, Vec<&'s Field>)> {
         let dropped = self.dropped_fields.iter().rev();
@@ -296,12 +297,12 @@ impl Search {
     }
 }
 
-/// Looks which blobs of a target something else leads to, too.
+/// Finds which blobs of a target have other references, too.
 #[derive(Debug)]
 pub(super) struct Others<'t> {
     schema: Schema,
     target: &'t Target,
-    /// Those that nothing else was found to lead to.
+    /// Those without other references.
     pub(super) blobs: BTreeSet<Blob>,
     segments: usize,
     /// The place of the first segment that has bytes of them, as far as was known then.

@@ -17,7 +17,7 @@ use crate::journal::{Carried, Erasure, FrameHeader, FrameReader, Head, Level, Po
 use crate::storage::{Clock, Storage};
 use crate::{Error, Result};
 
-/// A segment that is there.
+/// An existing segment.
 pub(super) struct Old {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) shown: String,
@@ -26,24 +26,24 @@ pub(super) struct Old {
     pub(super) end: u64,
 }
 
-/// What is known of the history that is being written.
+/// The state of the history that is being written.
 pub(super) struct Writing<'t> {
     pub(super) target: &'t Target,
     pub(super) clock: &'t dyn Clock,
     /// The random number of the erasure.
     pub(super) id: u64,
-    /// Transactions whose chains are told before and after.
+    /// Transactions whose chains are recorded before and after.
     pub(super) wanted: BTreeSet<u64>,
     /// Fields whose values stay in the state that the next segment repeats.
     pub(super) unwritten: BTreeSet<FieldNumber>,
     /// The schema at the beginning of the next segment.
     pub(super) schema: Schema,
-    /// The chain at the end of the segment before, if that was written again.
+    /// The chain at the end of the previous segment, if that was rewritten.
     pub(super) previous: Option<u64>,
     pub(super) chains: Vec<Carried>,
 }
 
-/// What is told in the mark.
+/// The contents of the mark.
 pub(super) struct Mark {
     pub(super) erasure: Erasure,
     pub(super) comment: String,
@@ -54,7 +54,7 @@ pub(super) struct Mark {
 pub(super) type MakeMark<'m> = &'m dyn Fn(&[Carried]) -> Mark;
 
 impl Writing<'_> {
-    /// Writes a segment again; the newest one gets the mark that `mark` makes of the chains. Gives its header and
+    /// Writes a segment again; the newest one gets the mark that `mark` makes of the chains. Returns its header and
     /// its length.
     pub(super) fn segment(
         &mut self,
@@ -123,7 +123,7 @@ impl Writing<'_> {
         Ok(header)
     }
 
-    /// Returns the header of a segment that is written again.
+    /// Returns the header of a rewritten segment.
     fn rewritten(&self, header: &Header) -> Header {
         let incompatible = header.incompatible | FEATURE_ERASED;
         Header { incompatible, erasure: self.id, ..*header }

@@ -1,4 +1,4 @@
-//! Trying whether a transaction fits the state that the ones before it gave.
+//! Checking whether a transaction fits the state of the earlier ones.
 
 use annals_schema::{Blob, RowId, Schema, TableNumber, Type, ValueRef};
 
@@ -126,7 +126,7 @@ impl Apply<'_> {
         )))
     }
 
-    /// Refuses values that lead to a blob whose bytes were lost.
+    /// Refuses values that refer to a blob whose bytes were lost.
     fn check_blobs(&self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         let is_lost = |value: ValueRef<'_>| match value {
             ValueRef::Blob(blob) => {
@@ -150,8 +150,7 @@ impl Apply<'_> {
         }
     }
 
-    /// Adds a piece of a blob. Blobs keep their numbers: in the place of those that were lost come empty
-    /// ones, which nothing leads to.
+    /// Adds a piece of a blob. Blobs keep their numbers: lost ones become empty ones without references.
     fn piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<(), Problem> {
         let next = self.writing.store.next_blob().map_err(Problem::Unfit)?;
         if self.is_torn && offset == 0 && (next.0..self.most_blobs).contains(&blob.0) {

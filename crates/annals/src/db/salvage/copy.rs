@@ -18,12 +18,12 @@ use crate::{Error, ErrorKind, Result};
 /// Writes a new journal `to` with all that verifies in the journal `from`, in all its segments; they aren't
 /// changed. The transactions keep their order, times (as explicit ones) and levels, and get new txids.
 ///
-/// After damage a transaction is kept if all its frames verify, if the chain proves that they are of this history
-/// ([`Options::unproven`]), and if it fits what was kept before it. If a schema change was lost, rows after
-/// it may have been written in another form; what doesn't fit is left out, but look at the rest.
+/// After damage a transaction is kept if all its frames verify, the chain proves that they are of this history
+/// ([`Options::unproven`]), and it fits the kept state before it. If a schema change was lost, rows after it may have
+/// been written in another form; unfit ones are left out, but check the rest.
 ///
-/// Where transactions are lost, and the image stands for a later one, or a segment begins with a later state, one
-/// transaction brings the new journal to that state, after those that were kept up to there; its comment says so.
+/// If transactions are lost, and the image has a later state, or a segment begins with one, then one transaction
+/// changes the new journal to that state, after those kept up to there. Its comment says so.
 ///
 /// Cost: reads the old files twice, and writes as much; memory for the state.
 ///

@@ -1,7 +1,7 @@
 //! States that are known besides the transactions: that of the image, and those with which segments begin.
 //!
-//! Where transactions before such a state are lost, one transaction brings the new journal to it: what is missing
-//! is inserted, what differs is updated, what shouldn't be there is deleted. So all that follows fits again.
+//! If transactions before such a state are lost, one transaction changes the new journal to it: missing rows are
+//! inserted, different ones updated, surplus ones deleted. So all that follows fits again.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::storage::{Access, Directory};
 use crate::store::{Pager, Row, View};
 use crate::{Error, ErrorKind, Result};
 
-/// Loads the state that the image stands for.
+/// Loads the state of the image.
 ///
 /// # Errors
 /// `Corrupt`: it can't be used; `Io`.
@@ -87,7 +87,7 @@ fn snapshot(view: Arc<View>, point: Point, file: JournalFile) -> Snapshot {
     Snapshot::new(Arc::new(Published { view, point, file: Arc::new(file) }))
 }
 
-/// A transaction that brings a database to a state.
+/// A transaction that changes a database to a state.
 struct Bringing<'db, 's> {
     transaction: Transaction<'db>,
     schema: Schema,
@@ -97,8 +97,8 @@ struct Bringing<'db, 's> {
     done: Restored,
 }
 
-/// Brings a database to a state by one transaction; none is written if it is there already. `lost` are runs of blobs
-/// whose bytes aren't in the database; those that the state doesn't have either are added.
+/// Changes a database to a state by one transaction; none is written if it has the state already. `lost` are runs of
+/// blobs whose bytes aren't in the database; those that the state lacks too are added.
 ///
 /// # Errors
 /// `Invalid`: what was kept before has tables that the state hasn't; `Corrupt`: the state can't be read whole; `Io`.
@@ -171,7 +171,7 @@ impl Bringing<'_, '_> {
         self.event(&Event::InsertVector { table, id, count: 1 })
     }
 
-    /// Adds the blobs whose numbers the database doesn't have yet, so that those that follow keep theirs.
+    /// Adds the blobs whose numbers the database doesn't have yet, so that later ones keep theirs.
     fn blobs(&mut self) -> Result<()> {
         let next = self.transaction.writing.store.next_blob()?;
         let live = crate::db::engine::state::live_blobs(self.state)?;
@@ -241,7 +241,7 @@ impl Bringing<'_, '_> {
         self.next_id(table.number, view.next_id())
     }
 
-    /// Inserts a row, or makes one what it is in the state.
+    /// Inserts a row, or changes one to its values in the state.
     fn row(&mut self, table: &Table, own: Option<&Row<'_>>, row: &Row<'_>) -> Result<()> {
         let (number, id) = (table.number, row.id());
         let values: Vec<_> = table

@@ -1,14 +1,13 @@
 //! Salvage: a new journal with all transactions of a damaged one that verify, in all its segments.
 //!
-//! Up to the damage that is the whole history. After it a transaction is taken if all its frames verify, if it is
-//! proven to be of this history, if none of its frames can be missing, and if it fits the state that the
-//! transactions before it gave: wholly or not at all. What was lost with a schema change or a row makes others
-//! unfit; they are listed. Where a state is known besides the transactions, from the image or at the beginning of a
-//! segment, it takes the place of what was lost up to there.
+//! Up to the damage that is the whole history. After it a transaction is taken if all its frames verify, it is proven
+//! to be of this history, none of its frames can be missing, and it fits the state of the transactions before it: as
+//! a whole or not at all. Loss of a schema change or a row makes others unfit; they are listed. A state known from
+//! the image, or at the beginning of a segment, replaces the lost transactions before it.
 //!
-//! In reading order: `copy` is the whole of it; `parts` are the files of the history, and the `proof` says which
-//! frames are of it; `transactions` puts them together from frames, and `apply` tries whether they fit; `known`
-//! states make up for what is lost; `report` is what became of them.
+//! In reading order: `copy` is the whole procedure; `parts` are the files of the history, and the `proof` decides
+//! which frames are of it. `transactions` assembles them from frames, and `apply` checks whether they fit. `known`
+//! states replace lost transactions; `report` lists the result of each.
 
 mod apply;
 mod copy;

@@ -37,7 +37,7 @@ impl Part {
     }
 }
 
-/// All files that there are.
+/// All existing files.
 #[derive(Debug)]
 pub(super) struct Parts {
     /// The name by which the journal is opened.
@@ -46,7 +46,7 @@ pub(super) struct Parts {
     pub(super) all: Vec<Part>,
     /// Files that have the name of a segment, and belong to another journal.
     pub(super) strangers: Vec<String>,
-    /// The number of the segment after the last one, if that says that there was one.
+    /// The number of the segment after the last one, if the last one is sealed.
     pub(super) following: Option<u64>,
     /// The file at the path, if it isn't read because a kept segment has all of it and more.
     pub(super) replaced: Option<String>,
@@ -132,7 +132,7 @@ impl Parts {
             let shown = directory.display(&name);
             let unreadable = |error| Error::io(format!("{shown}: can't read this segment"), error);
             let storage = directory.open(&name, Access::Read).map_err(unreadable)?;
-            // Nobody removes it meanwhile; where the system has no such locks an open file stays readable.
+            // It isn't removed meanwhile; if the system has no such locks, an open file stays readable.
             let _ = storage.try_lock(Lock::History, Hold::Shared);
             let copies = Copies::read(&*storage).map_err(unreadable)?;
             let len = storage.len().map_err(unreadable)?;
@@ -171,7 +171,7 @@ impl Parts {
         self.roots.extend(whole);
     }
 
-    /// Returns the name of the newest segment that is there.
+    /// Returns the name of the newest existing segment.
     pub(super) fn newest_name(&self, directory: &dyn Directory, name: &str) -> String {
         match self.all.last().filter(|_| directory.open(name, Access::Read).is_err()) {
             Some(kept) => kept_name(&self.journal, kept.number),
@@ -179,7 +179,7 @@ impl Parts {
         }
     }
 
-    /// Returns the header that is known of the newest of the segments.
+    /// Returns the known header of the newest of the segments.
     pub(super) fn newest_header(&self) -> Option<&Header> {
         self.all.iter().rev().find_map(Part::header)
     }
@@ -206,7 +206,7 @@ impl Parts {
         part.slots().chain(roots.map(|&(_, point)| point)).collect()
     }
 
-    /// Returns the header of the segment after a part, if that is there.
+    /// Returns the header of the segment after a part, if that exists.
     pub(super) fn after(&self, place: usize) -> Option<&Header> {
         let number = self.all.get(place)?.number;
         let next = self.all.get(place + 1).filter(|next| next.number == number + 1)?;

@@ -1,9 +1,9 @@
-//! What is proven of the frames after a gap.
+//! The proven frames after a gap.
 //!
-//! A frame verifies by itself, whoever wrote it: also one that a program stored in a value, or one of another
-//! history. So after bytes that don't verify, frames count as the journal's only if the chain links them forward
-//! to something that proves them: a slot, a seal and the header of the next segment, a root of the image, or a frame
-//! whose tag was made with the secret of the file. What follows those by the chain counts with them.
+//! A frame verifies by itself, whichever program wrote it: also one that was stored in a value, or one of another
+//! history. So after bytes that don't verify, frames count as the journal's only if the chain links them forward to a
+//! proof. That is a slot, a seal and the header of the next segment, a root of the image, or a frame whose tag was
+//! made with the secret of the file. Frames that follow those by the chain count with them.
 
 use std::io;
 

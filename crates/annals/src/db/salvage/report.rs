@@ -1,13 +1,13 @@
-//! What became of the transactions of a journal that was salvaged.
+//! The result for each transaction of a salvaged journal.
 
 use annals_schema::Timestamp;
 
-/// What became of a journal that was salvaged.
+/// The report of a salvage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Salvaged {
     /// How many transactions the new journal has.
     pub transactions: u64,
-    /// What became of the old one's transactions, in order, in runs of txids.
+    /// The results for the old journal's transactions, in order, in runs of txids.
     pub runs: Vec<Run>,
     /// The files that were read, the oldest segment first.
     pub segments: Vec<SalvagedSegment>,
@@ -34,10 +34,10 @@ pub struct SalvagedSegment {
     pub number: u64,
     /// The path of the file.
     pub file: String,
-    /// How many copies of the header verified, of 3; with none of them everything stands on the frames alone.
+    /// How many copies of the header verified, of 3; without any of them, the frames are the only evidence.
     pub headers: usize,
-    /// How many of the two slots verified. With none of them in the last segment nothing tells how far the journal
-    /// went, so that its last transactions may be missing without a trace.
+    /// How many of the two slots verified. Without any of them in the last segment, the end of the journal is
+    /// unknown, so its last transactions may be missing without a trace.
     pub slots: usize,
 }
 
@@ -74,7 +74,7 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// True if the state was there already.
+    /// True if it already had the state.
     pub(super) const fn is_nothing(&self) -> bool {
         self.commands + self.inserted + self.updated + self.deleted + self.blobs == 0
     }
@@ -91,15 +91,15 @@ pub struct Run {
     pub segment: u64,
     /// Where the frames begin, if any of them verifies.
     pub position: Option<u64>,
-    /// What became of them.
+    /// The result for them.
     pub fate: Fate,
 }
 
-/// What becomes of a transaction.
+/// The result for a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {
-    /// It is in the new journal, as it was.
+    /// It is in the new journal, unchanged.
     Kept,
     /// Its frames don't verify, or aren't there.
     Lost,
@@ -108,7 +108,7 @@ pub enum Fate {
     /// Its frames verify, but nothing proves that they are of this history: something before them doesn't verify, and
     /// the chain links them to nothing that is known.
     Unproven,
-    /// Its frames verify, but what it changes isn't there without what was lost.
+    /// Its frames verify, but rows that it changes are missing because of the loss.
     Unfit(String),
 }
 
@@ -116,7 +116,7 @@ impl Salvaged {
     /// True if everything was kept that the old journal is known to have had.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        // Without any transaction only a head that is whole proves that there was none.
+        // Without any transaction only a whole head proves that there was none.
         let has_end = |last: &SalvagedSegment| match self.runs.is_empty() {
             true => (last.headers, last.slots) == (3, 2),
             false => last.slots > 0,

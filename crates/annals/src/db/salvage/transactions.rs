@@ -1,4 +1,4 @@
-//! Putting transactions together from their frames, and keeping those that are whole and fit.
+//! Assembling transactions from their frames, and keeping those that are whole and fit.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::storage::Directory;
 /// So many transactions are acknowledged at once.
 const BATCH: u64 = 1000;
 
-/// Where everything comes from.
+/// The source of all frames.
 pub(super) struct From<'p> {
     pub(super) parts: &'p Parts,
     pub(super) directory: Arc<dyn Directory>,
@@ -28,7 +28,7 @@ pub(super) struct From<'p> {
     pub(super) unproven: bool,
 }
 
-/// What is being put together.
+/// The state of assembling.
 pub(super) struct Salvage<'db> {
     from: From<'db>,
     database: &'db Database,
@@ -38,16 +38,16 @@ pub(super) struct Salvage<'db> {
     proof: Proof,
     /// The transaction that only repeats the state at the beginning of the segment.
     repeated: Option<u64>,
-    /// The transaction that the image stands for, as long as that isn't reached.
+    /// The transaction of the image's root, as long as that isn't reached.
     image: Option<u64>,
-    /// The last transaction of the new journal, as long as nobody has waited for it.
+    /// The last transaction of the new journal, as long as it wasn't waited for.
     pending: Option<Pending<'db>>,
     /// Runs of txids of frames that nothing proves.
     unproven: Vec<(u64, u64)>,
     schema: Schema,
-    /// The transaction that is being put together, if it can still be kept.
+    /// The transaction that is being assembled, if it can still be kept.
     open: Option<Open<'db>>,
-    /// The last txid of which anything was seen; none if not even a header tells where to begin.
+    /// The last txid seen; `None` if not even a header has the first one.
     seen: Option<u64>,
     /// Whether anything was lost, so that what follows may not fit.
     is_torn: bool,
@@ -56,7 +56,7 @@ pub(super) struct Salvage<'db> {
     report: Salvaged,
 }
 
-/// A transaction of which all frames were there so far.
+/// A transaction whose frames are complete so far.
 struct Open<'db> {
     transaction: Transaction<'db>,
     txid: u64,
@@ -116,7 +116,7 @@ impl<'db> Salvage<'db> {
         let txid = header.first_txid;
         self.repeated = Some(txid);
         self.lose_before(txid.saturating_add(1));
-        // What it begins with is newer than an image of before.
+        // The state at its beginning is newer than an image from before.
         self.image = self.image.filter(|&image| image > txid);
         match self.is_torn {
             true => {
@@ -139,10 +139,10 @@ impl<'db> Salvage<'db> {
         self.report.missing.extend(first..number);
     }
 
-    /// Brings the new journal to a state that is known, as long as something before it is lost.
+    /// Changes the new journal to a known state, as long as something before it is lost.
     fn restore(&mut self, state: Result<Option<Snapshot>>, from: &str, what: &str) -> Result<()> {
         let time = self.report.last_time;
-        // What is compared is what is acknowledged.
+        // The compared transactions are acknowledged.
         self.pending.take().map_or(Ok(()), |pending| pending.wait().map(drop))?;
         let restored = state.and_then(|state| {
             let Some(state) = state else { return Ok(None) };
@@ -233,7 +233,7 @@ impl<'db> Salvage<'db> {
         self.report.skipped.extend(skipped.map(gap));
     }
 
-    /// Leaves a frame out that nothing proves to be of the history: what it says of itself is only noted.
+    /// Skips a frame that isn't proven to be of the history: its claims are only noted.
     fn leave_out(&mut self, frame: &Frame<'_>) {
         let (txid, position) = (frame.header.txid, frame.header.position);
         self.is_torn = true;
@@ -278,7 +278,7 @@ impl<'db> Salvage<'db> {
             return Ok(());
         }
         let mut transaction = self.database.begin()?;
-        // Until it is known what it was.
+        // Until its kind is known.
         transaction.set_level(Level::Soft);
         let txid = frame.header.txid;
         let position = frame.header.position;
@@ -334,7 +334,7 @@ impl<'db> Salvage<'db> {
         Ok(())
     }
 
-    /// Returns the open transaction up: the rest of it isn't there.
+    /// Ends the open transaction as incomplete: the rest of it is missing.
     fn abandon(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let (txid, position) = (open.txid, Some(open.position));
@@ -344,7 +344,7 @@ impl<'db> Salvage<'db> {
         Ok(())
     }
 
-    /// Lets nothing of a transaction remain.
+    /// Undoes all of a transaction.
     fn take_back(&mut self, open: Open<'db>) -> Result<()> {
         let (schema, lost_blobs) = open.before;
         self.schema = Schema::clone(&schema);
@@ -357,7 +357,7 @@ impl<'db> Salvage<'db> {
         self.note(txid, position, fate);
     }
 
-    /// Ends: what slots, live block and image know of, and no frame tells, is lost.
+    /// Ends: transactions that slots, live block and image know, but no frame has, are lost.
     pub(super) fn finish(mut self) -> Result<Salvaged> {
         self.abandon()?;
         self.reach(u64::MAX)?;
