@@ -3,11 +3,10 @@
 //! No program needs it. It is not part of the API, and changes with any version.
 
 pub use crate::db::{
-    Erase, Erased, Fate, Gap, ImageCheck, ImageComparison, Restored, Run, Salvaged,
-    SalvagedSegment, check_end, check_image, check_image_in, compare_image, compare_image_in,
-    erase, erase_in, image_witnesses, locate, salvage, salvage_in, write_state,
+    Erase, Erased, Fate, Gap, ImageCheck, ImageComparison, Proven, Restored, Run, Salvaged,
+    SalvagedSegment, check_image, check_image_in, compare_image, compare_image_in, erase, erase_in,
+    locate, salvage, salvage_in, write_state,
 };
-pub use crate::image::Witness;
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;
 

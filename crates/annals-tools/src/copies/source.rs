@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use annals::internals::{Witness, check_end, image_witnesses, like};
+use annals::internals::{Proven, like};
 use annals::{Error, ErrorKind, Result};
 use annals_journal::format::Header;
 use annals_journal::segments::{Chain, Kept, refuse_replaced};
@@ -23,7 +23,7 @@ pub(crate) struct Source {
     /// reads it.
     newest: Option<Arc<dyn Storage>>,
     /// The points that the image beside it proved at the last check.
-    witnesses: Vec<Witness>,
+    proven: Proven,
 }
 
 /// One segment of it. They aren't removed as long as the oldest is open.
@@ -70,7 +70,7 @@ impl Part {
 impl Source {
     pub(crate) fn new(directory: Arc<dyn Directory>, name: &str) -> Self {
         let shown = directory.display(name);
-        Self { directory, name: name.to_owned(), shown, newest: None, witnesses: Vec::new() }
+        Self { directory, name: name.to_owned(), shown, newest: None, proven: Proven::default() }
     }
 
     /// Returns a handle of the directory of a new file, which gets the permissions of this journal.
@@ -96,7 +96,7 @@ impl Source {
     /// # Errors
     /// `Corrupt`; `Io`.
     pub(crate) fn check_end(&self, part: &Part, survey: &Survey) -> Result<()> {
-        check_end(&self.witnesses, survey, &*self.directory, &self.name, &*part.storage)
+        self.proven.check_end(survey, &*self.directory, &self.name, &*part.storage)
     }
 
     /// Returns a new handle of the same journal.
@@ -110,7 +110,7 @@ impl Source {
         let mut tries = 0;
         loop {
             let newest = self.open_newest()?;
-            self.witnesses = image_witnesses(&*self.directory, &self.name, &newest.head);
+            self.proven = Proven::read(&*self.directory, &self.name, &newest.head);
             let (storage, header) = (Arc::clone(&newest.storage), *newest.header());
             let mut parts = self.parts(newest, from);
             if from.is_none() && parts.is_ok() {

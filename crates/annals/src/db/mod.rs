@@ -67,6 +67,6 @@ pub use present::snapshot::Snapshot;
 pub use reader::Reader;
 pub use replay::scan::Sink;
 pub use replay::unapplied::Unapplied;
-pub use replay::witness::{check_end, image_witnesses};
+pub use replay::witness::Proven;
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
 pub use time::{Changes, Events, History, Subscription, Tail};

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use arc_swap::ArcSwap;
 
-use crate::db::engine::rescue::{Making, Rescued};
+use crate::db::engine::rescued::{Making, Rescued};
 use crate::db::image::{Beginning, Reading, Replayed, hard_position};
 use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;

@@ -13,6 +13,7 @@
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later backfill
 //! depends on it. Only a failed flush disables the image for this handle.
 
+use crate::db::engine::{rebuild, renewing};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -68,312 +69,307 @@ impl<'i> Laps<'i> {
     }
 }
 
-impl Core {
-    /// Waits until no thread runs a backfill, for `timeout` at most; none begins as long as what this returns is held.
-    pub(in crate::db) fn wait_for_backfill<'i>(
-        &self,
-        imager: &'i Imager,
-        timeout: Duration,
-    ) -> Result<MutexGuard<'i, Working>> {
-        self.wait_for(&imager.working, timeout, "was bringing the image forward")
-    }
+/// Waits until no thread runs a backfill, for `timeout` at most; none begins as long as what this returns is held.
+pub(in crate::db) fn wait_for_backfill<'i>(
+    core: &Core,
+    imager: &'i Imager,
+    timeout: Duration,
+) -> Result<MutexGuard<'i, Working>> {
+    core.wait_for(&imager.working, timeout, "was bringing the image forward")
+}
 
-    /// Updates the image.
-    pub(in crate::db) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
-        self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
-    }
+/// Updates the image.
+pub(in crate::db) fn backfill(core: &Core, mode: BackfillMode) -> Result<Backfilled> {
+    backfill_watched(core, mode, &mut |_| ControlFlow::Continue(()))
+}
 
-    /// Updates the image, and reports the progress after each batch.
-    pub(in crate::db) fn backfill_watched(
-        &self,
-        mode: BackfillMode,
-        watch: Watching<'_>,
-    ) -> Result<Backfilled> {
-        let imager = self.imager()?;
-        let mut laps = Laps::begin(imager);
-        let mut tries = 0;
-        loop {
-            if !self.get_over_damage(mode) {
-                let (working, phases) = (lock(&imager.working), BackfillPhases::default());
-                let outcome = BackfillOutcome::Postponed;
-                return Ok(report(mode, outcome, &working, (imager, phases)));
-            }
-            let mut working = match mode {
-                BackfillMode::Passive => lock(&imager.working),
-                _ => self.wait_for_writer(imager)?,
-            };
-            let before = imager.damage().count();
-            let done = self.backfill_once((imager, mode, &mut *watch), (&mut working, &mut laps));
-            let Err(error) = done else { return done };
-            working.note_damage(&error, imager.damage().count() > before);
-            drop(working);
-            tries += 1;
-            if imager.damage().count() == before || tries > MOST_ROOTS {
-                return Err(error);
-            }
-            self.start_rebuild();
+/// Updates the image, and reports the progress after each batch.
+pub(in crate::db) fn backfill_watched(
+    core: &Core,
+    mode: BackfillMode,
+    watch: Watching<'_>,
+) -> Result<Backfilled> {
+    let imager = core.imager()?;
+    let mut laps = Laps::begin(imager);
+    let mut tries = 0;
+    loop {
+        if !get_over_damage(core, mode) {
+            let (working, phases) = (lock(&imager.working), BackfillPhases::default());
+            let outcome = BackfillOutcome::Postponed;
+            return Ok(report(mode, outcome, &working, (imager, phases)));
         }
-    }
-
-    /// Waits for a running rebuild; false if the mode never waits.
-    fn get_over_damage(&self, mode: BackfillMode) -> bool {
-        let Some(imager) = self.image() else { return true };
-        while imager.rebuilding().is_running() {
-            if mode == BackfillMode::Passive {
-                return false;
-            }
-            SystemClock.pause(PAUSE);
-        }
-        true
-    }
-
-    fn backfill_once(
-        &self,
-        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
-        (working, laps): (&mut Working, &mut Laps<'_>),
-    ) -> Result<Backfilled> {
-        let mut phases = BackfillPhases { wait: laps.next(), ..BackfillPhases::default() };
-        if !self.keep_named_or_postpone(imager, working)? {
-            return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
-        }
-        let Some(published) = self.sample(imager, working)? else {
-            return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
+        let mut working = match mode {
+            BackfillMode::Passive => lock(&imager.working),
+            _ => wait_for_writer(core, imager)?,
         };
-        if working.stands_for(&published) {
-            return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
+        let before = imager.damage().count();
+        let done = backfill_once(core, (imager, mode, &mut *watch), (&mut working, &mut laps));
+        let Err(error) = done else { return done };
+        working.note_damage(&error, imager.damage().count() > before);
+        drop(working);
+        tries += 1;
+        if imager.damage().count() == before || tries > MOST_ROOTS {
+            return Err(error);
         }
-        step!(ImageBeforeJournal, self.checkpoints().harden()?);
-        phases.harden = laps.next();
-        self.carry_out((imager, mode, watch), working, published, phases)
+        rebuild::start_rebuild(core);
     }
+}
 
-    /// Writes the published view, up to which the journal is hard, and which lies over the newest root.
-    pub(in crate::db) fn carry_out(
-        &self,
-        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
-        working: &mut Working,
-        published: Arc<Published>,
-        mut phases: BackfillPhases,
-    ) -> Result<Backfilled> {
-        let watch: Watching<'_> = &mut |progress| imager.watched(|| watch(progress));
-        let spill = working.spill.take();
-        let of = (&*published, spill.as_ref());
-        let retiring = imager.retire();
-        let written = self.advance(imager, working, of, &mut phases, watch);
-        let (counts, before) = match written {
-            Ok(written) => written,
-            Err(error) => {
-                working.spill = spill;
-                step!(FailedBackfillPoisons, else self.checkpoints().poison("a backfill failed"));
-                return Err(error.within("the image wasn't brought forward; nothing is lost"));
+/// Waits for a running rebuild; false if the mode never waits.
+fn get_over_damage(core: &Core, mode: BackfillMode) -> bool {
+    let Some(imager) = core.image() else { return true };
+    while imager.rebuilding().is_running() {
+        if mode == BackfillMode::Passive {
+            return false;
+        }
+        SystemClock.pause(PAUSE);
+    }
+    true
+}
+
+fn backfill_once(
+    core: &Core,
+    (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+    (working, laps): (&mut Working, &mut Laps<'_>),
+) -> Result<Backfilled> {
+    let mut phases = BackfillPhases { wait: laps.next(), ..BackfillPhases::default() };
+    if !renewing::keep_named_or_postpone(core, imager, working)? {
+        return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
+    }
+    let Some(published) = sample(core, imager, working)? else {
+        return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
+    };
+    if working.stands_for(&published) {
+        return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
+    }
+    step!(ImageBeforeJournal, core.checkpoints().harden()?);
+    phases.harden = laps.next();
+    carry_out(core, (imager, mode, watch), working, published, phases)
+}
+
+/// Writes the published view, up to which the journal is hard, and which lies over the newest root.
+pub(in crate::db) fn carry_out(
+    core: &Core,
+    (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+    working: &mut Working,
+    published: Arc<Published>,
+    mut phases: BackfillPhases,
+) -> Result<Backfilled> {
+    let watch: Watching<'_> = &mut |progress| imager.watched(|| watch(progress));
+    let spill = working.spill.take();
+    let of = (&*published, spill.as_ref());
+    let retiring = imager.retire();
+    let written = advance(core, imager, working, of, &mut phases, watch);
+    let (counts, before) = match written {
+        Ok(written) => written,
+        Err(error) => {
+            working.spill = spill;
+            step!(FailedBackfillPoisons, else core.checkpoints().poison("a backfill failed"));
+            return Err(error.within("the image wasn't brought forward; nothing is lost"));
+        }
+    };
+    #[cfg(feature = "testing")]
+    proof::compare(working, &published.view);
+    let begun = imager.clock().elapsed();
+    phases.install = let_go_on(core, imager, counts.bytes);
+    drop((published, retiring)); // no reader of the root before
+    phases.free = imager.clock().elapsed().saturating_sub(begun + phases.install);
+    let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
+    Ok(Backfilled {
+        journal_bytes: working.reached.saturating_sub(before),
+        pages: counts.pages + counts.from_memory,
+        from_memory: counts.from_memory,
+        copied: counts.pages,
+        nodes: counts.nodes,
+        bytes: counts.bytes,
+        runs: counts.runs,
+        ..report
+    })
+}
+
+/// Writes a new root of the image; returns the written amounts, and the end of the previous root.
+fn advance(
+    core: &Core,
+    imager: &Imager,
+    working: &mut Working,
+    (published, spill): (&Published, Option<&Spill>),
+    phases: &mut BackfillPhases,
+    watch: Watching<'_>,
+) -> Result<(Counts, u64)> {
+    let clock = imager.clock();
+    let begun = clock.elapsed();
+    let time = clock.now();
+    let (image, pager) = imager.image(working)?;
+    imager.choose_what_stays(&pager, (working.root, spill), &published.view);
+    let mut draft = match spill {
+        Some(spill) => spill.draft.take_up(),
+        None => image.space(working.pinned(&image)?)?,
+    };
+    let number = draft.number();
+    let pin = match image.pin(number, &**clock) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
+        pin => pin.map_err(|error| cannot_look(&image, error))?,
+    };
+    let mut drafting = Drafting::new(&mut draft, &image, published.point.txid, (&**clock, watch));
+    drafting.tell()?;
+    let mut saved = published.view.save(&pager, &mut drafting)?;
+    let metadata = metadata(core, &saved.metadata);
+    let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
+    drafting.leave_dropped(&saved_before(&image, (working.root, spill)), &saved);
+    if let Some(root) = working.root {
+        drafting.leave(root.catalog);
+    }
+    let frames = key_frames(imager, published, &mut drafting)?;
+    let catalog = drafting.store(Piece::Node(catalog))?;
+    let written = step!(PublishedBeforeWritten, drafting.write(), else Ok(()));
+    let (counts, late) = drafting.end();
+    phases.write = counts.took;
+    phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
+    let begun = clock.elapsed();
+    let (segment, point) = (published.file.segment, published.point);
+    let new = NewRoot { segment, point, time, catalog, frames };
+    let root = written.and_then(|()| draft.publish(&new));
+    if let Ok(root) = &root {
+        let keeps = root.end <= imager.budget();
+        if pager.keeps() && !keeps {
+            saved.unload();
+        }
+        pager.set_keeps(keeps);
+    }
+    if step!(InstalledBeforePublished, root.is_ok(), else true) {
+        saved.pin = Some(working.pins.add(pin, clock.elapsed()));
+        imager.note_saved(saved, number);
+    }
+    let root = root?;
+    step!(PublishedBeforeWritten, else write_all(&image, &late)?);
+    let counts = spill.map_or(counts, |spill| spill.written.and(counts));
+    phases.publish = clock.elapsed().saturating_sub(begun);
+    working.root = Some(root);
+    let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
+    working.wrote = counts.bytes;
+    imager.note_status(working);
+    Ok((counts, before))
+}
+
+/// Chooses the key frames that the new root lists, and stores the list. An image of forgotten history isn't kept.
+fn key_frames(
+    imager: &Imager,
+    published: &Published,
+    drafting: &mut Drafting<'_, '_>,
+) -> Result<Option<Stored>> {
+    let JournalFile { directory, journal, segment, .. } = &*published.file;
+    let known = RefCell::new(BTreeMap::from([(*segment, true)]));
+    let from = imager.frames_from.load(Ordering::Relaxed);
+    let are_read = |root: &Root| {
+        if root.segment < from {
+            return false;
+        }
+        let is_there = || directory.open(&kept_name(journal, root.segment), Access::Read).is_ok();
+        *known.borrow_mut().entry(root.segment).or_insert_with(is_there)
+    };
+    let next = (*segment, published.point.position);
+    drafting.frames(imager.key_frames, next, &are_read)
+}
+
+/// Returns what a catalog says beside what the store does: how late the clock was.
+fn metadata(core: &Core, of_store: &[u8]) -> Vec<u8> {
+    let last = core.checkpoints().last_clock_time.load(Ordering::Relaxed);
+    [&last.to_le_bytes()[..], of_store].concat()
+}
+
+/// Takes the lock of backfills when no transaction is open, and all that was written is acknowledged.
+///
+/// A transaction that spills waits for that lock while it is open: so a thread that waits for a transaction must
+/// not hold it.
+fn wait_for_writer<'i>(core: &Core, imager: &'i Imager) -> Result<MutexGuard<'i, Working>> {
+    loop {
+        let mut writing = lock(&core.writing);
+        let mut working = match imager.working.try_lock() {
+            Ok(working) => working,
+            Err(TryLockError::Poisoned(working)) => working.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                drop(writing);
+                drop(lock(&imager.working));
+                continue;
             }
         };
-        #[cfg(feature = "testing")]
-        proof::compare(working, &published.view);
-        let begun = imager.clock().elapsed();
-        phases.install = self.let_go_on(imager, counts.bytes);
-        drop((published, retiring)); // no reader of the root before
-        phases.free = imager.clock().elapsed().saturating_sub(begun + phases.install);
-        let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
-        Ok(Backfilled {
-            journal_bytes: working.reached.saturating_sub(before),
-            pages: counts.pages + counts.from_memory,
-            from_memory: counts.from_memory,
-            copied: counts.pages,
-            nodes: counts.nodes,
-            bytes: counts.bytes,
-            runs: counts.runs,
-            ..report
-        })
+        core.group.settle()?;
+        renewing::keep_named(core, imager, (&mut working, &mut writing))?;
+        install_now(core, imager, &mut writing);
+        return Ok(working);
     }
+}
 
-    /// Writes a new root of the image; returns the written amounts, and the end of the previous root.
-    fn advance(
-        &self,
-        imager: &Imager,
-        working: &mut Working,
-        (published, spill): (&Published, Option<&Spill>),
-        phases: &mut BackfillPhases,
-        watch: Watching<'_>,
-    ) -> Result<(Counts, u64)> {
-        let clock = imager.clock();
-        let begun = clock.elapsed();
-        let time = clock.now();
-        let (image, pager) = imager.image(working)?;
-        imager.choose_what_stays(&pager, (working.root, spill), &published.view);
-        let mut draft = match spill {
-            Some(spill) => spill.draft.take_up(),
-            None => image.space(working.pinned(&image)?)?,
-        };
-        let number = draft.number();
-        let pin = match image.pin(number, &**clock) {
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
-            pin => pin.map_err(|error| cannot_look(&image, error))?,
-        };
-        let mut drafting =
-            Drafting::new(&mut draft, &image, published.point.txid, (&**clock, watch));
-        drafting.tell()?;
-        let mut saved = published.view.save(&pager, &mut drafting)?;
-        let metadata = self.metadata(&saved.metadata);
-        let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
-        drafting.leave_dropped(&saved_before(&image, (working.root, spill)), &saved);
-        if let Some(root) = working.root {
-            drafting.leave(root.catalog);
+/// Returns the published view, if it lies over the newest root, and over later spilled pages: only the difference
+/// to that is written.
+fn sample(core: &Core, imager: &Imager, working: &Working) -> Result<Option<Arc<Published>>> {
+    let mut published = core.group.published();
+    if published.view.root() != imager.newest() {
+        try_to_install(core, imager);
+        published = core.group.published();
+    }
+    if let Some(spill) = &working.spill {
+        let Some(txid) = spill.due() else { return Ok(None) };
+        if published.point.txid < txid {
+            // The flush that it waits for is next, or is running.
+            core.group.settle()?;
+            published = core.group.published();
         }
-        let frames = self.key_frames(imager, published, &mut drafting)?;
-        let catalog = drafting.store(Piece::Node(catalog))?;
-        let written = step!(PublishedBeforeWritten, drafting.write(), else Ok(()));
-        let (counts, late) = drafting.end();
-        phases.write = counts.took;
-        phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
-        let begun = clock.elapsed();
-        let (segment, point) = (published.file.segment, published.point);
-        let new = NewRoot { segment, point, time, catalog, frames };
-        let root = written.and_then(|()| draft.publish(&new));
-        if let Ok(root) = &root {
-            let keeps = root.end <= imager.budget();
-            if pager.keeps() && !keeps {
-                saved.unload();
-            }
-            pager.set_keeps(keeps);
-        }
-        if step!(InstalledBeforePublished, root.is_ok(), else true) {
-            saved.pin = Some(working.pins.add(pin, clock.elapsed()));
-            imager.note_saved(saved, number);
-        }
-        let root = root?;
-        step!(PublishedBeforeWritten, else write_all(&image, &late)?);
-        let counts = spill.map_or(counts, |spill| spill.written.and(counts));
-        phases.publish = clock.elapsed().saturating_sub(begun);
-        working.root = Some(root);
-        let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
-        working.wrote = counts.bytes;
-        imager.note_status(working);
-        Ok((counts, before))
-    }
-
-    /// Chooses the key frames that the new root lists, and stores the list. An image of forgotten history isn't kept.
-    fn key_frames(
-        &self,
-        imager: &Imager,
-        published: &Published,
-        drafting: &mut Drafting<'_, '_>,
-    ) -> Result<Option<Stored>> {
-        let JournalFile { directory, journal, segment, .. } = &*published.file;
-        let known = RefCell::new(BTreeMap::from([(*segment, true)]));
-        let from = imager.frames_from.load(Ordering::Relaxed);
-        let are_read = |root: &Root| {
-            if root.segment < from {
-                return false;
-            }
-            let is_there =
-                || directory.open(&kept_name(journal, root.segment), Access::Read).is_ok();
-            *known.borrow_mut().entry(root.segment).or_insert_with(is_there)
-        };
-        let next = (*segment, published.point.position);
-        drafting.frames(imager.key_frames, next, &are_read)
-    }
-
-    /// Returns what a catalog says beside what the store does: how late the clock was.
-    fn metadata(&self, of_store: &[u8]) -> Vec<u8> {
-        let last = self.checkpoints().last_clock_time.load(Ordering::Relaxed);
-        [&last.to_le_bytes()[..], of_store].concat()
-    }
-
-    /// Takes the lock of backfills when no transaction is open, and all that was written is acknowledged.
-    ///
-    /// A transaction that spills waits for that lock while it is open: so a thread that waits for a transaction must
-    /// not hold it.
-    fn wait_for_writer<'i>(&self, imager: &'i Imager) -> Result<MutexGuard<'i, Working>> {
-        loop {
-            let mut writing = lock(&self.writing);
-            let mut working = match imager.working.try_lock() {
-                Ok(working) => working,
-                Err(TryLockError::Poisoned(working)) => working.into_inner(),
-                Err(TryLockError::WouldBlock) => {
-                    drop(writing);
-                    drop(lock(&imager.working));
-                    continue;
-                }
-            };
-            self.group.settle()?;
-            self.keep_named(imager, (&mut working, &mut writing))?;
-            self.install_now(imager, &mut writing);
-            return Ok(working);
+        if published.point.txid < txid {
+            return Ok(None);
         }
     }
+    let is_newest = published.view.root() == imager.newest();
+    Ok(step!(OutdatedBoundTaken, is_newest, else true).then_some(published))
+}
 
-    /// Returns the published view, if it lies over the newest root, and over later spilled pages: only the difference
-    /// to that is written.
-    fn sample(&self, imager: &Imager, working: &Working) -> Result<Option<Arc<Published>>> {
-        let mut published = self.group.published();
-        if published.view.root() != imager.newest() {
-            self.try_to_install(imager);
-            published = self.group.published();
+/// Lets the store continue from the newest root, as [`Self::try_to_install`]. After many written bytes it waits a
+/// moment for a transaction that would have to do it: the replaced memory is best freed here, where no thread
+/// waits. Returns how long it held the writer's lock.
+fn let_go_on(core: &Core, imager: &Imager, bytes: u64) -> Duration {
+    let begun = imager.clock().elapsed();
+    loop {
+        let tried = imager.clock().elapsed();
+        try_to_install(core, imager);
+        let took = imager.clock().elapsed().saturating_sub(tried);
+        let is_over = core.group.published().view.root() == imager.newest();
+        let is_late = imager.clock().elapsed().saturating_sub(begun) >= MOMENT;
+        if is_over || is_late || bytes < FREED_SLOWLY {
+            return took;
         }
-        if let Some(spill) = &working.spill {
-            let Some(txid) = spill.due() else { return Ok(None) };
-            if published.point.txid < txid {
-                // The flush that it waits for is next, or is running.
-                self.group.settle()?;
-                published = self.group.published();
-            }
-            if published.point.txid < txid {
-                return Ok(None);
-            }
-        }
-        let is_newest = published.view.root() == imager.newest();
-        Ok(step!(OutdatedBoundTaken, is_newest, else true).then_some(published))
+        imager.clock().pause(PAUSE);
     }
+}
 
-    /// Lets the store continue from the newest root, as [`Self::try_to_install`]. After many written bytes it waits a
-    /// moment for a transaction that would have to do it: the replaced memory is best freed here, where no thread
-    /// waits. Returns how long it held the writer's lock.
-    fn let_go_on(&self, imager: &Imager, bytes: u64) -> Duration {
-        let begun = imager.clock().elapsed();
-        loop {
-            let tried = imager.clock().elapsed();
-            self.try_to_install(imager);
-            let took = imager.clock().elapsed().saturating_sub(tried);
-            let is_over = self.group.published().view.root() == imager.newest();
-            let is_late = imager.clock().elapsed().saturating_sub(begun) >= MOMENT;
-            if is_over || is_late || bytes < FREED_SLOWLY {
-                return took;
-            }
-            imager.clock().pause(PAUSE);
+/// Lets the store continue from the newest root, if no transaction is open; else the next one does that
+/// when it begins or commits.
+fn try_to_install(core: &Core, imager: &Imager) {
+    match core.writing.try_lock() {
+        Ok(mut writing) => install_now(core, imager, &mut writing),
+        Err(TryLockError::Poisoned(writing)) => {
+            install_now(core, imager, &mut writing.into_inner())
         }
+        Err(TryLockError::WouldBlock) => {}
     }
+}
 
-    /// Lets the store continue from the newest root, if no transaction is open; else the next one does that
-    /// when it begins or commits.
-    fn try_to_install(&self, imager: &Imager) {
-        match self.writing.try_lock() {
-            Ok(mut writing) => self.install_now(imager, &mut writing),
-            Err(TryLockError::Poisoned(writing)) => {
-                self.install_now(imager, &mut writing.into_inner())
-            }
-            Err(TryLockError::WouldBlock) => {}
-        }
+/// Lets the published view continue from the newest root, too, if the ending transaction was open when the
+/// backfill ended. Else a database that rests would keep the root before and what the backfill stored. A load and
+/// a comparison, unless one has ended since.
+#[inline]
+pub(in crate::db) fn install_late(core: &Core, writing: &mut Writing) {
+    if let Some(imager) = core.image()
+        && writing.store.published().root() != imager.newest()
+    {
+        install_now(core, imager, writing);
     }
+}
 
-    /// Lets the published view continue from the newest root, too, if the ending transaction was open when the
-    /// backfill ended. Else a database that rests would keep the root before and what the backfill stored. A load and
-    /// a comparison, unless one has ended since.
-    #[inline]
-    pub(in crate::db) fn install_late(&self, writing: &mut Writing) {
-        if let Some(imager) = self.image()
-            && writing.store.published().root() != imager.newest()
-        {
-            self.install_now(imager, writing);
-        }
-    }
-
-    /// Lets the unchanged store and the published view continue from the newest root.
-    pub(in crate::db) fn install_now(&self, imager: &Imager, writing: &mut Writing) {
-        imager.install(&mut writing.store);
-        self.group.replace(writing.store.republish());
-        imager.note_published(&self.group.published().view);
-    }
+/// Lets the unchanged store and the published view continue from the newest root.
+pub(in crate::db) fn install_now(core: &Core, imager: &Imager, writing: &mut Writing) {
+    imager.install(&mut writing.store);
+    core.group.replace(writing.store.republish());
+    imager.note_published(&core.group.published().view);
 }
 
 pub(in crate::db) fn report(

@@ -6,6 +6,7 @@
 //! retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried again when
 //! the tail has doubled: no commit fails by it.
 
+use crate::db::engine::{backfill, index_history, retain, trigger};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -50,8 +51,8 @@ enum State {
 impl Background {
     /// Makes it for a database; it doesn't run yet.
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
-        let due = AtomicU64::new(core.image_due());
-        let unsaved_due = AtomicUsize::new(core.unsaved_due());
+        let due = AtomicU64::new(trigger::image_due(&core));
+        let unsaved_due = AtomicUsize::new(trigger::unsaved_due(&core));
         let (state, signal) = (Mutex::default(), Condvar::new());
         let (deadline, is_cut) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
         let shared = Arc::new(Shared { core, due, unsaved_due, state, signal, deadline, is_cut });
@@ -114,25 +115,29 @@ fn micros(time: Duration) -> u64 {
 
 impl Shared {
     fn run(&self) {
-        let mut failed_at = self.core.unsaved_due();
+        let mut failed_at = trigger::unsaved_due(&self.core);
         while self.wait() {
-            let done = self.core.backfill_watched(BackfillMode::Passive, &mut |_| self.go_on());
-            let usual = self.core.unsaved_due();
+            let done = backfill::backfill_watched(&self.core, BackfillMode::Passive, &mut |_| {
+                self.go_on()
+            });
+            let usual = trigger::unsaved_due(&self.core);
             let (due, unsaved_due) = match done {
                 Ok(done) if done.outcome == BackfillOutcome::Postponed => {
-                    (self.core.image_due_later(), usual)
+                    (trigger::image_due_later(&self.core), usual)
                 }
                 Ok(_) => {
                     self.core.forget_image_error();
-                    self.core.index_history(usize::MAX, || *lock(&self.state) != State::Stopping);
-                    if let Err(error) = self.core.keep_the_rules(PATIENCE) {
+                    index_history::index_history(&self.core, usize::MAX, || {
+                        *lock(&self.state) != State::Stopping
+                    });
+                    if let Err(error) = retain::keep_the_rules(&self.core, PATIENCE) {
                         self.core.note_image_error(&error);
                     }
-                    (self.core.image_due(), usual)
+                    (trigger::image_due(&self.core), usual)
                 }
                 Err(error) => {
                     self.core.note_image_error(&error);
-                    (self.core.image_due_later(), failed_at.saturating_mul(2))
+                    (trigger::image_due_later(&self.core), failed_at.saturating_mul(2))
                 }
             };
             failed_at = unsaved_due;
@@ -218,7 +223,8 @@ mod tests {
             let core = &core;
             scope.spawn(move || {
                 let imager = core.image().unwrap();
-                let due = (core.image_due_later(), core.image_due(), imager.state());
+                let due =
+                    (trigger::image_due_later(core), trigger::image_due(core), imager.state());
                 let point = (imager.segment(), imager.reached_point(), imager.reached().unwrap());
                 sender.send((due, point)).unwrap();
             });

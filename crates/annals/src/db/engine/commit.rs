@@ -13,6 +13,7 @@
 //! crash after each step; the flushes of each level are [`Checkpoints::reach`](crate::journal::Checkpoints::reach).
 //! (Group commit is as old as DeWitt et al., 1984; the leader among the waiting threads is as in InnoDB and RocksDB.)
 
+use crate::db::engine::spill;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -42,33 +43,35 @@ pub(in crate::db) struct Written {
     pub(in crate::db) is_acknowledged: bool,
 }
 
-impl Core {
-    /// Commits what was written since the last commit: steps 1 to 4. [`Group::wait`] does the rest.
-    ///
-    /// # Errors
-    /// `Unique`, `Reference`, `Io`: nothing was committed, and the caller rolls back. `UnknownOutcome`.
-    pub(in crate::db) fn commit(&self, writing: &mut Writing, request: Request) -> Result<Written> {
-        let Request { level, time, is_spilled } = request;
-        writing.store.check_unique()?;
-        writing.store.check_references()?;
-        let committed = writing.writer.commit(level, time);
-        let point = committed.map_err(|error| self.advise_space(error))?;
-        let view = self.commit_store(writing);
-        let is_acknowledged = self.group.add(point, level, view);
-        if is_spilled {
-            self.commit_spilled();
-        }
-        Ok(Written { point, is_acknowledged })
+/// Commits what was written since the last commit: steps 1 to 4. [`Group::wait`] does the rest.
+///
+/// # Errors
+/// `Unique`, `Reference`, `Io`: nothing was committed, and the caller rolls back. `UnknownOutcome`.
+pub(in crate::db) fn commit(
+    core: &Core,
+    writing: &mut Writing,
+    request: Request,
+) -> Result<Written> {
+    let Request { level, time, is_spilled } = request;
+    writing.store.check_unique()?;
+    writing.store.check_references()?;
+    let committed = writing.writer.commit(level, time);
+    let point = committed.map_err(|error| core.advise_space(error))?;
+    let view = commit_store(core, writing);
+    let is_acknowledged = core.group.add(point, level, view);
+    if is_spilled {
+        spill::commit_spilled(core);
     }
+    Ok(Written { point, is_acknowledged })
+}
 
-    /// Makes a view of the store's changes, over the newest root of the image.
-    fn commit_store(&self, writing: &mut Writing) -> Arc<View> {
-        let Some(imager) = self.image() else { return writing.store.commit() };
-        imager.install(&mut writing.store);
-        let view = writing.store.commit();
-        imager.note_published(&view);
-        view
-    }
+/// Makes a view of the store's changes, over the newest root of the image.
+fn commit_store(core: &Core, writing: &mut Writing) -> Arc<View> {
+    let Some(imager) = core.image() else { return writing.store.commit() };
+    imager.install(&mut writing.store);
+    let view = writing.store.commit();
+    imager.note_published(&view);
+    view
 }
 
 impl Group {

@@ -15,8 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError, Weak};
 use std::time::Duration;
 
 use crate::db::engine::group::Group;
-use crate::db::engine::rescue::Rescued;
-use crate::db::engine::rescue::Rescuer;
+use crate::db::engine::rescued::Rescued;
 use crate::db::history::keeping::Keeping;
 use crate::db::image::Imager;
 use crate::db::outcome::Forgotten;
@@ -247,5 +246,27 @@ impl Core {
     /// Forgets it.
     pub(in crate::db) fn forget_image_error(&self) {
         *lock(&self.image_error) = None;
+    }
+}
+
+/// The way from views and threads to the database, as long as it is open. (A reference to the database
+/// itself, even a weak one, would prevent closing it.)
+#[derive(Debug)]
+pub(in crate::db) struct Rescuer(Mutex<Option<Arc<Core>>>);
+
+impl Rescuer {
+    fn new(core: &Arc<Core>) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Some(Arc::clone(core)))))
+    }
+
+    /// Returns the database, if it is open.
+    pub(in crate::db) fn core(&self) -> Option<Arc<Core>> {
+        lock(&self.0).clone()
+    }
+
+    /// Ends that: the database is closed.
+    pub(in crate::db) fn close(&self) {
+        let core = lock(&self.0).take();
+        drop(core); // with no lock held
     }
 }

@@ -32,123 +32,120 @@ const AT_CLOSE: u64 = 1 << 20;
 /// So many entries end a step, too: some dozens of MiB of memory.
 const MOST_ENTRIES: usize = 1 << 20;
 
-impl Core {
-    /// Extends the history index to the newest root of the image, in at most `steps` steps. The caller holds the lock
-    /// of backfills, if other processes may hold it.
-    pub(in crate::db) fn index_history(&self, steps: usize, mut goes_on: impl FnMut() -> bool) {
-        let Some(sizes) = self.history.sizes else { return };
-        for _ in 0..steps {
-            if !goes_on() {
+/// Extends the history index to the newest root of the image, in at most `steps` steps. The caller holds the lock
+/// of backfills, if other processes may hold it.
+pub(in crate::db) fn index_history(core: &Core, steps: usize, mut goes_on: impl FnMut() -> bool) {
+    let Some(sizes) = core.history.sizes else { return };
+    for _ in 0..steps {
+        if !goes_on() {
+            return;
+        }
+        match add_history(core, &sizes) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                *lock(&core.history.problem) = Some(error.to_string());
                 return;
             }
-            match self.add_history(&sizes) {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => {
-                    *lock(&self.history.problem) = Some(error.to_string());
-                    return;
-                }
-            }
         }
     }
+}
 
-    /// Extends it by a little, so that closing a database doesn't take long: the rest is added when it is open again.
-    pub(in crate::db) fn index_history_at_close(&self) {
-        let Some(sizes) = self.history.sizes else { return };
-        let step = sizes.step.min(AT_CLOSE);
-        if let Err(error) = self.add_history(&Sizes { step, ..sizes }) {
-            *lock(&self.history.problem) = Some(error.to_string());
-        }
+/// Extends it by a little, so that closing a database doesn't take long: the rest is added when it is open again.
+pub(in crate::db) fn index_history_at_close(core: &Core) {
+    let Some(sizes) = core.history.sizes else { return };
+    let step = sizes.step.min(AT_CLOSE);
+    if let Err(error) = add_history(core, &Sizes { step, ..sizes }) {
+        *lock(&core.history.problem) = Some(error.to_string());
     }
+}
 
-    /// Adds what the journal has after the index, as much as one step does; returns whether there is more.
-    fn add_history(&self, sizes: &Sizes) -> Result<bool> {
-        // Must be first: a process that removes segments may hold the lock that this takes.
-        let root = self.image().and_then(Imager::reached_point);
-        let Some((segment, point)) = root else { return Ok(false) };
-        let _alone = self.history.pause();
-        let published = self.group.published();
-        let mut files = Files::open(&published)?;
-        let cut = files.end;
-        if !files.end_at(segment, point) {
-            return Ok(false);
-        }
-        let name = history_name(&files.file.journal);
-        let directory = Arc::clone(&files.file.directory);
-        let opened = IndexFile::open(&*directory, &name, files.journal_id(), Access::Write);
-        let opened = opened.and_then(|index| match index {
-            Some(index) if is_ahead(index.head().bound, (files.segment(), cut.position)) => {
-                Err(Error::corrupt("the journal has taken back what it stands for"))
-            }
-            index => Ok(index),
-        });
-        let index = match opened {
-            Err(error) => {
-                self.set_history_aside(&files, error)?;
-                None
-            }
-            Ok(index) => index,
-        };
-        let is_there = index.is_some();
-        match self.add_to(&files, index, sizes) {
-            Err(error) if is_there => {
-                self.set_history_aside(&files, error)?;
-                self.add_to(&files, None, sizes)
-            }
-            added => added,
-        }
+/// Adds what the journal has after the index, as much as one step does; returns whether there is more.
+fn add_history(core: &Core, sizes: &Sizes) -> Result<bool> {
+    // Must be first: a process that removes segments may hold the lock that this takes.
+    let root = core.image().and_then(Imager::reached_point);
+    let Some((segment, point)) = root else { return Ok(false) };
+    let _alone = core.history.pause();
+    let published = core.group.published();
+    let mut files = Files::open(&published)?;
+    let cut = files.end;
+    if !files.end_at(segment, point) {
+        return Ok(false);
     }
+    let name = history_name(&files.file.journal);
+    let directory = Arc::clone(&files.file.directory);
+    let opened = IndexFile::open(&*directory, &name, files.journal_id(), Access::Write);
+    let opened = opened.and_then(|index| match index {
+        Some(index) if is_ahead(index.head().bound, (files.segment(), cut.position)) => {
+            Err(Error::corrupt("the journal has taken back what it stands for"))
+        }
+        index => Ok(index),
+    });
+    let index = match opened {
+        Err(error) => {
+            set_history_aside(core, &files, error)?;
+            None
+        }
+        Ok(index) => index,
+    };
+    let is_there = index.is_some();
+    match add_to(core, &files, index, sizes) {
+        Err(error) if is_there => {
+            set_history_aside(core, &files, error)?;
+            add_to(core, &files, None, sizes)
+        }
+        added => added,
+    }
+}
 
-    /// Takes an index out of the way that can't be used; once, and only if it is the index that is wrong.
-    fn set_history_aside(&self, files: &Files, error: Error) -> Result<()> {
-        let is_wrong = error.kind() == ErrorKind::Corrupt;
-        if !is_wrong || self.history.is_anew.swap(true, Ordering::Relaxed) {
-            return Err(error);
-        }
-        *lock(&self.history.problem) = Some(format!("the history index is made anew: {error}"));
-        let name = history_name(&files.file.journal);
-        set_aside(&*files.file.directory, &name, "it can't be used")
+/// Takes an index out of the way that can't be used; once, and only if it is the index that is wrong.
+fn set_history_aside(core: &Core, files: &Files, error: Error) -> Result<()> {
+    let is_wrong = error.kind() == ErrorKind::Corrupt;
+    if !is_wrong || core.history.is_anew.swap(true, Ordering::Relaxed) {
+        return Err(error);
     }
+    *lock(&core.history.problem) = Some(format!("the history index is made anew: {error}"));
+    let name = history_name(&files.file.journal);
+    set_aside(&*files.file.directory, &name, "it can't be used")
+}
 
-    fn add_to(&self, files: &Files, index: Option<IndexFile>, sizes: &Sizes) -> Result<bool> {
-        let first = files.first();
-        let since = index.as_ref().map(|index| index.head().bound);
-        // The history in between may have been forgotten.
-        let since = since.filter(|bound| bound.segment >= first.segment);
-        let known = since.map(|bound| Since { segment: bound.segment, point: bound.point });
-        let from = known.unwrap_or(first);
-        let worth = if known.is_some() { sizes.more } else { sizes.first };
-        let behind = files.behind(from);
-        if behind == 0 || behind < worth || is_at_end(files, from) {
-            return Ok(false);
-        }
-        let published = self.group.published();
-        let schema = schema_of(published.view.schema(), since.map_or(0, |bound| bound.commands))?;
-        let goes_on = index.as_ref().filter(|_| known.is_some());
-        let next_zone = goes_on.map_or(0, |index| index.head().next_zone);
-        let mut collector = Collector::new(schema, next_zone, sizes.zone);
-        let next = collect(files, from, &mut collector, sizes.step)?;
-        let end = next.unwrap_or(Since { segment: files.segment(), point: files.end });
-        let bound =
-            Bound { segment: end.segment, point: end.point, commands: collector.commands() };
-        let mut index = match index {
-            Some(index) if known.is_some() => index,
-            gone => {
-                // All of it was forgotten.
-                let name = history_name(&files.file.journal);
-                if gone.is_some() {
-                    files.file.directory.remove(&name).map_err(|error| {
-                        Error::io(format!("{name}: can't remove the history index"), error)
-                    })?;
-                }
-                let identity = (files.journal_id(), bound);
-                IndexFile::create(&files.file.directory, &name, identity, &*self.clock)?
-            }
-        };
-        collector.entries.sort();
-        index.add((collector.zones, &collector.entries), bound, first.segment)?;
-        Ok(next.is_some())
+fn add_to(core: &Core, files: &Files, index: Option<IndexFile>, sizes: &Sizes) -> Result<bool> {
+    let first = files.first();
+    let since = index.as_ref().map(|index| index.head().bound);
+    // The history in between may have been forgotten.
+    let since = since.filter(|bound| bound.segment >= first.segment);
+    let known = since.map(|bound| Since { segment: bound.segment, point: bound.point });
+    let from = known.unwrap_or(first);
+    let worth = if known.is_some() { sizes.more } else { sizes.first };
+    let behind = files.behind(from);
+    if behind == 0 || behind < worth || is_at_end(files, from) {
+        return Ok(false);
     }
+    let published = core.group.published();
+    let schema = schema_of(published.view.schema(), since.map_or(0, |bound| bound.commands))?;
+    let goes_on = index.as_ref().filter(|_| known.is_some());
+    let next_zone = goes_on.map_or(0, |index| index.head().next_zone);
+    let mut collector = Collector::new(schema, next_zone, sizes.zone);
+    let next = collect(files, from, &mut collector, sizes.step)?;
+    let end = next.unwrap_or(Since { segment: files.segment(), point: files.end });
+    let bound = Bound { segment: end.segment, point: end.point, commands: collector.commands() };
+    let mut index = match index {
+        Some(index) if known.is_some() => index,
+        gone => {
+            // All of it was forgotten.
+            let name = history_name(&files.file.journal);
+            if gone.is_some() {
+                files.file.directory.remove(&name).map_err(|error| {
+                    Error::io(format!("{name}: can't remove the history index"), error)
+                })?;
+            }
+            let identity = (files.journal_id(), bound);
+            IndexFile::create(&files.file.directory, &name, identity, &*core.clock)?
+        }
+    };
+    collector.entries.sort();
+    index.add((collector.zones, &collector.entries), bound, first.segment)?;
+    Ok(next.is_some())
 }
 
 /// Collects from a place on, as much as a step does; returns where it continues.

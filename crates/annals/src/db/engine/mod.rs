@@ -11,6 +11,7 @@ pub(in crate::db) mod keeper;
 pub(in crate::db) mod rebuild;
 pub(in crate::db) mod renewing;
 pub(in crate::db) mod rescue;
+pub(in crate::db) mod rescued;
 pub(in crate::db) mod restart;
 pub(in crate::db) mod retain;
 pub(in crate::db) mod spill;

@@ -13,13 +13,14 @@
 //!    commits outrun the replay.
 //! 3. No backfill runs as long as a rebuild does: it would publish what reaches damaged pages.
 
+use crate::db::engine::backfill;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use crate::db::engine::core::{Core, Writing};
-use crate::db::engine::rescue::not_rebuilt;
+use crate::db::engine::rescued::not_rebuilt;
 use crate::db::image::imager::{Imager, Working};
 use crate::db::image::opening::Looking;
 use crate::db::image::rebuilding::{Otherwise, Ready};
@@ -37,257 +38,254 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How often a rebuild begins again because the image or the journal continued in another file.
 const TRIES: usize = 100;
 
-impl Core {
-    /// Begins to rebuild the state in the background, unless that is under way.
-    pub(in crate::db) fn start_rebuild(&self) {
-        let Some(rebuilding) = self.image().map(Imager::rebuilding) else { return };
-        if rebuilding.origin.is_elsewhere() || rebuilding.is_stopping.load(Ordering::Acquire) {
-            return;
+/// Begins to rebuild the state in the background, unless that is under way.
+pub(in crate::db) fn start_rebuild(core: &Core) {
+    let Some(rebuilding) = core.image().map(Imager::rebuilding) else { return };
+    if rebuilding.origin.is_elsewhere() || rebuilding.is_stopping.load(Ordering::Acquire) {
+        return;
+    }
+    let mut state = lock(&rebuilding.state);
+    if state.is_running {
+        return;
+    }
+    let before = state.thread.take();
+    state.failure = None;
+    let known = core.image().map_or(0, |imager| imager.damage().count());
+    rebuilding.seen.store(known, Ordering::Relaxed);
+    let core = core.rescuer().upgrade().and_then(|rescuer| rescuer.core());
+    let run = move || {
+        if let Some(before) = before {
+            let _ = before.join(); // it has ended but for its last steps
         }
-        let mut state = lock(&rebuilding.state);
-        if state.is_running {
-            return;
+        if let Some(core) = core {
+            run_rebuild(&core);
         }
-        let before = state.thread.take();
-        state.failure = None;
-        let known = self.image().map_or(0, |imager| imager.damage().count());
-        rebuilding.seen.store(known, Ordering::Relaxed);
-        let core = self.rescuer().upgrade().and_then(|rescuer| rescuer.core());
-        let run = move || {
-            if let Some(before) = before {
-                let _ = before.join(); // it has ended but for its last steps
-            }
-            if let Some(core) = core {
-                core.run_rebuild();
-            }
-        };
-        match std::thread::Builder::new().name("annals-rebuild".to_owned()).spawn(run) {
-            Ok(thread) => (state.is_running, state.thread) = (true, Some(thread)),
-            Err(error) => {
-                let error = Error::io("no thread can be started", error);
-                state.failure = Some(error);
-            }
+    };
+    match std::thread::Builder::new().name("annals-rebuild".to_owned()).spawn(run) {
+        Ok(thread) => (state.is_running, state.thread) = (true, Some(thread)),
+        Err(error) => {
+            let error = Error::io("no thread can be started", error);
+            state.failure = Some(error);
         }
     }
+}
 
-    fn run_rebuild(&self) {
-        let Some(imager) = self.image() else { return };
-        let rebuilding = imager.rebuilding();
-        let done = (0..TRIES).map(|_| self.rebuild(imager)).find(|done| {
-            !matches!(done, Err(Otherwise::Moved)) || rebuilding.check_going_on().is_err()
-        });
-        rebuilding.put(&mut lock(&rebuilding.ready), None);
-        let mut state = lock(&rebuilding.state);
-        state.is_running = false;
-        let is_done = matches!(done, Some(Ok(())));
-        state.failure = match done {
-            Some(Ok(()) | Err(Otherwise::NotNeeded)) => None,
-            Some(Err(Otherwise::Failed(error))) => Some(error),
-            Some(Err(Otherwise::Moved)) | None => {
-                Some(Error::new(ErrorKind::PageLost, "the image or the journal moves on"))
-            }
-        };
-        let failure = state.failure.as_ref().map(ToString::to_string);
-        drop(state);
-        if let Some(failure) = failure.filter(|_| rebuilding.check_going_on().is_ok()) {
-            imager.damage().report(format!("the state couldn't be rebuilt: {failure}"));
+fn run_rebuild(core: &Core) {
+    let Some(imager) = core.image() else { return };
+    let rebuilding = imager.rebuilding();
+    let done = (0..TRIES).map(|_| rebuild(core, imager)).find(|done| {
+        !matches!(done, Err(Otherwise::Moved)) || rebuilding.check_going_on().is_err()
+    });
+    rebuilding.put(&mut lock(&rebuilding.ready), None);
+    let mut state = lock(&rebuilding.state);
+    state.is_running = false;
+    let is_done = matches!(done, Some(Ok(())));
+    state.failure = match done {
+        Some(Ok(()) | Err(Otherwise::NotNeeded)) => None,
+        Some(Err(Otherwise::Failed(error))) => Some(error),
+        Some(Err(Otherwise::Moved)) | None => {
+            Some(Error::new(ErrorKind::PageLost, "the image or the journal moves on"))
         }
-        if is_done && self.works_in_background {
-            // So that the dropped root is replaced. A failure is retried by the next one.
-            let stop = || rebuilding.check_going_on().is_err();
-            let go_on =
-                |()| if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-            let _ = self.backfill_watched(BackfillMode::Passive, &mut |_| go_on(()));
-        }
+    };
+    let failure = state.failure.as_ref().map(ToString::to_string);
+    drop(state);
+    if let Some(failure) = failure.filter(|_| rebuilding.check_going_on().is_ok()) {
+        imager.damage().report(format!("the state couldn't be rebuilt: {failure}"));
     }
-
-    /// Begins to rebuild the state if more damage of the image was found since the last time. Also lets the store
-    /// continue from a rebuilt state, before a transaction changes it. Two loads, if nothing is to be done.
-    #[inline]
-    pub(in crate::db) fn see_to_damage(&self, imager: &Imager, writing: &mut Writing) {
-        let rebuilding = imager.rebuilding();
-        if imager.damage().count() != rebuilding.seen.load(Ordering::Relaxed) {
-            self.start_rebuild();
-        }
-        if rebuilding.is_ready() {
-            self.finish_rebuild(writing);
-        }
+    if is_done && core.works_in_background {
+        // So that the dropped root is replaced. A failure is retried by the next one.
+        let stop = || rebuilding.check_going_on().is_err();
+        let go_on = |()| if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let _ = backfill::backfill_watched(core, BackfillMode::Passive, &mut |_| go_on(()));
     }
+}
 
-    /// Waits until the store can continue from a rebuilt state, and lets it, for a transaction that has met a lost
-    /// page; not if it `has_changed` something.
-    ///
-    /// # Errors
-    /// The transaction must be run again.
-    #[cold]
-    pub(in crate::db) fn get_over_lost_page(
-        &self,
-        writing: &mut Writing,
-        has_changed: bool,
-        error: Error,
-    ) -> Result<()> {
-        let Some(rebuilding) = self.image().map(Imager::rebuilding) else { return Err(error) };
-        let deadline = SystemClock.elapsed().saturating_add(self.rebuild_timeout);
-        self.start_rebuild();
-        while self.wait_for_rebuild(deadline) && rebuilding.is_ready() && !has_changed {
-            if self.finish_rebuild(writing) {
-                return Ok(());
-            }
-            SystemClock.pause(PAUSE);
-        }
-        let failure = lock(&rebuilding.state).failure.take();
-        Err(match failure {
-            Some(failure) => not_rebuilt(error, failure),
-            None => error,
-        })
+/// Begins to rebuild the state if more damage of the image was found since the last time. Also lets the store
+/// continue from a rebuilt state, before a transaction changes it. Two loads, if nothing is to be done.
+#[inline]
+pub(in crate::db) fn see_to_damage(core: &Core, imager: &Imager, writing: &mut Writing) {
+    let rebuilding = imager.rebuilding();
+    if imager.damage().count() != rebuilding.seen.load(Ordering::Relaxed) {
+        start_rebuild(core);
     }
-
-    /// Waits until no rebuild is running that has not yet a state to continue from; until `deadline` at most, by the
-    /// clock. Returns true if none is.
-    pub(in crate::db) fn wait_for_rebuild(&self, deadline: Duration) -> bool {
-        let Some(rebuilding) = self.image().map(Imager::rebuilding) else { return true };
-        while rebuilding.is_running() && !rebuilding.is_ready() {
-            if SystemClock.elapsed() >= deadline {
-                return false;
-            }
-            SystemClock.pause(PAUSE);
-        }
-        true
+    if rebuilding.is_ready() {
+        finish_rebuild(core, writing);
     }
+}
 
-    /// Rebuilds the state, and lets the store continue from it.
-    fn rebuild(&self, imager: &Imager) -> Result<(), Otherwise> {
-        let rebuilding = imager.rebuilding();
-        let ready = self.rebuilt(imager)?;
-        rebuilding.put(&mut lock(&rebuilding.ready), Some(ready));
-        loop {
-            rebuilding.check_going_on()?;
-            let mut ready = lock(&rebuilding.ready);
-            let Some(state) = ready.as_mut() else { return Ok(()) }; // a transaction has taken it
-            if let Err(error) = self.catch_up(state) {
-                rebuilding.put(&mut ready, None);
-                return Err(error);
-            }
-            if let Some(mut writing) = try_lock(&self.writing)
-                && let Some(mut working) = try_lock(&imager.working)
-                && let Some(state) = ready.take()
-            {
-                rebuilding.is_ready.store(false, Ordering::Release);
-                return self.install_rebuilt(imager, state, &mut writing, &mut working);
-            }
-            drop(ready);
-            SystemClock.pause(PAUSE);
+/// Waits until the store can continue from a rebuilt state, and lets it, for a transaction that has met a lost
+/// page; not if it `has_changed` something.
+///
+/// # Errors
+/// The transaction must be run again.
+#[cold]
+pub(in crate::db) fn get_over_lost_page(
+    core: &Core,
+    writing: &mut Writing,
+    has_changed: bool,
+    error: Error,
+) -> Result<()> {
+    let Some(rebuilding) = core.image().map(Imager::rebuilding) else { return Err(error) };
+    let deadline = SystemClock.elapsed().saturating_add(core.rebuild_timeout);
+    start_rebuild(core);
+    while wait_for_rebuild(core, deadline) && rebuilding.is_ready() && !has_changed {
+        if finish_rebuild(core, writing) {
+            return Ok(());
         }
+        SystemClock.pause(PAUSE);
     }
+    let failure = lock(&rebuilding.state).failure.take();
+    Err(match failure {
+        Some(failure) => not_rebuilt(error, failure),
+        None => error,
+    })
+}
 
-    /// Lets the store continue from a rebuilt state, in a transaction that has changed nothing yet. Returns true if
-    /// it does.
-    #[cold]
-    fn finish_rebuild(&self, writing: &mut Writing) -> bool {
-        let Some(imager) = self.image() else { return false };
-        let rebuilding = imager.rebuilding();
-        let Some(mut working) = try_lock(&imager.working) else { return false };
+/// Waits until no rebuild is running that has not yet a state to continue from; until `deadline` at most, by the
+/// clock. Returns true if none is.
+pub(in crate::db) fn wait_for_rebuild(core: &Core, deadline: Duration) -> bool {
+    let Some(rebuilding) = core.image().map(Imager::rebuilding) else { return true };
+    while rebuilding.is_running() && !rebuilding.is_ready() {
+        if SystemClock.elapsed() >= deadline {
+            return false;
+        }
+        SystemClock.pause(PAUSE);
+    }
+    true
+}
+
+/// Rebuilds the state, and lets the store continue from it.
+fn rebuild(core: &Core, imager: &Imager) -> Result<(), Otherwise> {
+    let rebuilding = imager.rebuilding();
+    let ready = rebuilt(core, imager)?;
+    rebuilding.put(&mut lock(&rebuilding.ready), Some(ready));
+    loop {
+        rebuilding.check_going_on()?;
         let mut ready = lock(&rebuilding.ready);
-        let Some(state) = ready.take() else { return false };
-        rebuilding.is_ready.store(false, Ordering::Release);
-        self.install_rebuilt(imager, state, writing, &mut working).is_ok()
+        let Some(state) = ready.as_mut() else { return Ok(()) }; // a transaction has taken it
+        if let Err(error) = catch_up(core, state) {
+            rebuilding.put(&mut ready, None);
+            return Err(error);
+        }
+        if let Some(mut writing) = try_lock(&core.writing)
+            && let Some(mut working) = try_lock(&imager.working)
+            && let Some(state) = ready.take()
+        {
+            rebuilding.is_ready.store(false, Ordering::Release);
+            return install_rebuilt(core, imager, state, &mut writing, &mut working);
+        }
+        drop(ready);
+        SystemClock.pause(PAUSE);
     }
+}
 
-    /// Chooses a root, and replays the journal from there to what is published.
-    fn rebuilt(&self, imager: &Imager) -> Result<Ready, Otherwise> {
-        let rebuilding = imager.rebuilding();
-        let stopping = Arc::clone(&rebuilding.is_stopping);
-        let watch = Watch(Arc::new(move |_| match stopping.load(Ordering::Acquire) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }));
-        let published = self.group.published();
-        let (file, to) = (Arc::clone(&published.file), published.point.position);
-        drop(published);
-        let watched = Watched::new(&*file.storage, Some(&watch));
-        let access = if self.works_alone { Access::Write } else { Access::Read };
-        let looking = Looking {
-            access,
-            clock: Arc::clone(imager.clock()),
-            spills: imager.spills(),
-            key_frames: imager.key_frames,
-            damage: Some(imager.damage()),
-            is_whole: true,
-            ..Looking::to_read(imager.directory(), &file.journal, &watched, imager.budget())
+/// Lets the store continue from a rebuilt state, in a transaction that has changed nothing yet. Returns true if
+/// it does.
+#[cold]
+fn finish_rebuild(core: &Core, writing: &mut Writing) -> bool {
+    let Some(imager) = core.image() else { return false };
+    let rebuilding = imager.rebuilding();
+    let Some(mut working) = try_lock(&imager.working) else { return false };
+    let mut ready = lock(&rebuilding.ready);
+    let Some(state) = ready.take() else { return false };
+    rebuilding.is_ready.store(false, Ordering::Release);
+    install_rebuilt(core, imager, state, writing, &mut working).is_ok()
+}
+
+/// Chooses a root, and replays the journal from there to what is published.
+fn rebuilt(core: &Core, imager: &Imager) -> Result<Ready, Otherwise> {
+    let rebuilding = imager.rebuilding();
+    let stopping = Arc::clone(&rebuilding.is_stopping);
+    let watch = Watch(Arc::new(move |_| match stopping.load(Ordering::Acquire) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    }));
+    let published = core.group.published();
+    let (file, to) = (Arc::clone(&published.file), published.point.position);
+    drop(published);
+    let watched = Watched::new(&*file.storage, Some(&watch));
+    let access = if core.works_alone { Access::Write } else { Access::Read };
+    let looking = Looking {
+        access,
+        clock: Arc::clone(imager.clock()),
+        spills: imager.spills(),
+        key_frames: imager.key_frames,
+        damage: Some(imager.damage()),
+        is_whole: true,
+        ..Looking::to_read(imager.directory(), &file.journal, &watched, imager.budget())
+    };
+    loop {
+        rebuilding.check_going_on()?;
+        let working = lock(&imager.working);
+        let found = looking.find()?;
+        let is_same = found.begun.as_ref().map(|begun| begun.root) == working.root;
+        let is_needed = !is_same || working.spill.is_some() || working.root.is_none();
+        drop(working);
+        if !is_needed {
+            return Err(Otherwise::NotNeeded);
+        }
+        for note in &found.notes {
+            imager.damage().report(note.clone());
+        }
+        let (replayed, fresh) = match &found.begun {
+            Some(begun) => (looking.replay_to(begun, to), None),
+            None => {
+                let fresh = looking.imager(&found).filter(|_| imager.spills());
+                (looking.replay_all_over(to, fresh.as_ref()), fresh)
+            }
         };
-        loop {
-            rebuilding.check_going_on()?;
-            let working = lock(&imager.working);
-            let found = looking.find()?;
-            let is_same = found.begun.as_ref().map(|begun| begun.root) == working.root;
-            let is_needed = !is_same || working.spill.is_some() || working.root.is_none();
-            drop(working);
-            if !is_needed {
-                return Err(Otherwise::NotNeeded);
-            }
-            for note in &found.notes {
-                imager.damage().report(note.clone());
-            }
-            let (replayed, fresh) = match &found.begun {
-                Some(begun) => (looking.replay_to(begun, to), None),
-                None => {
-                    let fresh = looking.imager(&found).filter(|_| imager.spills());
-                    (looking.replay_all_over(to, fresh.as_ref()), fresh)
-                }
-            };
-            match replayed {
-                Err(error) if error.kind() == ErrorKind::PageLost => {}
-                Err(error) => return Err(watched.explain(error, &file.name).into()),
-                Ok((replay, point)) => {
-                    let store = replay.finish().0;
-                    return Ok(Ready { found, fresh, store, point, file });
-                }
+        match replayed {
+            Err(error) if error.kind() == ErrorKind::PageLost => {}
+            Err(error) => return Err(watched.explain(error, &file.name).into()),
+            Ok((replay, point)) => {
+                let store = replay.finish().0;
+                return Ok(Ready { found, fresh, store, point, file });
             }
         }
     }
+}
 
-    /// Replays what was committed meanwhile, until little is left.
-    fn catch_up(&self, ready: &mut Ready) -> Result<(), Otherwise> {
-        loop {
-            let published = self.group.published();
-            if published.file.segment != ready.file.segment {
-                return Err(Otherwise::Moved);
-            }
-            let end = published.point.position;
-            if end.saturating_sub(ready.point.position) <= LAST_STRETCH {
-                return Ok(());
-            }
-            ready.go_to(end)?;
-        }
-    }
-
-    /// Lets the store, without an open change, continue from the rebuilt state.
-    fn install_rebuilt(
-        &self,
-        imager: &Imager,
-        mut ready: Ready,
-        writing: &mut Writing,
-        working: &mut Working,
-    ) -> Result<(), Otherwise> {
-        let end = writing.writer.committed();
-        if writing.file.segment != ready.file.segment || !ready.is_newest()? {
+/// Replays what was committed meanwhile, until little is left.
+fn catch_up(core: &Core, ready: &mut Ready) -> Result<(), Otherwise> {
+    loop {
+        let published = core.group.published();
+        if published.file.segment != ready.file.segment {
             return Err(Otherwise::Moved);
         }
-        ready.go_to(end.position)?;
-        if ready.point != end {
-            return Err(Error::corrupt("the journal goes on otherwise from there").into());
+        let end = published.point.position;
+        if end.saturating_sub(ready.point.position) <= LAST_STRETCH {
+            return Ok(());
         }
-        writing.store = ready.store;
-        imager.begin_anew(working, &ready.found, &writing.file);
-        if let Some(fresh) = ready.fresh {
-            *working = std::mem::take(&mut *lock(&fresh.working));
-            // Views published from now on refer to the spilled pages.
-            working.spill.iter().for_each(|spill| spill.draft.show());
-            imager.note_status(working);
-        }
-        self.group.replace(writing.store.republish());
-        Ok(())
+        ready.go_to(end)?;
     }
+}
+
+/// Lets the store, without an open change, continue from the rebuilt state.
+fn install_rebuilt(
+    core: &Core,
+    imager: &Imager,
+    mut ready: Ready,
+    writing: &mut Writing,
+    working: &mut Working,
+) -> Result<(), Otherwise> {
+    let end = writing.writer.committed();
+    if writing.file.segment != ready.file.segment || !ready.is_newest()? {
+        return Err(Otherwise::Moved);
+    }
+    ready.go_to(end.position)?;
+    if ready.point != end {
+        return Err(Error::corrupt("the journal goes on otherwise from there").into());
+    }
+    writing.store = ready.store;
+    imager.begin_anew(working, &ready.found, &writing.file);
+    if let Some(fresh) = ready.fresh {
+        *working = std::mem::take(&mut *lock(&fresh.working));
+        // Views published from now on refer to the spilled pages.
+        working.spill.iter().for_each(|spill| spill.draft.show());
+        imager.note_status(working);
+    }
+    core.group.replace(writing.store.republish());
+    Ok(())
 }
 
 impl Ready {

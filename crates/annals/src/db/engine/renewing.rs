@@ -9,93 +9,89 @@ use crate::db::image::opening::Looking;
 use crate::storage::Access;
 use crate::{Error, ErrorKind, Result};
 
-impl Core {
-    /// Makes sure, in a journal that no other process writes, that the image is at the name that opening uses. One
-    /// that was removed or renamed while the database was open is copied there from the file that is still open.
-    /// Returns `false` if a transaction is open: a holder of the lock of backfills must not wait for one.
-    pub(in crate::db) fn keep_named_or_postpone(
-        &self,
-        imager: &Imager,
-        working: &mut Working,
-    ) -> Result<bool> {
-        if is_named(working)? {
-            return Ok(true);
-        }
-        let mut writing = match self.writing.try_lock() {
-            Ok(writing) => writing,
-            Err(TryLockError::Poisoned(writing)) => writing.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(false),
-        };
-        self.group.settle()?;
-        self.keep_named(imager, (working, &mut writing))?;
-        Ok(true)
+/// Makes sure, in a journal that no other process writes, that the image is at the name that opening uses. One
+/// that was removed or renamed while the database was open is copied there from the file that is still open.
+/// Returns `false` if a transaction is open: a holder of the lock of backfills must not wait for one.
+pub(in crate::db) fn keep_named_or_postpone(
+    core: &Core,
+    imager: &Imager,
+    working: &mut Working,
+) -> Result<bool> {
+    if is_named(working)? {
+        return Ok(true);
     }
+    let mut writing = match core.writing.try_lock() {
+        Ok(writing) => writing,
+        Err(TryLockError::Poisoned(writing)) => writing.into_inner(),
+        Err(TryLockError::WouldBlock) => return Ok(false),
+    };
+    core.group.settle()?;
+    keep_named(core, imager, (working, &mut writing))?;
+    Ok(true)
+}
 
-    /// As [`Self::keep_named_or_postpone`], for the writer without pending changes.
-    pub(in crate::db) fn keep_named(
-        &self,
-        imager: &Imager,
-        (working, writing): (&mut Working, &mut Writing),
-    ) -> Result<()> {
-        if is_named(working)? {
+/// As [`Self::keep_named_or_postpone`], for the writer without pending changes.
+pub(in crate::db) fn keep_named(
+    core: &Core,
+    imager: &Imager,
+    (working, writing): (&mut Working, &mut Writing),
+) -> Result<()> {
+    if is_named(working)? {
+        return Ok(());
+    }
+    let compacted = match &working.image {
+        Some((image, _)) => image.compact(&**imager.clock()).map(drop),
+        None => Ok(()),
+    };
+    match compacted {
+        Err(error) if error.kind() == ErrorKind::Io => {
+            return Err(error.within("the image was removed or renamed, and can't be made anew"));
+        }
+        // Another file has the name now, which is opened; or a part can't be read, and is replayed.
+        Ok(()) | Err(_) => {}
+    }
+    begin_anew(core, imager, (working, writing), Access::Write)
+}
+
+/// Starts the store again from the newest root of the image, and replays the journal after it. Without a usable
+/// image, everything is in memory afterwards.
+pub(in crate::db) fn begin_anew(
+    core: &Core,
+    imager: &Imager,
+    (working, writing): (&mut Working, &mut Writing),
+    access: Access,
+) -> Result<()> {
+    let file = core.file();
+    let looking = Looking {
+        access,
+        clock: Arc::clone(imager.clock()),
+        damage: Some(imager.damage()),
+        ..Looking::to_read(imager.directory(), &file.journal, &*file.storage, imager.budget())
+    };
+    let end = writing.writer.committed();
+    let (mut found, store) = looking.state_at(end)?;
+    for note in std::mem::take(&mut found.notes) {
+        core.note_image_error(&Error::corrupt(note));
+    }
+    let store = match store {
+        Some(store) => store,
+        None if access == Access::Read => return Ok(()),
+        None if writing.store.view().root() == 0 => {
+            imager.begin_anew(working, &found, &file);
             return Ok(());
         }
-        let compacted = match &working.image {
-            Some((image, _)) => image.compact(&**imager.clock()).map(drop),
-            None => Ok(()),
-        };
-        match compacted {
-            Err(error) if error.kind() == ErrorKind::Io => {
-                return Err(
-                    error.within("the image was removed or renamed, and can't be made anew")
-                );
+        None => {
+            let (replay, point) = looking.replay_all(end.position)?;
+            if point != end {
+                return Err(Error::corrupt("the journal goes on otherwise from there"));
             }
-            // Another file has the name now, which is opened; or a part can't be read, and is replayed.
-            Ok(()) | Err(_) => {}
+            replay.finish().0
         }
-        self.begin_anew(imager, (working, writing), Access::Write)
-    }
-
-    /// Starts the store again from the newest root of the image, and replays the journal after it. Without a usable
-    /// image, everything is in memory afterwards.
-    pub(in crate::db) fn begin_anew(
-        &self,
-        imager: &Imager,
-        (working, writing): (&mut Working, &mut Writing),
-        access: Access,
-    ) -> Result<()> {
-        let file = self.file();
-        let looking = Looking {
-            access,
-            clock: Arc::clone(imager.clock()),
-            damage: Some(imager.damage()),
-            ..Looking::to_read(imager.directory(), &file.journal, &*file.storage, imager.budget())
-        };
-        let end = writing.writer.committed();
-        let (mut found, store) = looking.state_at(end)?;
-        for note in std::mem::take(&mut found.notes) {
-            self.note_image_error(&Error::corrupt(note));
-        }
-        let store = match store {
-            Some(store) => store,
-            None if access == Access::Read => return Ok(()),
-            None if writing.store.view().root() == 0 => {
-                imager.begin_anew(working, &found, &file);
-                return Ok(());
-            }
-            None => {
-                let (replay, point) = looking.replay_all(end.position)?;
-                if point != end {
-                    return Err(Error::corrupt("the journal goes on otherwise from there"));
-                }
-                replay.finish().0
-            }
-        };
-        writing.store = store;
-        imager.begin_anew(working, &found, &file);
-        self.group.replace(writing.store.republish());
-        Ok(())
-    }
+    };
+    writing.store = store;
+    imager.begin_anew(working, &found, &file);
+    core.group.replace(writing.store.republish());
+    Ok(())
 }
 
 /// Returns true if the image, if there is one, is at the name that opening uses.

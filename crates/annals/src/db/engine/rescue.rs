@@ -1,148 +1,18 @@
-//! Views of the same state, for snapshots that lie over lost pages.
-//!
-//! A snapshot can't change. A snapshot that needs a lost page continues in another view of the same state: the
-//! database's own, if that is the same, else a replayed one, like a past state.
+//! What a view does that needs a lost page: the database rebuilds its state, and the view continues in that.
 
-use std::fmt::Display;
-use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, TryLockError, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
-use crate::db::engine::core::Core;
-use crate::db::past::at::Present;
-use crate::db::past::at::Through;
-use crate::db::present::snapshot::Published;
-use crate::db::progress::Watch;
-use crate::image::Damage;
-use crate::journal::lock;
+use crate::db::engine::core::{Core, Rescuer};
+use crate::db::engine::rebuild;
+use crate::db::engine::rescued::{Making, too_late};
 use crate::storage::{Clock, SystemClock};
 use crate::store::{Rescue, Shown, View};
 use crate::{Error, ErrorKind, Result};
 
-/// The interval of polling.
-const PAUSE: Duration = Duration::from_millis(1);
-
-/// The view that was made last: many snapshots show the same state.
-#[derive(Debug, Default)]
-pub(in crate::db) struct Rescued(Mutex<Option<(Shown, Weak<View>)>>);
-
-/// The inputs for making a view.
-pub(in crate::db) struct Making<'m> {
-    pub(in crate::db) published: Arc<Published>,
-    pub(in crate::db) clock: &'m dyn Clock,
-    pub(in crate::db) budget: u64,
-    pub(in crate::db) damage: &'m Arc<Damage>,
-    /// By the system's clock, as others that are waited for are threads.
-    pub(in crate::db) deadline: Duration,
-}
-
-impl Rescued {
-    /// Returns a view of a state that isn't `lost`, until the deadline: the last one made, or another.
-    pub(in crate::db) fn get(
-        &self,
-        lost: &View,
-        shown: Shown,
-        making: Making<'_>,
-    ) -> Result<Arc<View>> {
-        let mut last = loop {
-            match self.0.try_lock() {
-                Ok(last) => break last,
-                Err(TryLockError::Poisoned(last)) => break last.into_inner(),
-                Err(TryLockError::WouldBlock) if making.is_late() => return Err(making.too_late()),
-                Err(TryLockError::WouldBlock) => SystemClock.pause(PAUSE),
-            }
-        };
-        let known = last.as_ref().filter(|(of, _)| *of == shown).and_then(|(_, it)| it.upgrade());
-        if let Some(view) = known.filter(|view| !std::ptr::eq(&raw const **view, lost)) {
-            return Ok(view);
-        }
-        let view = making.make(shown)?;
-        *last = Some((shown, Arc::downgrade(&view)));
-        Ok(view)
-    }
-}
-
-impl Making<'_> {
-    fn is_late(&self) -> bool {
-        SystemClock.elapsed() >= self.deadline
-    }
-
-    fn too_late(&self) -> Error {
-        too_late(&self.published)
-    }
-
-    /// Replays the journal up to the state.
-    fn make(&self, shown: Shown) -> Result<Arc<View>> {
-        let deadline = self.deadline;
-        let watch = Watch(Arc::new(move |_| match SystemClock.elapsed() >= deadline {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }));
-        let through = if shown.is_adapted { Through::Present } else { Through::Then };
-        let present = Present {
-            published: Arc::clone(&self.published),
-            clock: self.clock,
-            budget: self.budget,
-            damage: Arc::clone(self.damage),
-            watch: Some(watch),
-        };
-        present.view_of(shown.txid, through).map_err(|error| match error.kind() {
-            ErrorKind::Cancelled => self.too_late(),
-            _ => {
-                let name = &self.published.file.name;
-                not_rebuilt(format_args!("{name}: a page of the image is damaged"), error)
-            }
-        })
-    }
-}
-
-/// Returns the error of who needs a lost page that can't be rebuilt. An I/O error stays one: of the journal, then,
-/// or of all of the disk.
-pub(in crate::db) fn not_rebuilt(lost: impl Display, error: Error) -> Error {
-    let lost = format!("{lost}; what it held can't be rebuilt");
-    match error.kind() {
-        ErrorKind::Io => error.within(lost),
-        _ => Error::new(ErrorKind::PageLost, format!("{lost}: {error}")),
-    }
-}
-
-fn too_late(published: &Published) -> Error {
-    Error::new(
-        ErrorKind::PageLost,
-        format!(
-            "{}: a page of the image is damaged, and the state wasn't rebuilt in time: try again from a new \
-             snapshot, or allow more time (Options::rebuild_timeout); nothing is lost",
-            published.file.name
-        ),
-    )
-}
-
-/// Leads from views to the database that can rebuild them, as long as it is open. (A reference to the database
-/// itself, even a weak one, would prevent closing it.)
-#[derive(Debug)]
-pub(in crate::db) struct Rescuer(Mutex<Option<Arc<Core>>>);
-
-impl Rescuer {
-    pub(in crate::db) fn new(core: &Arc<Core>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Some(Arc::clone(core)))))
-    }
-
-    /// Returns the database, if it is open.
-    pub(in crate::db) fn core(&self) -> Option<Arc<Core>> {
-        lock(&self.0).clone()
-    }
-
-    /// Leads nowhere from now on.
-    pub(in crate::db) fn close(&self) {
-        let core = lock(&self.0).take();
-        drop(core); // with no lock held
-    }
-}
-
 impl Rescue for Rescuer {
     fn rebuilt(&self, lost: &View, shown: Shown) -> Result<Arc<View>> {
         match self.core() {
-            Some(core) => core.rebuilt_view(lost, shown),
+            Some(core) => rebuilt_view(&core, lost, shown),
             None => Err(Error::new(
                 ErrorKind::PageLost,
                 "a page of the image is damaged, and the database of this snapshot was closed: open it again; \
@@ -152,25 +22,23 @@ impl Rescue for Rescuer {
     }
 }
 
-impl Core {
-    /// Returns a view of the same state as one that lies over lost pages.
-    fn rebuilt_view(&self, lost: &View, shown: Shown) -> Result<Arc<View>> {
-        let deadline = SystemClock.elapsed().saturating_add(self.rebuild_timeout);
-        self.start_rebuild();
-        let is_over = self.wait_for_rebuild(deadline);
-        let published = self.group.published();
-        if !is_over {
-            return Err(too_late(&published));
-        }
-        let is_it = published.point.txid == shown.txid && !shown.is_adapted;
-        if is_it && published.view.root() != lost.root() {
-            return Ok(Arc::clone(&published.view));
-        }
-        let Some(imager) = self.image() else { return Err(too_late(&published)) };
-        let (clock, budget) = (&*self.clock, imager.budget());
-        let making = Making { published, clock, budget, damage: imager.damage(), deadline };
-        let view = self.rescued.get(lost, shown, making)?;
-        view.rescued_by(&self.rescue(), shown);
-        Ok(view)
+/// Returns a view of the same state as one that lies over lost pages.
+fn rebuilt_view(core: &Core, lost: &View, shown: Shown) -> Result<Arc<View>> {
+    let deadline = SystemClock.elapsed().saturating_add(core.rebuild_timeout);
+    rebuild::start_rebuild(core);
+    let is_over = rebuild::wait_for_rebuild(core, deadline);
+    let published = core.group.published();
+    if !is_over {
+        return Err(too_late(&published));
     }
+    let is_it = published.point.txid == shown.txid && !shown.is_adapted;
+    if is_it && published.view.root() != lost.root() {
+        return Ok(Arc::clone(&published.view));
+    }
+    let Some(imager) = core.image() else { return Err(too_late(&published)) };
+    let (clock, budget) = (&*core.clock, imager.budget());
+    let making = Making { published, clock, budget, damage: imager.damage(), deadline };
+    let view = core.rescued.get(lost, shown, making)?;
+    view.rescued_by(&core.rescue(), shown);
+    Ok(view)
 }

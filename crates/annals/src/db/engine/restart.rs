@@ -3,6 +3,7 @@
 //! The order of the steps is that of `journal::segments`. Between the sealing of the old segment and the
 //! end of the restart an error makes the handle unusable: opening the database again ends the restart.
 
+use crate::db::engine::{backfill, forget};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -33,142 +34,141 @@ struct Prepared {
     moved: Option<Vec<(Blob, BlobPiece)>>,
 }
 
-impl Core {
-    /// Continues a journal that no other process writes in a new segment, once no thread updates the image or has a
-    /// transaction open. Waits up to `timeout` for each.
-    pub(in crate::db) fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
-        let wait =
-            || self.image().map(|imager| self.wait_for_backfill(imager, timeout)).transpose();
-        // First without the writer, which need not wait for a backfill; then in the order of the locks.
-        drop(wait()?);
-        let mut writing = self.writer_within(timeout)?;
-        let _working = wait()?;
-        self.restart_in_turn(&mut writing, older, &mut |_| Ok(()))
-    }
+/// Continues a journal that no other process writes in a new segment, once no thread updates the image or has a
+/// transaction open. Waits up to `timeout` for each.
+pub(in crate::db) fn restart(core: &Core, older: Older, timeout: Duration) -> Result<Restarted> {
+    let wait = || {
+        core.image().map(|imager| backfill::wait_for_backfill(core, imager, timeout)).transpose()
+    };
+    // First without the writer, which need not wait for a backfill; then in the order of the locks.
+    drop(wait()?);
+    let mut writing = core.writer_within(timeout)?;
+    let _working = wait()?;
+    restart_in_turn(core, &mut writing, older, &mut |_| Ok(()))
+}
 
-    /// As [`Self::restart`], for the writer, which in shared mode has the lock for restarts and the turn. `fits` may
-    /// refuse what the new segment begins with, by its length in bytes.
-    pub(in crate::db) fn restart_in_turn(
-        &self,
-        writing: &mut Writing,
-        older: Older,
-        fits: &mut dyn FnMut(u64) -> Result<()>,
-    ) -> Result<Restarted> {
-        let old = self.segment.load_full();
-        let (storage, name) = (&*old.file.storage, &old.file.name);
-        writing.writer.rollback()?;
-        self.group.settle()?;
-        let _paused = lock(&self.keeping);
-        let head = Head::read(storage, name)?;
-        let end = writing.writer.committed();
-        let has_state = head.header.begins_with_state() && end.txid == head.header.first_txid;
-        if has_state || end.txid == 0 || (older == Older::Kept && end == head.start()) {
-            // Nothing was committed since the last restart.
-            return self.end_restart(older, false);
-        }
-        old.checkpoints.draw_secret(|| self.clock.secret())?;
-        old.checkpoints.close()?;
-        let (directory, journal) = (&*old.file.directory, old.file.journal.as_str());
-        let repeats = older != Older::Kept;
-        let by = Maker { clock: &*self.clock, shared: old.turns.is_some() };
-        let header = by.header_after(&head.header, end.txid, repeats);
-        let (segment, secret) = (head.hash, old.checkpoints.secret());
-        let sealer = Sealer { segment, secret, nonce: self.clock.random() };
-        let sealing = Sealing::new(end, header, &kept_name(journal, header.segment), sealer)?;
-        let next = Next::create(directory, journal, &sealing.seal, by)?;
-        let prepared = self.prepare(next, writing, repeats)?;
-        let ready = fits(prepared.point.position)
-            .and_then(|()| segments::keep(directory, journal, storage, &head.header))
-            .and_then(|()| old.checkpoints.seal(&sealing));
-        if let Err(error) = ready {
-            prepared.next.discard(directory);
-            return Err(error);
-        }
-        if let Err(error) = prepared.next.publish(directory, journal) {
-            return Err(interrupted(&old, &error));
-        }
-        self.go_on(writing, &old, prepared)?;
-        self.end_restart(older, true)
+/// As [`Self::restart`], for the writer, which in shared mode has the lock for restarts and the turn. `fits` may
+/// refuse what the new segment begins with, by its length in bytes.
+pub(in crate::db) fn restart_in_turn(
+    core: &Core,
+    writing: &mut Writing,
+    older: Older,
+    fits: &mut dyn FnMut(u64) -> Result<()>,
+) -> Result<Restarted> {
+    let old = core.segment.load_full();
+    let (storage, name) = (&*old.file.storage, &old.file.name);
+    writing.writer.rollback()?;
+    core.group.settle()?;
+    let _paused = lock(&core.keeping);
+    let head = Head::read(storage, name)?;
+    let end = writing.writer.committed();
+    let has_state = head.header.begins_with_state() && end.txid == head.header.first_txid;
+    if has_state || end.txid == 0 || (older == Older::Kept && end == head.start()) {
+        // Nothing was committed since the last restart.
+        return end_restart(core, older, false);
     }
+    old.checkpoints.draw_secret(|| core.clock.secret())?;
+    old.checkpoints.close()?;
+    let (directory, journal) = (&*old.file.directory, old.file.journal.as_str());
+    let repeats = older != Older::Kept;
+    let by = Maker { clock: &*core.clock, shared: old.turns.is_some() };
+    let header = by.header_after(&head.header, end.txid, repeats);
+    let (segment, secret) = (head.hash, old.checkpoints.secret());
+    let sealer = Sealer { segment, secret, nonce: core.clock.random() };
+    let sealing = Sealing::new(end, header, &kept_name(journal, header.segment), sealer)?;
+    let next = Next::create(directory, journal, &sealing.seal, by)?;
+    let prepared = prepare(core, next, writing, repeats)?;
+    let ready = fits(prepared.point.position)
+        .and_then(|()| segments::keep(directory, journal, storage, &head.header))
+        .and_then(|()| old.checkpoints.seal(&sealing));
+    if let Err(error) = ready {
+        prepared.next.discard(directory);
+        return Err(error);
+    }
+    if let Err(error) = prepared.next.publish(directory, journal) {
+        return Err(interrupted(&old, &error));
+    }
+    go_on(core, writing, &old, prepared)?;
+    end_restart(core, older, true)
+}
 
-    /// Makes all that the new segment begins with, on permanent storage; takes it away again if that
-    /// fails.
-    fn prepare(&self, next: Next, writing: &mut Writing, repeats: bool) -> Result<Prepared> {
-        let file = Arc::clone(&writing.file);
-        let made = self.prepare_in(&next, writing, repeats);
-        let (checkpoints, writer, point, moved) = made.map_err(|error| {
-            next.discard(&*file.directory);
-            state::explain(error, &file.name)
-        })?;
-        Ok(Prepared { next, checkpoints, writer, point, moved })
-    }
+/// Makes all that the new segment begins with, on permanent storage; takes it away again if that
+/// fails.
+fn prepare(core: &Core, next: Next, writing: &mut Writing, repeats: bool) -> Result<Prepared> {
+    let file = Arc::clone(&writing.file);
+    let made = prepare_in(core, &next, writing, repeats);
+    let (checkpoints, writer, point, moved) = made.map_err(|error| {
+        next.discard(&*file.directory);
+        state::explain(error, &file.name)
+    })?;
+    Ok(Prepared { next, checkpoints, writer, point, moved })
+}
 
-    #[expect(clippy::type_complexity, reason = "it is taken apart at once, in one place")]
-    fn prepare_in(
-        &self,
-        next: &Next,
-        writing: &mut Writing,
-        repeats: bool,
-    ) -> Result<(Arc<Checkpoints>, Writer, Point, Option<Vec<(Blob, BlobPiece)>>)> {
-        let header = &next.header;
-        let start = Head::read(&*next.storage, &writing.file.name)?.start();
-        let settled = Settled::new_journal(start, next.secret);
-        let place = (header.hash(), std::process::id());
-        let storage = Arc::clone(&next.storage);
-        let mut checkpoints = Checkpoints::new(storage, &writing.file.name, place, start, &settled);
-        if self.segment.load().turns.is_some() {
-            checkpoints = checkpoints.share(start);
-        }
-        let checkpoints = Arc::new(checkpoints);
-        let mut writer = writing.writer.in_segment(Arc::clone(&checkpoints));
-        if !repeats {
-            checkpoints.tell()?;
-            return Ok((checkpoints, writer, start, None));
-        }
-        let last_blob = writing.store.next_blob().map_or(Blob::MAX.0, |next| next.0 - 1);
-        let snapshot = Snapshot::new(self.group.published());
-        writer.begin(Level::Checksummed)?;
-        let moved = state::write(&mut writer, &snapshot, last_blob, header.segment)?;
-        let point = writer.commit(Level::Checksummed, None)?;
-        step!(StateNotFlushed, checkpoints.reach(Level::Checksummed, point)?);
-        checkpoints.acknowledge(point, 1, true);
-        step!(StateNotFlushed, checkpoints.hard()?);
-        Ok((checkpoints, writer, point, Some(moved)))
+#[expect(clippy::type_complexity, reason = "it is taken apart at once, in one place")]
+fn prepare_in(
+    core: &Core,
+    next: &Next,
+    writing: &mut Writing,
+    repeats: bool,
+) -> Result<(Arc<Checkpoints>, Writer, Point, Option<Vec<(Blob, BlobPiece)>>)> {
+    let header = &next.header;
+    let start = Head::read(&*next.storage, &writing.file.name)?.start();
+    let settled = Settled::new_journal(start, next.secret);
+    let place = (header.hash(), std::process::id());
+    let storage = Arc::clone(&next.storage);
+    let mut checkpoints = Checkpoints::new(storage, &writing.file.name, place, start, &settled);
+    if core.segment.load().turns.is_some() {
+        checkpoints = checkpoints.share(start);
     }
+    let checkpoints = Arc::new(checkpoints);
+    let mut writer = writing.writer.in_segment(Arc::clone(&checkpoints));
+    if !repeats {
+        checkpoints.tell()?;
+        return Ok((checkpoints, writer, start, None));
+    }
+    let last_blob = writing.store.next_blob().map_or(Blob::MAX.0, |next| next.0 - 1);
+    let snapshot = Snapshot::new(core.group.published());
+    writer.begin(Level::Checksummed)?;
+    let moved = state::write(&mut writer, &snapshot, last_blob, header.segment)?;
+    let point = writer.commit(Level::Checksummed, None)?;
+    step!(StateNotFlushed, checkpoints.reach(Level::Checksummed, point)?);
+    checkpoints.acknowledge(point, 1, true);
+    step!(StateNotFlushed, checkpoints.hard()?);
+    Ok((checkpoints, writer, point, Some(moved)))
+}
 
-    /// Continues in the new segment, which has the path now.
-    fn go_on(&self, writing: &mut Writing, old: &Segment, prepared: Prepared) -> Result<()> {
-        let Prepared { next, checkpoints, writer, point, moved } = prepared;
-        let storage = Arc::clone(&next.storage);
-        let end = old.checkpoints.acknowledged().position;
-        let file = Arc::new(old.file.next(Arc::clone(&storage), next.header.segment, end));
-        let turns = old.turns.as_ref().map(|turns| turns.next(&storage));
-        let is_named = AtomicBool::new(true);
-        self.enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
-        if let Some(moved) = moved {
-            writing.store.move_blobs(moved.into_iter())?;
-        }
-        let view = writing.store.commit();
-        self.group.begin_segment(view, point);
-        // It isn't written any more.
-        let _ = old.file.storage.unlock(Lock::Head);
-        old.end_turn();
-        Ok(())
+/// Continues in the new segment, which has the path now.
+fn go_on(core: &Core, writing: &mut Writing, old: &Segment, prepared: Prepared) -> Result<()> {
+    let Prepared { next, checkpoints, writer, point, moved } = prepared;
+    let storage = Arc::clone(&next.storage);
+    let end = old.checkpoints.acknowledged().position;
+    let file = Arc::new(old.file.next(Arc::clone(&storage), next.header.segment, end));
+    let turns = old.turns.as_ref().map(|turns| turns.next(&storage));
+    let is_named = AtomicBool::new(true);
+    core.enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
+    if let Some(moved) = moved {
+        writing.store.move_blobs(moved.into_iter())?;
     }
+    let view = writing.store.commit();
+    core.group.begin_segment(view, point);
+    // It isn't written any more.
+    let _ = old.file.storage.unlock(Lock::Head);
+    old.end_turn();
+    Ok(())
+}
 
-    fn end_restart(&self, older: Older, is_new: bool) -> Result<Restarted> {
-        let now = self.segment.load_full();
-        let segment = now.file.segment;
-        let bytes = now.checkpoints.acknowledged().position;
-        let mut restarted = Restarted { segment, is_new, bytes, forgotten: None, pinned: None };
-        if older == Older::Forgotten {
-            let forgotten = self.forget_before(segment).map_err(|error| {
-                error.within(format_args!("the journal goes on in segment {segment}"))
-            });
-            (restarted.forgotten, restarted.pinned) = forgotten?;
-        }
-        Ok(restarted)
+fn end_restart(core: &Core, older: Older, is_new: bool) -> Result<Restarted> {
+    let now = core.segment.load_full();
+    let segment = now.file.segment;
+    let bytes = now.checkpoints.acknowledged().position;
+    let mut restarted = Restarted { segment, is_new, bytes, forgotten: None, pinned: None };
+    if older == Older::Forgotten {
+        let forgotten = forget::forget_before(core, segment).map_err(|error| {
+            error.within(format_args!("the journal goes on in segment {segment}"))
+        });
+        (restarted.forgotten, restarted.pinned) = forgotten?;
     }
+    Ok(restarted)
 }
 
 /// Returns the error that the old segment is sealed, and the path doesn't certainly refer to the next.

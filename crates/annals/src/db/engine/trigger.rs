@@ -10,6 +10,7 @@
 //!
 //! The thread that does it is in [`background`](super::background).
 
+use crate::db::engine::{backfill, index_history, retain};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -40,61 +41,59 @@ impl Background {
     }
 }
 
-impl Core {
-    /// Returns the end of the journal, in bytes as [`JournalFile::reach`] counts them.
-    fn end(&self) -> u64 {
-        let segment = self.segment.load();
-        segment.file.reach(segment.checkpoints.acknowledged().position)
-    }
+/// Returns the end of the journal, in bytes as [`JournalFile::reach`] counts them.
+fn end(core: &Core) -> u64 {
+    let segment = core.segment.load();
+    segment.file.reach(segment.checkpoints.acknowledged().position)
+}
 
-    /// Returns the image's end in the journal, and how many bytes the last backfill wrote.
-    fn image_state(&self) -> Option<(u64, u64)> {
-        self.image().map(Imager::state)
-    }
+/// Returns the image's end in the journal, and how many bytes the last backfill wrote.
+fn image_state(core: &Core) -> Option<(u64, u64)> {
+    core.image().map(Imager::state)
+}
 
-    /// Returns the end of the journal at which the next backfill pays.
-    pub(in crate::db) fn image_due(&self) -> u64 {
-        let due = |(reached, wrote): (u64, u64)| reached.saturating_add(tail_due(wrote));
-        self.image_state().map_or(u64::MAX, due)
-    }
+/// Returns the end of the journal at which the next backfill pays.
+pub(in crate::db) fn image_due(core: &Core) -> u64 {
+    let due = |(reached, wrote): (u64, u64)| reached.saturating_add(tail_due(wrote));
+    image_state(core).map_or(u64::MAX, due)
+}
 
-    /// Returns how many bytes of changes in memory alone are worth one.
-    pub(in crate::db) fn unsaved_due(&self) -> usize {
-        self.image().map_or(usize::MAX, Imager::unsaved_due)
-    }
+/// Returns how many bytes of changes in memory alone are worth one.
+pub(in crate::db) fn unsaved_due(core: &Core) -> usize {
+    core.image().map_or(usize::MAX, Imager::unsaved_due)
+}
 
-    /// Returns at which end of the journal a backfill is tried again that has failed.
-    pub(in crate::db) fn image_due_later(&self) -> u64 {
-        let end = self.end();
-        let tail = end.saturating_sub(self.image_state().map_or(end, |(reached, _)| reached));
-        end.saturating_add(TAIL.max(tail))
-    }
+/// Returns at which end of the journal a backfill is tried again that has failed.
+pub(in crate::db) fn image_due_later(core: &Core) -> u64 {
+    let end = end(core);
+    let tail = end.saturating_sub(image_state(core).map_or(end, |(reached, _)| reached));
+    end.saturating_add(TAIL.max(tail))
+}
 
-    /// Updates the image if replaying the tail would make the next opening noticeably longer. Ends that after
-    /// `patience`.
-    pub(in crate::db) fn backfill_at_close(&self, patience: Duration) -> Result<()> {
-        let deadline = self.clock.elapsed().saturating_add(patience);
-        let go_on = || match self.clock.elapsed() < deadline {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        };
-        let Some((reached, _)) = self.image_state() else { return Ok(()) };
-        match self.is_backfill_worth_it_at_close(reached) {
-            true => self.backfill_watched(BackfillMode::Passive, &mut |_| go_on())?,
-            false => return Ok(()),
-        };
-        self.index_history_at_close();
-        // A transaction that was forgotten has the writer for ever.
-        self.keep_the_rules(Duration::ZERO)?;
-        self.imager()?.shrink()
-    }
+/// Updates the image if replaying the tail would make the next opening noticeably longer. Ends that after
+/// `patience`.
+pub(in crate::db) fn backfill_at_close(core: &Core, patience: Duration) -> Result<()> {
+    let deadline = core.clock.elapsed().saturating_add(patience);
+    let go_on = || match core.clock.elapsed() < deadline {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    };
+    let Some((reached, _)) = image_state(core) else { return Ok(()) };
+    match is_backfill_worth_it_at_close(core, reached) {
+        true => backfill::backfill_watched(core, BackfillMode::Passive, &mut |_| go_on())?,
+        false => return Ok(()),
+    };
+    index_history::index_history_at_close(core);
+    // A transaction that was forgotten has the writer for ever.
+    retain::keep_the_rules(core, Duration::ZERO)?;
+    core.imager()?.shrink()
+}
 
-    /// True if an image with the end `reached` in the journal, 0 if there is none, would make the next opening
-    /// noticeably longer.
-    pub(in crate::db) fn is_backfill_worth_it_at_close(&self, reached: u64) -> bool {
-        let worth = if reached == 0 { FIRST_AT_CLOSE } else { TAIL_AT_CLOSE };
-        self.end().saturating_sub(reached) >= worth
-    }
+/// True if an image with the end `reached` in the journal, 0 if there is none, would make the next opening
+/// noticeably longer.
+pub(in crate::db) fn is_backfill_worth_it_at_close(core: &Core, reached: u64) -> bool {
+    let worth = if reached == 0 { FIRST_AT_CLOSE } else { TAIL_AT_CLOSE };
+    end(core).saturating_sub(reached) >= worth
 }
 
 /// Returns how many bytes of the journal after the image's point are worth a backfill, if the last one wrote `wrote`

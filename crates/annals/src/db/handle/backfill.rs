@@ -12,6 +12,7 @@
 //! Commits continue between the steps: they are replayed after the image like any other tail. Whatever fails leaves
 //! the steps before it done, each of which is whole.
 
+use crate::db::engine::backfill;
 use std::ops::ControlFlow;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -109,7 +110,8 @@ impl Database {
     fn wait_for_readers(&self, imager: &Imager, timeout: Duration) -> Result<()> {
         let begun = self.clock.elapsed();
         loop {
-            let oldest = imager.oldest_reader(&*self.core().wait_for_backfill(imager, timeout)?);
+            let oldest =
+                imager.oldest_reader(&*backfill::wait_for_backfill(self.core(), imager, timeout)?);
             let Some(oldest) = oldest else { return Ok(()) };
             if self.clock.elapsed().saturating_sub(begun) >= timeout {
                 let who = oldest.pid.map_or_else(
@@ -156,7 +158,9 @@ impl Database {
     pub(in crate::db) fn claim_wholly(&self, timeout: Duration) -> Result<ClaimedWholly<'_>> {
         let wait = || {
             let core = self.core();
-            core.image().map(|imager| core.wait_for_backfill(imager, timeout)).transpose()
+            core.image()
+                .map(|imager| backfill::wait_for_backfill(core, imager, timeout))
+                .transpose()
         };
         let mut working = wait()?;
         if self.sharing().is_none() {

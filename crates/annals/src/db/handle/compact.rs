@@ -1,5 +1,6 @@
 //! Making the image as small as it can be.
 
+use crate::db::engine::renewing;
 use std::time::Duration;
 
 use crate::db::handle::database::Database;
@@ -54,7 +55,9 @@ impl Database {
         let mut writing = self.core().writer_within(timeout)?;
         self.take_turn_by(&mut writing, |now| now.take_turn_within(timeout))?;
         let begun = match self.group().settle() {
-            Ok(()) => self.core().begin_anew(imager, (working, &mut writing), Access::Write),
+            Ok(()) => {
+                renewing::begin_anew(self.core(), imager, (working, &mut writing), Access::Write)
+            }
             Err(error) => Err(error),
         };
         self.end_turn();

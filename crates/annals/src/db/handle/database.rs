@@ -1,5 +1,6 @@
 //! The handle of an open database.
 
+use crate::db::engine::{backfill, index_history, rebuild, spill, trigger};
 use crate::db::threads::this_thread;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -8,10 +9,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::db::engine::background::Background;
+use crate::db::engine::core::Rescuer;
 use crate::db::engine::core::{Core, Working, Writing};
 use crate::db::engine::group::Group;
 use crate::db::engine::keeper::Keeper;
-use crate::db::engine::rescue::Rescuer;
 use crate::db::handle::sharing::Sharing;
 use crate::db::handle::transaction::Transaction;
 use crate::db::history::keeping::Keeping;
@@ -109,7 +110,7 @@ impl Database {
         let rescuer = core.with_rescuer();
         let keeper = background.then(|| Keeper::new(segment, Arc::clone(&core.keeping)));
         // A problem of the image doesn't prevent opening: it is retried.
-        core.publish_spilled();
+        spill::publish_spilled(&core);
         let background = background.then(|| Background::new(Arc::clone(&core)));
         Self {
             core,
@@ -172,7 +173,7 @@ impl Database {
         begun.inspect_err(|_| self.core.group.leave())?;
         if let Some(imager) = self.core.image() {
             imager.install(&mut writing.store);
-            self.core.see_to_damage(imager, &mut writing);
+            rebuild::see_to_damage(&self.core, imager, &mut writing);
             if writing.store.view().lies_over_image() {
                 self.core.let_rescue(&mut writing);
             }
@@ -274,8 +275,8 @@ impl Database {
         match &self.sharing {
             Some(_) => self.backfill_among_others(mode, watch),
             None => {
-                let done = self.core.backfill_watched(mode, watch)?;
-                self.core.index_history(usize::MAX, || true);
+                let done = backfill::backfill_watched(&self.core, mode, watch)?;
+                index_history::index_history(&self.core, usize::MAX, || true);
                 Ok(done)
             }
         }
@@ -467,7 +468,7 @@ impl Database {
         }
         self.core.group.settle()?;
         // A problem of the image doesn't prevent closing: the next opening replays more.
-        let _ = patience.map(|patience| self.core.backfill_at_close(patience));
+        let _ = patience.map(|patience| trigger::backfill_at_close(&self.core, patience));
         self.checkpoints().close()
     }
 }

@@ -13,6 +13,7 @@
 //! Opening only reads the image, since other processes may be writing it: damage is left to the holder of the lock of
 //! backfills. Commits of other processes continue from step 3 on, those of this one's other threads from step 4 on.
 
+use crate::db::engine::{backfill, index_history, renewing, trigger};
 use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::Duration;
@@ -70,7 +71,7 @@ impl Database {
         phases.harden = laps.next();
         let done =
             self.advance_among_others((imager, mode, watch), &mut working, (writing, phases))?;
-        self.core().index_history(usize::MAX, || true);
+        index_history::index_history(self.core(), usize::MAX, || true);
         // The claim is acquired before `working`: it belongs to this file, so another thread that takes `working`
         // meanwhile has it too.
         Ok(done)
@@ -116,7 +117,7 @@ impl Database {
         let Some(_claim) = segment.claim_image(None)? else { return Ok(()) };
         let reach = |root: Root| segment.file.reach_of(root.segment, root.point.position);
         let newest = imager.peek().map_or(0, reach);
-        if !self.core().is_backfill_worth_it_at_close(newest) {
+        if !trigger::is_backfill_worth_it_at_close(self.core(), newest) {
             return Ok(());
         }
         self.checkpoints().hard()?;
@@ -124,7 +125,7 @@ impl Database {
         let how = (imager, BackfillMode::Passive, watch);
         let phases = BackfillPhases::default();
         self.advance_among_others(how, &mut working, (writing, phases))?;
-        self.core().index_history_at_close();
+        index_history::index_history_at_close(self.core());
         Ok(())
     }
 
@@ -135,11 +136,11 @@ impl Database {
         working: &mut Working,
         (mut writing, phases): (MutexGuard<'_, Writing>, BackfillPhases),
     ) -> Result<Backfilled> {
-        self.core().install_now(imager, &mut writing);
+        backfill::install_now(self.core(), imager, &mut writing);
         let image = working.image.as_ref().filter(|_| working.root.is_some());
         let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
         if !is_newest || !working.is_sound()? {
-            self.core().begin_anew(imager, (working, &mut writing), Access::Write)?;
+            renewing::begin_anew(self.core(), imager, (working, &mut writing), Access::Write)?;
         }
         let published = self.group().published();
         drop(writing);
@@ -147,7 +148,8 @@ impl Database {
             return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
         }
         let before = imager.damage().count();
-        let done = self.core().carry_out((imager, mode, watch), working, published, phases);
+        let done =
+            backfill::carry_out(self.core(), (imager, mode, watch), working, published, phases);
         // The next one begins again, without what is damaged.
         done.inspect_err(|error| working.note_damage(error, imager.damage().count() > before))
     }
@@ -165,7 +167,8 @@ impl Database {
         let newest = imager.peek().filter(|root| root.segment == file.segment);
         let newest = newest.map_or(0, |root| file.reach(root.point.position));
         if is_worth_it(from, newest, end) {
-            let _ = self.core().begin_anew(imager, (&mut working, writing), Access::Read);
+            let _ =
+                renewing::begin_anew(self.core(), imager, (&mut working, writing), Access::Read);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Operations on the segments of a journal: restart it, and forget old ones.
 
+use crate::db::engine::{forget, restart, retain};
 use std::time::Duration;
 
 use crate::db::handle::database::Database;
@@ -17,7 +18,7 @@ impl Database {
     /// `Corrupt` if a segment that is needed to know the state is missing or damaged; `Io`.
     pub fn segments(&self) -> Result<Vec<SegmentFacts>> {
         self.check_origin()?;
-        self.core().segments()
+        forget::segments(self.core())
     }
 
     /// Removes all segments with a lower number than `before`, which begins with the state itself. Returns the
@@ -29,7 +30,7 @@ impl Database {
     /// `Io`.
     pub fn forget_before(&self, before: u64) -> Result<(Option<Forgotten>, Option<u64>)> {
         self.check_writable()?;
-        self.core().forget_before(before)
+        forget::forget_before(self.core(), before)
     }
 
     /// Continues the journal in a new segment. The old one is sealed. It is kept beside the new one as
@@ -77,7 +78,7 @@ impl Database {
     ) -> Result<Restarted> {
         // A concurrent backfill, here or elsewhere, holds the lock on the old segment.
         let (_working, (_claim, mut writing)) = self.claim_wholly(timeout)?;
-        let restarted = self.core().restart_in_turn(&mut writing, older, fits);
+        let restarted = restart::restart_in_turn(self.core(), &mut writing, older, fits);
         self.end_turn();
         restarted
     }
@@ -94,7 +95,7 @@ impl Database {
     pub fn live_bytes(&self) -> Result<u64> {
         self.check_writable()?;
         self.refuse_nested_backfill()?;
-        Ok(self.core().reached()?.saturating_add(self.core().blob_bytes()?))
+        Ok(retain::reached(self.core())?.saturating_add(retain::blob_bytes(self.core())?))
     }
 
     /// Returns the actions that rules of retention allow; `live` is the size of the live state in bytes, from
@@ -104,7 +105,7 @@ impl Database {
     /// As [`Self::segments`].
     pub fn plan_retention(&self, live: u64, rules: &Retention) -> Result<Plan> {
         self.check_origin()?;
-        self.core().plan_retention(live, rules)
+        retain::plan_retention(self.core(), live, rules)
     }
 
     /// Forgets the history that rules of retention don't keep, and returns it. First it removes what it can at once,
@@ -120,9 +121,9 @@ impl Database {
     pub fn retain(&self, rules: &Retention, timeout: Duration) -> Result<Option<Forgotten>> {
         self.check_writable()?;
         // Removing unneeded segments first frees space for the rest.
-        let first = self.core().forget_by(rules)?;
+        let first = retain::forget_by(self.core(), rules)?;
         self.backfill(BackfillMode::Full)?;
-        let second = self.core().retain_by(rules, || {
+        let second = retain::retain_by(self.core(), rules, || {
             self.restart(Older::NotNeeded, timeout)?;
             self.backfill(BackfillMode::Full).map(drop)
         })?;

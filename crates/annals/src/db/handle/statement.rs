@@ -1,5 +1,6 @@
 //! The part of a statement that changes the store.
 
+use crate::db::engine::rebuild;
 use crate::db::handle::transaction::Transaction;
 use crate::store::Store;
 use crate::{Error, ErrorKind, Result};
@@ -38,7 +39,7 @@ impl Transaction<'_> {
             return Err(stopped(&mut self.broken, error));
         }
         let (changed, core) = (!self.is_empty(), self.database.core());
-        let gone = core.get_over_lost_page(&mut self.writing, changed, error);
+        let gone = rebuild::get_over_lost_page(core, &mut self.writing, changed, error);
         gone.map_err(|error| stopped(&mut self.broken, error))
     }
 }

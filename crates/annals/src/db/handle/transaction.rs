@@ -1,5 +1,6 @@
 //! Transactions: each change is written once, to the store and to the journal.
 
+use crate::db::engine::{backfill, commit, spill};
 use std::sync::MutexGuard;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
@@ -112,7 +113,7 @@ impl<'db> Transaction<'db> {
             broken: false,
             committed: false,
             found,
-            room: database.core().room(found),
+            room: spill::room(database.core(), found),
             spilled: false,
         }
     }
@@ -346,8 +347,11 @@ impl<'db> Transaction<'db> {
             return Ok(Pending { database, point, level, is_empty: true, is_acknowledged: false });
         }
         let (time, is_spilled) = (self.time.map(|time| time.0), self.spilled);
-        let written =
-            database.core().commit(&mut self.writing, Request { level, time, is_spilled })?;
+        let written = commit::commit(
+            database.core(),
+            &mut self.writing,
+            Request { level, time, is_spilled },
+        )?;
         let Written { point, mut is_acknowledged } = written;
         (self.committed, self.spilled) = (true, false);
         database.wake_keeper();
@@ -384,7 +388,7 @@ impl<'db> Transaction<'db> {
         self.database.check_origin()?;
         self.writing.store.rollback();
         if std::mem::take(&mut self.spilled) {
-            self.database.core().roll_back_spilled();
+            spill::roll_back_spilled(self.database.core());
         }
         self.writing.writer.rollback()
     }
@@ -411,14 +415,16 @@ impl<'db> Transaction<'db> {
             return Ok(());
         }
         let core = self.database.core();
-        let error = match core.spill(&mut self.writing) {
+        let error = match spill::spill(core, &mut self.writing) {
             Ok(spilled) => {
                 self.spilled |= spilled;
                 return Ok(());
             }
             Err(error) => error,
         };
-        if let Some(room) = core.room_without_spill(self.found, self.writing.store.unsaved()) {
+        if let Some(room) =
+            spill::room_without_spill(core, self.found, self.writing.store.unsaved())
+        {
             self.room = room;
             core.note_image_error(&error);
             return Ok(());
@@ -449,7 +455,7 @@ impl Drop for Transaction<'_> {
             let _ = self.undo();
         }
         if self.database.check_origin().is_ok() {
-            self.database.core().install_late(&mut self.writing);
+            backfill::install_late(self.database.core(), &mut self.writing);
         }
         self.database.disown();
     }

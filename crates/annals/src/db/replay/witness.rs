@@ -9,8 +9,37 @@ use crate::journal::{Head, Survey, segments};
 use crate::storage::{Directory, Storage};
 use crate::{Error, Result};
 
+/// What the image beside a journal proves of it, for tools that copy it.
+#[derive(Debug, Default)]
+pub struct Proven(Vec<Witness>);
+
+impl Proven {
+    /// Reads what the image proves now; nothing if there is none.
+    pub fn read(directory: &dyn Directory, journal: &str, head: &Head) -> Self {
+        Self(image_witnesses(directory, journal, head))
+    }
+
+    /// Refuses a journal that was surveyed after that, and ends before what is proven.
+    ///
+    /// # Errors
+    /// `Corrupt`, naming both; `Io`.
+    pub fn check_end(
+        &self,
+        survey: &Survey,
+        directory: &dyn Directory,
+        name: &str,
+        storage: &dyn Storage,
+    ) -> Result<()> {
+        check_end(&self.0, survey, directory, name, storage)
+    }
+}
+
 /// Returns what the roots of the image prove that is beside a journal; nothing if there is none of it.
-pub fn image_witnesses(directory: &dyn Directory, journal: &str, head: &Head) -> Vec<Witness> {
+pub(in crate::db) fn image_witnesses(
+    directory: &dyn Directory,
+    journal: &str,
+    head: &Head,
+) -> Vec<Witness> {
     witnesses(directory, &image_name(journal), &identity(head))
 }
 
@@ -18,7 +47,7 @@ pub fn image_witnesses(directory: &dyn Directory, journal: &str, head: &Head) ->
 ///
 /// # Errors
 /// `Corrupt`, naming both; `Io`.
-pub fn check_end(
+pub(in crate::db) fn check_end(
     witnesses: &[Witness],
     survey: &Survey,
     directory: &dyn Directory,
