@@ -1,5 +1,5 @@
-//! How much is written for what is committed: the journal's bytes, and those that the background brings to
-//! the image meanwhile.
+//! Write amplification: the journal's bytes for each committed byte, and those that backfills write to the image
+//! meanwhile.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::random::Random;
 /// Rows, and updates, of a transaction.
 const AT_ONCE: u64 = 1_000;
 
-/// What is committed.
+/// The committed changes.
 #[derive(clap::Args)]
 pub(crate) struct Growth {
     /// Rows that are loaded, with an index.
@@ -26,13 +26,13 @@ pub(crate) struct Growth {
     pub(crate) updated: u64,
 }
 
-/// What has been written so far.
+/// The bytes written so far.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     journal: u64,
     image: u64,
     backfills: u64,
-    /// What the process has written of all files, where the operating system counts that.
+    /// The bytes that the process has written to all files, if the operating system counts that.
     process: Option<u64>,
 }
 

@@ -1,5 +1,4 @@
-//! The floor of a backfill: pages in memory brought to free places of a file, beside what the disk does
-//! with nothing around it.
+//! The floor of a backfill: pages in memory written to free places of a file, compared with the bare disk.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -19,14 +18,14 @@ pub(crate) const PAGE: usize = 16 << 10;
 /// The bytes of a write of the raw rate.
 const RAW: usize = 1 << 20;
 
-/// How free space lies in the file: half of it, by chance, in stretches of so many pages.
+/// The layout of free space in the file: a random half of it, in stretches of a given number of pages.
 const LAYOUTS: [(&str, Option<u64>); 3] = [
     ("in one stretch", None),
     ("half is free, in stretches of 4 pages", Some(4)),
     ("half is free, page by page", Some(1)),
 ];
 
-/// What writes.
+/// The writer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writer {
     /// Writes of 1 MiB one after the other, wherever the pages should go.
@@ -48,7 +47,7 @@ const WRITERS: &[(&str, Writer)] = &[
     ("write_batch one by one", Writer::Batch(Some(Engine::OneByOne))),
 ];
 
-/// What one writer did with one layout.
+/// The result of one writer with one layout.
 pub(crate) struct Line {
     pub(crate) layout: &'static str,
     pub(crate) writer: &'static str,
@@ -60,7 +59,7 @@ pub(crate) struct Line {
     pub(crate) beside_loop: Spread,
 }
 
-/// Writes so many MiB by each writer, with each layout, in each turn.
+/// Writes a given number of MiB by each writer, with each layout, in each turn.
 pub(crate) fn run(mib: u64, turns: usize) -> Result<Vec<Line>, Failure> {
     let folder = tempfile::tempdir()?;
     let count = usize::try_from(mib << 20)? / PAGE;
@@ -117,8 +116,7 @@ pub(crate) fn places(count: usize, stretch: Option<u64>) -> Vec<u64> {
     units.take(count).map(|unit| unit * PAGE as u64).collect()
 }
 
-/// Returns that many places for pages, in order: runs and gaps of so many bytes on average, as they come by
-/// chance.
+/// Returns that many places for pages, in order: random runs and gaps with a given average length.
 pub(crate) fn scattered(count: usize, run: u64) -> Vec<u64> {
     let mut random = Random::new(run);
     let (mut is_free, page) = (true, PAGE as u64);

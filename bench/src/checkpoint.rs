@@ -1,5 +1,5 @@
-//! Bringing what is read up to date with what was committed: the same random updates, each engine's own
-//! checkpoint of them, the bytes that it writes.
+//! Updating the read structures with commits: the same random updates, each engine's own checkpoint of them, the
+//! bytes that it writes.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const AT_ONCE: usize = 100;
 /// The table.
 const SHAPE: Shape = Shape::Named;
 
-/// What is brought up to date.
+/// The checkpointed updates.
 #[derive(clap::Args)]
 pub(crate) struct Work {
     /// Rows of the table.
@@ -28,28 +28,28 @@ pub(crate) struct Work {
     pub(crate) changed: u64,
 }
 
-/// What one checkpoint cost.
+/// The cost of one checkpoint.
 struct Cost {
     nanoseconds: f64,
     /// Bytes written, where the operating system counts them.
     written: Option<u64>,
-    /// Bytes of the log that it brought in.
+    /// Bytes of the log that it processed.
     log: u64,
-    /// Bytes that it says it wrote, if the engine tells.
+    /// Bytes written according to the engine, if it reports them.
     told: Option<u64>,
 }
 
 /// Updates these rows to a version, and makes a checkpoint.
 type Turn = Box<dyn FnMut(&[u64], u32) -> Result<Cost, Failure>>;
 
-/// Fills a database of so many rows in a folder.
+/// Fills a database with rows in a folder.
 type Prepare = fn(&Path, u64) -> Result<Turn, Failure>;
 
-/// Who takes part.
+/// The engines.
 const CONTESTANTS: [(&str, Prepare); 2] =
     [("Annals", annals), ("SQLite wal_checkpoint(FULL)", sqlite)];
 
-/// Lets everybody have their turns.
+/// Runs the turns of all engines.
 pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
     let all = tempfile::tempdir()?;
     let mut contestants = Vec::new();
@@ -86,7 +86,7 @@ fn add(measured: &mut Measured, name: &'static str, cost: &Cost, changed: u64) {
     }
 }
 
-/// Times a checkpoint. What was dirty before is on disk, so that its pages count when they change.
+/// Times a checkpoint. Earlier dirty pages are on disk, so that its pages count when they change.
 fn cost(log: u64, checkpoint: impl FnOnce() -> Result<(), Failure>) -> Result<Cost, Failure> {
     settle();
     let before = disk::written();
@@ -95,7 +95,7 @@ fn cost(log: u64, checkpoint: impl FnOnce() -> Result<(), Failure>) -> Result<Co
     Ok(Cost { nanoseconds, written, log, told: None })
 }
 
-/// Annals with nothing brought in but on request.
+/// Annals with backfills on request only.
 fn annals(folder: &Path, rows: u64) -> Result<Turn, Failure> {
     let mut items = Annals::connect(folder, &Options::new().background(false))?;
     items.insert(0..rows, &SHAPE.names(0..rows))?;
@@ -114,7 +114,7 @@ fn annals(folder: &Path, rows: u64) -> Result<Turn, Failure> {
     }))
 }
 
-/// SQLite with nothing brought in but on request.
+/// SQLite with checkpoints on request only.
 fn sqlite(folder: &Path, rows: u64) -> Result<Turn, Failure> {
     let engine = Sqlite { journal: Journal::Ahead };
     engine.fill(folder, SHAPE, rows)?;

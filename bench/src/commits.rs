@@ -50,7 +50,7 @@ struct Pair<'a> {
     floor: RefCell<Floor>,
     /// How often the level flushes for a commit.
     flushes: u64,
-    /// The bytes of a commit in the journal, as the last slice told.
+    /// The bytes of a commit in the journal, from the last slice.
     length: Cell<u64>,
 }
 

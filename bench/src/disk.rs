@@ -1,4 +1,4 @@
-//! What a folder takes on disk, and what this process wrote.
+//! The size of a folder on disk, and the bytes that this process wrote.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};

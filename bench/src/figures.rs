@@ -61,8 +61,8 @@ impl Measured {
     }
 }
 
-/// Lets the disk finish what the engine before left to it, so that nobody pays for another. Where
-/// there is no such command, the turns are only less even.
+/// Waits for the disk to finish the previous engine's writes, so that no engine pays for another. Where there is no
+/// such command, the turns are only less even.
 pub(crate) fn settle() {
     let _ = std::process::Command::new("sync").status();
 }

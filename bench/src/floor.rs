@@ -11,7 +11,7 @@ const STEP: u64 = 64 << 10;
 
 const LITTLE: &str = "the floor was given too little space";
 
-/// A file with space that is filled with zeros and flushed before it is written again.
+/// A file whose space is zeroed and flushed before it is written.
 pub(crate) struct Floor {
     file: File,
     position: u64,
@@ -29,7 +29,7 @@ impl Floor {
         Ok(Self { file, position: 0, zeroed_to: 0, bytes: Vec::new() })
     }
 
-    /// Prepares space for so many bytes more.
+    /// Prepares more space.
     pub(crate) fn prepare(&mut self, bytes: u64) -> Result<(), Failure> {
         while self.zeroed_to < self.position + bytes {
             self.file.seek(SeekFrom::Start(self.zeroed_to))?;
@@ -41,8 +41,7 @@ impl Floor {
         Ok(())
     }
 
-    /// Writes `length` bytes behind the last ones and flushes, `count` times. Space for them must have
-    /// been prepared.
+    /// Writes `length` bytes after the last ones and flushes, `count` times. Space for them must have been prepared.
     pub(crate) fn commit(&mut self, count: u64, length: u64) -> Result<(), Failure> {
         for _ in 0..count {
             self.write(1, length)?;

@@ -15,7 +15,7 @@ use crate::figures::nanoseconds;
 use crate::processor;
 use crate::random::Random;
 
-/// What is written, and looked for.
+/// The written and searched rows.
 #[derive(clap::Args)]
 pub(crate) struct Work {
     /// Events: a tenth of them inserts, the others updates of random rows.
@@ -24,7 +24,7 @@ pub(crate) struct Work {
     /// Events of a transaction.
     #[arg(long, default_value_t = 100, value_parser = engines::count())]
     at_once: u64,
-    /// How many versions the rows have that are looked for.
+    /// The numbers of versions of the searched rows.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 100, 10_000], value_parser = engines::count())]
     versions: Vec<u64>,
 }
@@ -53,7 +53,7 @@ fn measure(work: &Work, events: u64, (turns, table): (usize, bool)) -> Result<()
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("db");
     let index = folder.path().join("db-history");
-    // Each version has a transaction of its own, and most events are of other rows.
+    // Each version has a separate transaction, and most events are of other rows.
     let fits = |&versions: &u64| versions * work.at_once.max(20) <= events * 9 / 10;
     let wanted: Vec<u64> = work.versions.iter().copied().filter(fits).collect();
     write(&path, events, work.at_once, &wanted)?;
@@ -157,8 +157,8 @@ fn scan(path: &Path) -> Result<f64, Failure> {
     nanoseconds(1_000_000, || Ok(annals::scan(path, &mut Count(0))?))
 }
 
-/// Writes so many events. The first rows are those that are looked for: they have so many versions, one for each of as
-/// many parts of the updates; no other update concerns them.
+/// Writes a given number of events. The first rows are the searched ones. They have a given number of versions, one
+/// for each of as many parts of the updates; no other update concerns them.
 fn write(path: &Path, events: u64, at_once: u64, wanted: &[u64]) -> Result<(), Failure> {
     let database = Options::new().level(Level::Soft).open(path)?;
     database.write(define)?;

@@ -1,16 +1,14 @@
 //! Annals beside its peers: the same work, in the same run.
 //!
-//! `commits` measures commits at other levels in turns so short that all see the same minutes; `open` times
-//! openings, after a clean close and after a kill; `checkpoint` what brings a table up to date with its
-//! log; `backfill` what brings many pages to the image, `backfill-floor` to a file with nothing around it;
-//! `backfill-during` commits meanwhile; `amplification` tells how much is written for what is committed;
-//! `size` how small a small database is; `instructions` counts those of each operation; `growth` tells how costs
-//! grow with a table; `history` finds the versions of a row, `past` the state as it was; `wide` measures rows of
-//! many fields with several indexes, `unique` a unique index beside a map, `mixed` readers beside a writer,
-//! `compile` what a schema adds to a build.
-//! Without one of them, the table of all workloads is made, or of those after `--only`.
-//! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
-//! turns; what is printed is the median of all turns.
+//! `commits` measures commits at other levels in very short turns, so that all see the same conditions. `open` times
+//! openings, after a clean close and after a kill; `checkpoint` measures updating a table from its log. `backfill`
+//! measures writing many pages to the image, `backfill-floor` to a bare file; `backfill-during` commits meanwhile.
+//! `amplification` compares written with committed bytes; `size` measures a small database; `instructions` counts
+//! those of each operation. `growth` shows how costs grow with a table; `history` finds the versions of a row, `past`
+//! reads past states. `wide` measures rows of many fields with several indexes, `unique` a unique index beside a map,
+//! `mixed` readers beside a writer, `compile` the build time of a schema. Without one of them, the table of all
+//! workloads is made, or of those after `--only`. Each engine is used as its own documentation recommends for speed
+//! at equal guarantees. Engines take turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod amplification;
@@ -81,15 +79,15 @@ enum Part {
         #[arg(value_parser = commits::names())]
         races: Vec<String>,
     },
-    /// Dirty pages brought to the image, beside what the disk does with as many bytes.
+    /// Backfills of dirty pages, compared with the disk's rate for as many bytes.
     #[cfg(unix)]
     Backfill(backfill::Dirty),
     /// Commits of one update without and with a large backfill.
     #[cfg(unix)]
     BackfillDuring(backfill::during::Meanwhile),
-    /// Bytes written for each byte of journal, with the image brought forward in the background.
+    /// Bytes written for each byte of journal, with backfills in the background.
     Amplification(amplification::Growth),
-    /// Pages brought to free places of a file, by each engine, beside what the disk does alone.
+    /// Pages written to free places of a file, by each engine, compared with the bare disk.
     #[cfg(unix)]
     BackfillFloor {
         /// How many MiB of pages.
@@ -98,11 +96,11 @@ enum Part {
     },
     /// Opening up to the first point read, after a clean close and after a kill.
     Open(opening::Course),
-    /// What brings a table up to date after random updates.
+    /// Updating a table after random updates.
     Checkpoint(checkpoint::Work),
-    /// What a large schema adds to the time of a build, and to a program.
+    /// The build time of a large schema, and its size in a program.
     Compile(compile::Size),
-    /// What a small database takes on disk.
+    /// The size of a small database on disk.
     Size(size::Small),
     /// Instructions that each operation takes, beside the accepted ones; fails if one takes more.
     Instructions(instructions::Count),
@@ -116,18 +114,18 @@ enum Part {
     Mixed(mixed::Work),
     /// Rows of twelve fields with long strings and three indexes.
     Wide(wide::Work),
-    /// The state as it was, by how far back that is.
+    /// Reading past states, by their distance.
     Past(past::Asked),
-    /// What this program starts itself for.
+    /// The tasks of child processes.
     #[command(hide = true)]
     Grown(growth::Grown),
-    /// What this program starts itself for.
+    /// The tasks of child processes.
     #[command(hide = true)]
     Step(opening::Step),
-    /// What valgrind starts this program for.
+    /// The tasks of processes under valgrind.
     #[command(hide = true)]
     Counted(instructions::Counted),
-    /// What this program starts itself for, too.
+    /// Further tasks of child processes.
     #[command(hide = true)]
     Turn(workloads::Turn),
 }
@@ -188,7 +186,7 @@ fn main() -> Result<(), engines::Failure> {
     Ok(())
 }
 
-/// Runs a part that gives figures; returns how many rows it was about, and its title, too.
+/// Runs a part that returns figures; returns the number of rows, and its title, too.
 fn figures_of(
     part: &Part,
     turns: usize,

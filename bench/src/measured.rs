@@ -14,7 +14,7 @@ pub(crate) const SHORT: &str = "TOTO";
 pub(crate) const LONG: &str = "a name that is too long to be kept within its cell";
 
 const FILE: &str = "measured.annals";
-/// What is beside the journal and makes openings fast.
+/// The files beside the journal that make openings fast.
 const IMAGE: &str = "measured.annals-image";
 
 /// Returns where the database in a folder is.
@@ -33,7 +33,7 @@ pub(crate) fn open(folder: &Path) -> annals::Result<Database> {
     Database::open_with(path(folder), &quiet())
 }
 
-/// Does the same with so many bytes of memory for its image.
+/// Does the same with a limit on the memory for its image.
 pub(crate) fn open_with_memory(folder: &Path, bytes: u64) -> annals::Result<Database> {
     Database::open_with(path(folder), &quiet().memory(bytes))
 }

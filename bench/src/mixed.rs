@@ -1,11 +1,11 @@
-//! Readers beside a writer: four threads look rows up by id and by name and scan, each time in a new snapshot,
-//! while one commits softly, updating and appending rows. The background does what it does by default.
+//! Readers beside a writer. Four threads look up rows by id and by name and scan, each time in a new snapshot; one
+//! commits softly, updating and appending rows. The background work is the default one.
 //!
-//! A turn is a while with readers alone, one with the writer alone, one with both, and one with the writer
-//! beside threads that read as much at random in memory of their own: what these take from the writer, the
-//! machine takes (its caches, its memory, other threads on its processors), and no engine can give it back.
-//! There may be fewer processors than threads: what is told is work for each second that the processor
-//! worked for the thread, and how large a part of what it is alone that is with the others, turn by turn.
+//! A turn has a phase with readers alone, one with the writer alone, one with both, and one with the writer beside
+//! threads that read as much at random in memory of their own. The machine causes the writer's loss in the last phase
+//! (its caches, its memory, other threads on its processors), and no engine can avoid it. There may be fewer
+//! processors than threads. So the report has the work for each second of the thread's processor time, and the ratio
+//! of that with the others to that alone, turn by turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,7 +21,7 @@ annals::schema!("indexed.schema");
 
 use indexed::item::{Id, VALUE};
 
-/// What continues.
+/// The concurrent work.
 #[derive(clap::Args)]
 pub(crate) struct Work {
     /// Rows of the table at the beginning.
@@ -41,29 +41,28 @@ const BY_ID: u64 = 2_000;
 const BY_NAME: u64 = 1_000;
 /// Rows of a scan in a snapshot.
 const SCANNED: u64 = 200_000;
-/// Commits of the writer between two looks at the clock's flag.
+/// Commits of the writer between two checks of the clock's flag.
 const COMMITS: u64 = 16;
-/// The writer appends a row at every so many commits.
+/// The writer appends a row once in this many commits.
 const APPENDS: u64 = 4;
 
-/// How many words of its own a thread reads at random that stands in for a reader: as many as that may look
-/// at for all its lookups.
+/// How many random words of memory a substitute thread reads: as many as a reader may read for all its lookups.
 const AT_RANDOM: u64 = BY_ID * 3 + BY_NAME * 12;
 /// Words that such threads read together, a row.
 const WORDS: u64 = 8;
 
-/// What threads read beside the writer.
+/// The work of threads beside the writer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reads {
     /// There is none.
     Nothing,
     /// The database.
     Rows,
-    /// Memory of their own.
+    /// Separate memory of the threads.
     Memory,
 }
 
-/// What is measured at the same time.
+/// The phase that is measured.
 #[derive(Clone, Copy)]
 struct Phase {
     reads: Reads,
@@ -78,10 +77,10 @@ const PHASES: [Phase; 4] = [
     Phase { reads: Reads::Memory, writes: true, name: "writer beside reads of memory" },
 ];
 
-/// What threads did.
+/// The work of threads.
 #[derive(Clone, Copy, Debug, Default)]
 struct Done {
-    /// Snapshots that were looked at, or commits.
+    /// Snapshots that were read, or commits.
     count: u64,
     /// The processor's seconds.
     processor: f64,
@@ -95,7 +94,7 @@ impl Done {
     }
 }
 
-/// Lets readers and writer have their turns.
+/// Runs the turns of readers and writer.
 pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
     let folder = tempfile::tempdir()?;
     let database = indexed::Database::open(folder.path().join("mixed.annals"))?;
@@ -143,7 +142,7 @@ pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
     Ok(measured.medians())
 }
 
-/// Lets the threads of a phase work for so long.
+/// Runs the threads of a phase for a given time.
 fn pass(
     (database, words): (&indexed::Database, &[u64]),
     (phase, work): (Phase, &Work),
@@ -228,7 +227,7 @@ fn reader(
     }
 }
 
-/// Makes what stands in for a reader.
+/// Makes a substitute for a reader.
 fn stand_in(words: &[u64], seed: u64) -> impl FnMut() -> annals::Result<u64> {
     let mut random = Random::new(seed << 32);
     move || {
@@ -245,10 +244,10 @@ fn stand_in(words: &[u64], seed: u64) -> impl FnMut() -> annals::Result<u64> {
     }
 }
 
-/// What commits.
+/// The writer of commits.
 struct Writer {
     random: Random,
-    /// Rows that are there.
+    /// Existing rows.
     rows: u64,
     version: u32,
 }

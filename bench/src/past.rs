@@ -1,8 +1,8 @@
-//! The past: how long it takes to have the state as it was, by how far back that is, with key frames and without.
+//! The past: the time to read a past state, by its distance, with key frames and without.
 //!
 //! Without a file, databases are made: random updates of a table, in transactions of a hundred, ever more of them.
-//! The image comes forward in the background as they are written, as it does for any program. Then the database is
-//! opened again, and asked for moments at all distances; each is looked at, by the number of its rows and one of them.
+//! Backfills run in the background as they are written, as in any program. Then the database is opened again, and
+//! moments at all distances are read; from each, the number of its rows and one of them.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,10 +20,10 @@ const TABLE: TableNumber = TableNumber(0);
 const ROWS: u64 = 100_000;
 /// Updates in each transaction.
 const TOGETHER: u64 = 100;
-/// Parts of the history that are told apart.
+/// Separately reported parts of the history.
 const PARTS: u64 = 5;
 
-/// What is asked.
+/// The request.
 #[derive(clap::Args)]
 pub(crate) struct Asked {
     /// A database, which is only read; without it some are made.
@@ -32,7 +32,7 @@ pub(crate) struct Asked {
     #[arg(long, value_delimiter = ',', value_parser = engines::count())]
     #[arg(default_value = "300000,1000000,3000000")]
     updates: Vec<u64>,
-    /// Bytes that key frames may take in one of them; in the others it is as much as the newest state, and nothing.
+    /// Bytes that key frames may take in one case; in the others as much as the newest state, and nothing.
     #[arg(long, default_value_t = 128 << 20, value_parser = engines::count())]
     budget: u64,
     /// Moments in each fifth of the history.
@@ -70,7 +70,7 @@ pub(crate) fn run(asked: &Asked, table: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes a history, with so many bytes for key frames.
+/// Makes a history, with a limit on key frames in bytes.
 fn make(path: &Path, updates: u64, budget: Option<u64>) -> Result<(), Failure> {
     let options = Options::new().level(annals::Level::Soft);
     let options = budget.map_or(options.clone(), |bytes| options.key_frames(bytes));
@@ -130,7 +130,7 @@ fn look(path: &Path, moments: u64, what: String) -> Result<Line, Failure> {
     })
 }
 
-/// Has the state after a transaction, and looks at it; returns how long that took.
+/// Reads the state after a transaction; returns the duration.
 fn ask(reader: &Reader, txid: u64) -> Result<Duration, Failure> {
     #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
     let begun = Instant::now();

@@ -1,11 +1,11 @@
-//! How long the processor worked, as the kernel tells it in `/proc`: seconds; `None` where it doesn't.
+//! The processor time, as the kernel reports it in `/proc`: seconds; `None` if it doesn't.
 
 use std::fs::read_to_string;
 
 /// The times are in hundredths of a second on every machine (`USER_HZ`).
 const TICKS: f64 = 100.0;
 
-/// For this process, all threads of it, those that ended too.
+/// For this process, including all ended threads.
 pub(crate) fn of_process() -> Option<f64> {
     ticks([11, 12])
 }
@@ -21,7 +21,7 @@ pub(crate) fn of_thread() -> Option<f64> {
     Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
 }
 
-/// Returns the sum of two of the fields behind the program's name, which may have spaces itself.
+/// Returns the sum of two of the fields after the program's name, which may have spaces itself.
 fn ticks(fields: [usize; 2]) -> Option<f64> {
     let stat = read_to_string("/proc/self/stat").ok()?;
     let (_, behind) = stat.rsplit_once(") ")?;

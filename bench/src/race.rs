@@ -1,9 +1,8 @@
 //! Races: several runners do the same thing over and over, in slices so short that all of them see the
 //! same minutes of the machine.
 //!
-//! A turn is a number of rounds; in each round every runner has one slice, and each round begins with
-//! another runner. A turn in which a reference moved twofold between its halves says nothing of anybody
-//! and is run again.
+//! A turn is a number of rounds; in each round every runner has one slice, and each round begins with another runner.
+//! A turn in which a reference moved twofold between its halves is invalid and is run again.
 
 use crate::engines::Failure;
 use crate::figures::nanoseconds;
@@ -13,9 +12,9 @@ pub(crate) struct Runner<'a> {
     pub(crate) name: &'static str,
     /// The place of the one it is compared with; its own: a reference.
     pub(crate) beside: usize,
-    /// What the comparison should give, in words.
+    /// The target of the comparison, in words.
     pub(crate) target: &'static str,
-    /// Makes ready for so many commits more, which isn't timed.
+    /// Prepares for more commits, which isn't timed.
     pub(crate) prepare: Box<dyn FnMut(u64) -> Result<(), Failure> + 'a>,
     /// Commits so often.
     pub(crate) run: Box<dyn FnMut(u64) -> Result<(), Failure> + 'a>,
@@ -41,7 +40,7 @@ pub(crate) struct Course {
     pub(crate) slice: u64,
 }
 
-/// What a race gave.
+/// The result of a race.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) title: &'static str,
@@ -51,7 +50,7 @@ pub(crate) struct Outcome {
     pub(crate) lines: Vec<Line>,
 }
 
-/// What one runner did.
+/// The result of one runner.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) name: &'static str,
@@ -64,7 +63,7 @@ pub(crate) struct Line {
     pub(crate) ratio: Spread,
 }
 
-/// What many turns gave: their median, and their extremes.
+/// The result of many turns: their median, and their extremes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
     pub(crate) median: f64,

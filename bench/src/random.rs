@@ -1,6 +1,6 @@
 //! Numbers that look random and are the same in every run (SplitMix64).
 
-/// Where the sequence stands.
+/// The state of the sequence.
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -5,7 +5,7 @@ use crate::backfill_floor::Line;
 use crate::figures::Figure;
 use crate::race::Outcome;
 
-/// What a comparison is counted in.
+/// The unit of a comparison.
 const TIMES: &str = "times as long as";
 
 /// Prints a JSON line for each figure.
@@ -44,7 +44,7 @@ pub(crate) fn print_table(figures: &[Figure], title: &str) {
     println!();
 }
 
-/// Returns a number with so many digits after the point; what can't be told, as a dash.
+/// Returns a number with the given digits after the point; a missing one as a dash.
 fn shown(value: f64, digits: usize) -> String {
     if value.is_finite() { format!("{value:.digits$}") } else { "-".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! What a small database takes on disk: while it is open, and closed.
+//! The size of a small database on disk: while it is open, and closed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::figures::{Figure, Measured};
 /// Longer than any engine waits before it does something in the background.
 const A_WHILE: Duration = Duration::from_secs(1);
 
-/// What is stored.
+/// The stored data.
 #[derive(clap::Args)]
 pub(crate) struct Small {
     /// Rows, each committed by itself.

@@ -15,7 +15,7 @@ use crate::engines::Failure;
 use crate::figures::{Figure, Measured, nanoseconds, settle};
 use crate::random::Random;
 
-/// What continues.
+/// The concurrent work.
 #[derive(clap::Args)]
 pub(crate) struct Meanwhile {
     /// How many MiB of pages each backfill writes.
@@ -30,7 +30,7 @@ pub(crate) struct Meanwhile {
     mode: String,
 }
 
-/// A level, what its commits are called, and the workload of each quantile.
+/// A level, the name of its commits, and the workload of each quantile.
 struct Kind {
     level: Level,
     background: bool,
@@ -69,7 +69,7 @@ const KINDS: [Kind; 2] = [
 const WITHOUT: &str = "without a backfill";
 const DURING: &str = "during a backfill";
 
-/// Lets commits be made in turns, without and with a backfill.
+/// Runs commits alternately without and with a backfill.
 pub(crate) fn run(meanwhile: &Meanwhile, turns: usize) -> Result<Vec<Figure>, Failure> {
     let all = tempfile::tempdir()?;
     let mut measured = Measured::default();
@@ -127,8 +127,8 @@ fn race(
     Ok(())
 }
 
-/// Makes a database whose pages are in its image and in memory; gives the image's position. The backfill of
-/// all of it puts off the next one that would begin by itself.
+/// Makes a database whose pages are in its image and in memory; returns the image's position. The backfill of all of
+/// it delays the next automatic one.
 fn prepare(folder: &Path, mib: u64, background: bool) -> Result<(Pages, u64), Failure> {
     let pages = Pages::fill(folder, mib, &Options::new().background(false))?;
     let rows = pages.rows;
@@ -140,7 +140,7 @@ fn prepare(folder: &Path, mib: u64, background: bool) -> Result<(Pages, u64), Fa
     Ok((pages, report.position))
 }
 
-/// Commits for so long; returns the nanoseconds of each commit, sorted.
+/// Commits for a given time; returns the nanoseconds of each commit, sorted.
 fn commit_for(pages: &Pages, level: Level, long: Duration) -> Result<Vec<f64>, Failure> {
     #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
     let start = std::time::Instant::now();
@@ -178,7 +178,7 @@ fn commit_until(
     Ok(times)
 }
 
-/// Returns what so many of the sorted values, as a share, aren't greater than.
+/// Returns a quantile of the sorted values.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -1,4 +1,4 @@
-//! Bringing dirty pages to the image, beside what the disk does with as many bytes.
+//! Backfills of dirty pages, compared with the disk's rate for as many bytes.
 //!
 //! Three cases: all pages of a new image; every page again, into the space of an older root, which is one
 //! stretch; every second page by chance, into what as random choices before have left free. The floors write
@@ -17,7 +17,7 @@ use crate::engines::Failure;
 use crate::figures::{Figure, Measured};
 use pages::Pages;
 
-/// What is brought to the image.
+/// The pages to write to the image.
 #[derive(clap::Args)]
 pub(crate) struct Dirty {
     /// How many MiB of pages there are.
@@ -29,12 +29,12 @@ const ANNALS: &str = "Annals";
 const RAW: &str = "1 MiB writes in a row";
 const LOOP: &str = "a sorted loop of pwrite";
 
-/// What is compared.
+/// The compared writers.
 type Case = &'static str;
 const NEW: Case = "a new image";
 
-/// Backfills of pages that were chosen by chance, one of so many, and whether the space lies scattered: in runs
-/// that are as long on average as the backfill's.
+/// Backfills of randomly chosen pages, one of every few, and whether the free space is scattered: in runs that are as
+/// long on average as the backfill's.
 const AGAIN: [(Case, u64, bool); 2] =
     [("every page again", 1, false), ("every second page, into fragmented space", 2, true)];
 
@@ -42,14 +42,14 @@ const AGAIN: [(Case, u64, bool); 2] =
 /// before them reached is what the next backfill gets.
 const UNTIL_STEADY: usize = 3;
 
-/// What the floors of a case write, and where.
+/// The bytes and the layout that the floors of a case write.
 struct Floor<'p> {
     path: PathBuf,
     pages: &'p [Box<[u8]>],
     places: Vec<u64>,
 }
 
-/// Lets everybody have their turns.
+/// Runs the turns of all writers.
 pub(crate) fn run(dirty: &Dirty, turns: usize) -> Result<Vec<Figure>, Failure> {
     let all = tempfile::tempdir()?;
     let mut measured = Measured::default();
@@ -83,7 +83,7 @@ pub(crate) fn run(dirty: &Dirty, turns: usize) -> Result<Vec<Figure>, Failure> {
     Ok(measured.medians())
 }
 
-/// Dirties the pages of a database and brings them to its image, over and over.
+/// Dirties the pages of a database and backfills them, repeatedly.
 fn again(
     (case, one_of, is_scattered): (Case, u64, bool),
     (pages, bytes, all): (&mut Pages, &[Box<[u8]>], &Path),
@@ -116,8 +116,7 @@ fn again(
     Ok(())
 }
 
-/// Lets the floors and a backfill have a turn, each following another one in the next; returns what the
-/// backfill leaves.
+/// Runs a turn of the floors and a backfill, each after another one in the next; returns the backfill's result.
 fn turn<T>(
     (case, number): (Case, usize),
     [raw, sorted]: &mut [Floor<'_>; 2],

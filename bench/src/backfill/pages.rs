@@ -16,7 +16,7 @@ use benchmark::benchmark::Id;
 
 /// Rows of a transaction.
 const AT_ONCE: u64 = 64 << 10;
-/// A quarter of the names is so long that it isn't in the name's cell.
+/// A quarter of the names is too long for the name's cell.
 const LONG: &str = "a name that has no room in a cell of it ";
 /// The bytes that a row takes: a number, the cell of a name, a share of the long ones.
 const ROW: u64 = 8 + 16 + LONG.len() as u64 / 4;
@@ -24,7 +24,7 @@ const ROW: u64 = 8 + 16 + LONG.len() as u64 / 4;
 const NUMBERS: u64 = 2048;
 const CELLS: u64 = 1024;
 
-/// A database of so many rows that they fill so many MiB.
+/// A database with as many rows as fill a given number of MiB.
 pub(super) struct Pages {
     database: benchmark::Database,
     pub(super) rows: u64,
@@ -32,7 +32,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Fills a new database in a folder that there is: all of its pages are dirty.
+    /// Fills a new database in an existing folder: all of its pages are dirty.
     pub(super) fn fill(folder: &Path, mib: u64, options: &Options) -> Result<Self, Failure> {
         let rows = ((mib << 20) / ROW).next_multiple_of(NUMBERS);
         let pages = Self::open(folder, rows, options)?;
@@ -50,13 +50,13 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Opens the database in a folder, which has so many rows.
+    /// Opens the database in a folder, with a given number of rows.
     pub(super) fn open(folder: &Path, rows: u64, options: &Options) -> Result<Self, Failure> {
         let database = benchmark::Database::open_with(folder.join("pages.annals"), options)?;
         Ok(Self { database, rows, random: Random::new(rows) })
     }
 
-    /// Changes a row in one of so many pages of numbers and of cells, by chance, in one transaction.
+    /// Changes a row in randomly chosen pages of numbers and of cells, in one transaction.
     pub(super) fn touch(&mut self, one_of: u64) -> Result<(), Failure> {
         let Self { database, rows, random } = self;
         Ok(database.write(|tx| {
@@ -80,15 +80,15 @@ impl Pages {
         })?)
     }
 
-    /// Brings the image forward; returns its report, and how long that took from call to return. The journal
-    /// is hard before, and nobody's dirty pages are left.
+    /// Updates the image; returns its report, and the duration of the call. The journal is hard before, and no dirty
+    /// pages are left.
     pub(super) fn backfill(&self, mode: BackfillMode) -> Result<(Backfilled, Duration), Failure> {
         self.database.hard_checkpoint()?;
         settle();
         self.backfill_now(mode)
     }
 
-    /// Brings the image forward as things are.
+    /// Updates the image in the present state.
     pub(super) fn backfill_now(
         &self,
         mode: BackfillMode,
@@ -103,7 +103,7 @@ impl Pages {
         }
     }
 
-    /// Updates one random row, in a transaction of its own.
+    /// Updates one random row, in a separate transaction.
     pub(super) fn commit(&self, level: Level, random: &mut Random) -> Result<(), Failure> {
         let row = Id::new(random.below(self.rows));
         Ok(self.database.write(|tx| {

@@ -1,9 +1,9 @@
-//! What a large schema adds to the time of a build, and to a program.
+//! The build time of a large schema, and its size in a program.
 //!
-//! Three packages are built again in turn, with everything that they need built before: one without a
-//! schema, a library that shares the whole API of one, and a program that uses each table. What is told
-//! is how much longer the others take than the first, in the same turn. The program is run, too, and must
-//! have read what it wrote.
+//! Three packages are built again in turn, with everything that they need built before: one without a schema, a
+//! library that shares the whole API of one, and a program that uses each table. The report has how much longer the
+//! others take than the first, in the same turn. The program is run, too, and must have read the values that it
+//! wrote.
 
 mod project;
 mod schema;
@@ -23,7 +23,7 @@ pub(crate) struct Size {
     /// Fields of each table; indexes need the first nine.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(9..=1000))]
     fields: u32,
-    /// What is built.
+    /// The built project.
     #[arg(long, value_delimiter = ',', default_values = ["debug", "release"])]
     profiles: Vec<Profile>,
     /// A folder for what is built, which a further run finds again; a temporary one unless set.

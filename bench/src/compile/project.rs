@@ -10,10 +10,10 @@ use crate::processor;
 
 /// Where the library is.
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/annals");
-/// What says which versions of other crates are there.
+/// The file with the versions of other crates.
 const LOCK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock");
 
-/// How the compiler is told to compile.
+/// The options of the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Profile {
     /// As `cargo build` does.
@@ -38,7 +38,7 @@ impl Profile {
     }
 }
 
-/// What a build took.
+/// The result of a build.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     /// In seconds.
@@ -97,7 +97,7 @@ impl Project {
         Ok(Self { folder: folder.to_owned(), target: target.to_owned() })
     }
 
-    /// Builds everything once, so that what others need is there.
+    /// Builds everything once, so that common dependencies exist.
     pub(super) fn prepare(&self, profile: Profile) -> Result<(), Failure> {
         self.cargo("build", profile, &["--workspace"])
     }
@@ -114,7 +114,7 @@ impl Project {
         Ok(Cost { wall, processor })
     }
 
-    /// Runs a package's program with the path of a database that isn't there yet; returns what it printed.
+    /// Runs a package's program with the path of a database that doesn't exist yet; returns its output.
     pub(super) fn run(&self, package: &str, profile: Profile) -> Result<String, Failure> {
         let database = tempfile::tempdir()?;
         let program = self.program(package, profile);

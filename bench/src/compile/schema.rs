@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// The fields of a table, over and over: text, numbers, what may be null, a reference.
+/// The fields of a table, repeated: text, numbers, a nullable one, a reference.
 const FIELDS: [(&str, &str); 10] = [
     ("code", "string"),
     ("title", "string"),
@@ -31,8 +31,8 @@ fn field(number: u32) -> (String, &'static str) {
     }
 }
 
-/// Writes the schema: each table refers to the one before, has a unique index on a string, every second
-/// one an index on a number, every fourth one on two fields.
+/// Writes the schema: each table refers to the previous one, has a unique index on a string, every second one an
+/// index on a number, every fourth one on two fields.
 pub(super) fn text(tables: u32, fields: u32) -> String {
     let mut text = String::new();
     for number in 0..tables {
@@ -58,7 +58,7 @@ pub(super) fn text(tables: u32, fields: u32) -> String {
     text
 }
 
-/// What a program without a schema does: open, and close.
+/// The code of a program without a schema: open, and close.
 pub(super) const BARE: &str = "\
 //! A program without a schema.
 fn main() -> annals::Result<()> {
@@ -69,14 +69,14 @@ fn main() -> annals::Result<()> {
 }
 ";
 
-/// A library that gives the whole API of the schema to others.
+/// A library that exports the whole API of the schema.
 pub(super) const LIBRARY: &str = "\
 //! A schema, for others to use.
 annals::schema!(\"../large.schema\");
 ";
 
-/// Writes a program that inserts a row of each table, changes it, finds it by key and in a scan, and prints
-/// the sum of what it read: see [`expected`].
+/// Writes a program that inserts a row of each table, changes it, finds it by key and in a scan, and prints the sum
+/// of the values read: see [`expected`].
 pub(super) fn program(tables: u32) -> String {
     let mut text = "\
 //! A program that uses each table of a schema.

@@ -22,7 +22,7 @@ pub(super) fn encode(row: &mut Vec<u8>, value: i64, name: &str) {
     row.extend_from_slice(name.as_bytes());
 }
 
-/// Makes bytes those of a row, but for the value.
+/// Encodes a row, except the value.
 pub(super) fn change(changed: &mut Vec<u8>, row: &[u8], value: i64) -> Result<(), Failure> {
     let name = row.get(WIDTH..).ok_or("a row is too short")?;
     changed.clear();

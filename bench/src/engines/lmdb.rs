@@ -1,10 +1,10 @@
 //! LMDB, through heed: one named database for the rows, one for the index, keys in order.
 //!
-//! Rows of one transaction are put with `MDB_APPEND`, which its documentation gives for bulk in order; entries
-//! of the index are sorted first. Soft commits are made with `MDB_NOSYNC`: the operating system has them, and
-//! nothing flushes. The map isn't writable (`MDB_WRITEMAP`): its documentation says that a stray pointer may
-//! then damage the file, which no other engine here risks. A write transaction has the only writer's mutex
-//! until its flush is over, so threads can't share flushes.
+//! Rows of one transaction are written with `MDB_APPEND`, which its documentation recommends for bulk in order;
+//! entries of the index are sorted first. Soft commits are made with `MDB_NOSYNC`: the operating system has them, and
+//! nothing flushes. The map isn't writable (`MDB_WRITEMAP`): its documentation says that a stray pointer may then
+//! damage the file, which no other engine here risks. A write transaction has the only writer's mutex until its flush
+//! is over, so threads can't share flushes.
 
 use std::ops::Bound::Included;
 use std::ops::Range;

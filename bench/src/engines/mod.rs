@@ -1,8 +1,8 @@
-//! Engines, behind one trait: what the table looks like, how rows are written, read and committed.
+//! Engines, behind one trait: the form of the table, and how rows are written, read and committed.
 //!
-//! Ids begin at 0 and have no gaps: rows are inserted in their order, after all others. Each operation is a
-//! whole loop inside the engine, so that the call through the trait never shows. What an engine is told to do
-//! for speed, and why, is in its own file.
+//! Ids begin at 0 and have no gaps: rows are inserted in their order, after all others. Each operation is a whole
+//! loop inside the engine, so that the call through the trait never shows. The settings of an engine for speed, and
+//! the reasons, are in its own file.
 
 pub(crate) mod annals;
 mod encoding;
@@ -47,7 +47,7 @@ pub(crate) const ENGINES: &[(&str, &dyn Engine)] = &[
 /// Rows of a transaction while a table is filled.
 const FILLED_AT_ONCE: u64 = 1_000_000;
 
-/// What a commit promises.
+/// The guarantee of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     /// The operating system has it: it outlives the process.
@@ -67,7 +67,7 @@ pub(crate) trait Engine: Sync {
     /// Opens the database in a folder, whose table has this shape.
     fn open(&self, folder: &Path, shape: Shape) -> Result<Box<dyn Table>, Failure>;
 
-    /// Creates a database of so many rows in an empty folder, and closes it.
+    /// Creates a database with rows in an empty folder, and closes it.
     fn fill(&self, folder: &Path, shape: Shape, rows: u64) -> Result<(), Failure> {
         let mut table = self.create(folder, shape)?;
         for first in (0..rows).step_by(usize::try_from(FILLED_AT_ONCE)?) {
@@ -77,13 +77,13 @@ pub(crate) trait Engine: Sync {
         table.close()
     }
 
-    /// Takes away what the next opening mustn't use.
+    /// Removes the files that the next opening mustn't use.
     fn forget(&self, _: &Path) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Returns what opening the database in a folder, which nobody has open, applies once more; none if the
-    /// engine can't tell.
+    /// Returns how much an opening of the closed database in a folder replays; `None` if the engine doesn't report
+    /// it.
     fn tail(&self, _: &Path) -> Result<Option<Tail>, Failure> {
         Ok(None)
     }
@@ -103,8 +103,8 @@ pub(crate) trait Table {
     /// transaction with one durable commit.
     fn insert(&mut self, ids: Range<u64>, names: &Names) -> Result<(), Failure>;
 
-    /// Inserts rows after all others in the same way, but for that they are given as columns; `false` if the
-    /// engine has no such call, and did nothing.
+    /// Inserts rows after all others in the same way, but as columns; `false` if the engine has no such call, and did
+    /// nothing.
     fn insert_columns(&mut self, _: &[&str], _: &[i64]) -> Result<bool, Failure> {
         Ok(false)
     }
@@ -129,7 +129,7 @@ pub(crate) trait Table {
     /// such level.
     fn writer(&self, level: Level) -> Result<Option<Box<dyn Writer + Send + '_>>, Failure>;
 
-    /// Tells the memory that the data takes in the program, if the engine can.
+    /// Returns the memory of the data in the program, if the engine reports it.
     fn memory(&self) -> Option<u64> {
         None
     }
@@ -140,7 +140,7 @@ pub(crate) trait Table {
 
 /// Commits of one row, by one thread. Others may wait until a call is over.
 pub(crate) trait Writer {
-    /// Inserts one row a transaction. Threads have ids of their own, and only one of them the next ones.
+    /// Inserts one row a transaction. Threads have separate ids, and only one of them the next ones.
     fn insert(&mut self, ids: Range<u64>, names: &Names) -> Result<(), Failure>;
 
     /// Returns one row a transaction the value of a version.

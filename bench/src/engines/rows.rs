@@ -1,11 +1,11 @@
-//! What the rows are: shapes of tables, names and values.
+//! The rows: shapes of tables, names and values.
 //!
-//! A value tells its row, and the version that an update gave it. Where there is an index, the name of a row
-//! is made from its id, and so scattered that the index has another order than the table.
+//! A value encodes its row, and the version of its update. With an index, the name of a row is made from its id, and
+//! scattered so that the index has another order than the table.
 
 use std::ops::Range;
 
-/// What a table looks like.
+/// The form of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// A name and a value; the name is the same in all rows.

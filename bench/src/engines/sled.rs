@@ -49,7 +49,7 @@ impl Engine for Sled {
     }
 }
 
-/// Opens a database. Who closed it last gives its lock back only when threads in the background have ended.
+/// Opens a database. The last handle releases its lock only when background threads have ended.
 fn connect(config: &Config) -> Result<Db, Failure> {
     for _ in 0..ATTEMPTS {
         if let Ok(database) = config.open() {

@@ -1,11 +1,11 @@
 //! SQLite, through rusqlite: prepared statements with all values bound, ids given by SQLite (from 1 on).
 //!
-//! Durable commits are made at `synchronous=FULL`, soft ones at `NORMAL`, which only a write-ahead log has.
-//! The rollback journal stays (`persist`), since removing it at each commit is dearer, and makes the flushes
-//! of whoever comes next dearer too. The cache has room for a GiB, as redb's has, and reads are by `mmap`,
-//! which its documentation calls faster for what only reads. There is one writer at a time and no group
-//! commit: threads share one connection after a mutex, which is faster than connections that wait for each
-//! other's lock by sleeping, and that lose their cache to each other's commits.
+//! Durable commits are made at `synchronous=FULL`, soft ones at `NORMAL`, which only a write-ahead log has. The
+//! rollback journal is kept (`persist`), since removing it at each commit is more expensive, and makes the next
+//! engine's flushes more expensive too. The cache has room for a GiB, as redb's has, and reads are by `mmap`, which
+//! its documentation calls faster for what only reads. There is one writer at a time and no group commit: threads
+//! share one connection through a mutex. That is faster than connections that wait for each other's lock by sleeping,
+//! and that lose their cache to each other's commits.
 
 use std::ops::Range;
 use std::path::Path;
@@ -137,7 +137,7 @@ impl Engine for Sqlite {
     }
 }
 
-/// Returns the number that SQLite gave the row of an id.
+/// Returns SQLite's number of the row with an id.
 fn number(id: u64) -> Result<i64, Failure> {
     Ok(i64::try_from(id)? + 1)
 }

@@ -1,4 +1,4 @@
-//! Every engine keeps what it was told, in every shape.
+//! Every engine keeps its rows, in every shape.
 
 use super::*;
 

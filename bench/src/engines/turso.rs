@@ -1,8 +1,8 @@
 //! Turso, the rewrite of SQLite in Rust: a write-ahead log, prepared statements, the cache as SQLite's.
 //!
-//! Durable commits are made at `synchronous=FULL`, soft ones at `NORMAL`. Its calls are asynchronous, but for a
-//! local file they wait for the operating system by themselves: each is polled until it is done. Threads
-//! share one connection after a mutex, as there is one writer at a time.
+//! Durable commits are made at `synchronous=FULL`, soft ones at `NORMAL`. Its calls are asynchronous, but for a local
+//! file they block: each is polled until it is done. Threads share one connection after a mutex, as there is one
+//! writer at a time.
 
 use std::ops::Range;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(super) struct Turso;
 
 struct Items {
     connection: Mutex<Connection>,
-    /// What the connection is one of.
+    /// The parent of the connection.
     _database: Database,
 }
 
@@ -79,7 +79,7 @@ impl Engine for Turso {
     }
 }
 
-/// Returns the number that Turso gave the row of an id.
+/// Returns Turso's number of the row with an id.
 fn number(id: u64) -> Result<i64, Failure> {
     Ok(i64::try_from(id)? + 1)
 }
@@ -99,7 +99,7 @@ fn transact(
     wait(connection.execute("COMMIT", ())).map(drop)
 }
 
-/// Inserts rows: each by itself, or all in the transaction that there is.
+/// Inserts rows: each alone, or all in the open transaction.
 fn insert(connection: &Connection, ids: Range<u64>, names: &Names) -> Result<(), Failure> {
     let mut statement = wait(connection.prepare_cached(INSERT))?;
     for (id, name) in names.of(ids) {
@@ -118,7 +118,7 @@ fn update(connection: &Connection, ids: &[u64], version: u32) -> Result<(), Fail
 }
 
 impl Items {
-    /// Returns what `fold` makes of the numbers that a query gives.
+    /// Returns the result of `fold` over the numbers of a query.
     fn query(&self, sql: &str, fold: impl Fn(i64, i64) -> i64) -> Result<i64, Failure> {
         let connection = lock(&self.connection)?;
         let (mut rows, mut sum) = (wait(connection.query(sql, ()))?, 0);
@@ -178,7 +178,7 @@ impl Table for Items {
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {
-        // Dropping it closes it; what the log has is brought to the table first, as SQLite does.
+        // Dropping it closes it; the log is first written to the table, as in SQLite.
         let connection = lock(&self.connection)?;
         let mut rows = wait(connection.query("PRAGMA wal_checkpoint(TRUNCATE)", ()))?;
         while wait(rows.next())?.is_some() {}

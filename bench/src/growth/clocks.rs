@@ -1,14 +1,14 @@
-//! What the operating system tells of a process: its time on the processor, its memory.
+//! The operating system's figures of a process: its processor time, its memory.
 
 use std::time::Instant;
 
 use crate::engines::Failure;
 
-/// What some work took, in nanoseconds.
+/// The duration of some work, in nanoseconds.
 pub(super) struct Took {
     pub(super) wall: f64,
-    /// The processor's time of all threads, the kernel's on their behalf included; NaN where the system
-    /// doesn't tell.
+    /// The processor time of all threads, including the kernel's on their behalf; NaN if the system doesn't report
+    /// it.
     pub(super) processor: f64,
 }
 
@@ -22,8 +22,8 @@ pub(super) fn time<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<(Took
     Ok((took, value))
 }
 
-/// Returns the processor's time so far, in nanoseconds: of the threads that run, to some
-/// milliseconds; of those that have ended, in ticks, if that is more.
+/// Returns the processor time so far, in nanoseconds: of running threads, accurate to some milliseconds; of ended
+/// ones, in ticks, if that is more.
 fn processor() -> f64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let of_task = |task: std::fs::DirEntry| {
@@ -35,7 +35,7 @@ fn processor() -> f64 {
 }
 
 fn ticks() -> Option<f64> {
-    /// A tick that a process is told of is a hundredth of a second, whatever the kernel's own is.
+    /// A reported tick is a hundredth of a second, whatever the kernel's own is.
     const TICK: f64 = 1e7;
     let all = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The name of the program, in parentheses, may hold anything.
@@ -44,7 +44,7 @@ fn ticks() -> Option<f64> {
     Some((next()? + next()?) * TICK)
 }
 
-/// Returns the most memory that this process had, in MiB; NaN where the system doesn't tell.
+/// Returns the peak memory of this process, in MiB; NaN if the system doesn't report it.
 pub(super) fn peak() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! What is done with a table.
+//! The measured operations on a table.
 
 use std::hint::black_box;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use crate::engines::Failure;
 use crate::measured::{self, Database, SHORT, plain};
 use crate::random::Random;
 
-/// What a process does.
+/// The task of a process.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Deed {
     /// Fills the table in one transaction, and closes the database.
@@ -48,7 +48,7 @@ pub(super) const MEASUREMENTS: &[&str] = &[
 /// Rows that are scanned at least, in as many passes as that takes.
 const LONG_SCAN: u64 = 100_000_000;
 
-/// A number and what it is.
+/// A number and its meaning.
 type Measurement = (&'static str, f64);
 
 impl Deed {
@@ -133,7 +133,7 @@ fn look(work: &Work) -> Result<Vec<Measurement>, Failure> {
     let by_rows = scan(&|| {
         table.iter().try_fold(0_i64, |sum, row| Ok::<_, Failure>(sum.wrapping_add(row?.value())))
     })?;
-    // The processor's time is told in steps of some milliseconds.
+    // The processor time is reported in steps of some milliseconds.
     let passes = (LONG_SCAN / rows).clamp(1, 100);
     let mut slices = 0.0;
     for _ in 0..passes {
@@ -163,7 +163,7 @@ fn check(read: i64, expected: u64) -> Result<(), Failure> {
     }
 }
 
-/// What a row takes in a `Vec`: no more than in the store.
+/// The size of a row in a `Vec`: no more than in the store.
 #[derive(Clone, Copy)]
 struct Plain {
     _name: [u8; 16],

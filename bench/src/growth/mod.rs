@@ -1,8 +1,8 @@
 //! How costs grow as a table grows: the same work on tables of ten and a hundred times as many rows.
 //!
-//! Each table is filled by a process of its own, and looked at by another one, with all of it in memory, and with
-//! memory for a part. Beside them stands what the machine takes for the same: reads of a `Vec` of as many rows,
-//! which need as many of its caches, and reads of whole pages of a file that the page cache has.
+//! One process fills each table, and another one reads it, with all of it in memory, and with memory for a part. The
+//! machine's cost of the same is measured for comparison: reads of a `Vec` with as many rows, which need as many of
+//! its caches, and reads of whole pages of a file in the page cache.
 
 mod clocks;
 mod deeds;
@@ -15,7 +15,7 @@ use crate::engines;
 use crate::engines::Failure;
 use deeds::Deed;
 
-/// What a row of the table takes in the store, in bytes.
+/// The size of a row of the table in the store, in bytes.
 const ROW: u64 = 24;
 
 /// How large tables are made.
@@ -28,12 +28,12 @@ pub(crate) struct Sizes {
     /// Random reads of each.
     #[arg(long, default_value_t = 1_000_000, value_parser = engines::count())]
     reads: u64,
-    /// The part of the data that there is memory for: one in so many bytes.
+    /// The part of the data that memory is sufficient for: the divisor.
     #[arg(long, default_value_t = 4, value_parser = engines::count())]
     part: u64,
 }
 
-/// What this program starts itself for.
+/// The tasks of child processes.
 #[derive(clap::Args)]
 pub(crate) struct Grown {
     deed: Deed,
@@ -47,12 +47,12 @@ struct Work {
     folder: std::path::PathBuf,
     rows: u64,
     reads: u64,
-    /// `Options::memory`; 0 leaves it as it is unless set.
+    /// `Options::memory`; 0 leaves the default.
     memory: u64,
 }
 
 impl Grown {
-    /// Does it, and prints what it measured.
+    /// Does it, and prints the measurements.
     pub(crate) fn take(&self) -> Result<(), Failure> {
         for (what, value) in self.deed.run(&self.work)? {
             println!("{value} {what}");
@@ -61,7 +61,7 @@ impl Grown {
     }
 }
 
-/// What was measured of one table, by what it is.
+/// The measurements of one table, by their meaning.
 type Measured = BTreeMap<String, f64>;
 
 /// Makes the tables, one after the other, and prints what they cost.
@@ -93,7 +93,7 @@ fn measure(rows: u64, memory: u64, reads: u64) -> Result<Measured, Failure> {
     Ok(measured)
 }
 
-/// Does it in a process of its own, and returns what that measured.
+/// Does it in a separate process, and returns the measurements.
 fn start(deed: Deed, work: &Work) -> Result<Measured, Failure> {
     let Work { folder, rows, reads, memory } = work;
     let mut command = Command::new(std::env::current_exe()?);

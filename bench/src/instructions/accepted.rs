@@ -14,7 +14,7 @@ const HEAD: &str = "\
 ";
 const TOOLS: &str = "tools: ";
 
-/// What was accepted last.
+/// The last accepted counts.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Accepted {
     tools: String,

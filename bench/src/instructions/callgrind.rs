@@ -10,15 +10,15 @@ use crate::engines::Failure;
 const ABSENT: &str = "valgrind is needed to count instructions: install the package `valgrind` (as by \
                       `apt-get install valgrind`), which there is for Linux and few other systems";
 
-/// Lets the C library copy and fill by its loops of vectors, however long: valgrind counts the one instruction
-/// that it would use for a page as one for each byte.
+/// Makes the C library copy and fill with vector loops of any length: valgrind counts the one instruction that it
+/// would use for a page as one for each byte.
 const IN_VECTORS: &str = "glibc.cpu.x86_rep_movsb_threshold=0x40000000:\
                           glibc.cpu.x86_rep_stosb_threshold=0x40000000";
 
 /// Returns what counts depend on: compiler, valgrind, processor.
 pub(super) fn tools() -> Result<String, Failure> {
     let valgrind = first_line(&started(Command::new("valgrind").arg("--version"))?);
-    // Who has the program without a compiler can count as well.
+    // Without a compiler, the program alone suffices for counting.
     let rustc = Command::new("rustc").arg("--version").output();
     let rustc = rustc.map_or_else(|_| "an unknown compiler".to_owned(), |said| first_line(&said));
     Ok(format!("{rustc}, {valgrind}, {}", std::env::consts::ARCH))
@@ -53,7 +53,7 @@ fn count(operation: &Operation, times: u64) -> Result<u64, Failure> {
     (operation.prepare)(folder.path(), times)?;
     let report = folder.path().join("report");
     let mut command = Command::new("valgrind");
-    // What the environment holds would change counts: the linker and the C library look at it.
+    // The environment would change counts: the linker and the C library read it.
     command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     command.env("GLIBC_TUNABLES", IN_VECTORS);
     command.args(["--tool=callgrind", "--error-exitcode=1", "-q"]);

@@ -1,13 +1,13 @@
 //! How many instructions each operation takes, counted by valgrind: a number that doesn't move with the
 //! load of the machine.
 //!
-//! Each operation is done by a process of its own, this program started by valgrind, so often and then
-//! twice as often; half of what is between them is one operation, without what starting and preparing
-//! take. `bench/instructions.txt` keeps what was accepted last. Counts belong to the compiler and the C
-//! library: after a new one of these they are accepted again.
+//! A separate process, this program started by valgrind, does each operation a number of times and then twice as
+//! often. Half of the difference is one operation, without start and preparation. `bench/instructions.txt` keeps what
+//! was accepted last. Counts belong to the compiler and the C library: after a new one of these they are accepted
+//! again.
 //!
-//! gungraun (once iai-callgrind) does the same in more ways, but wants a program of its own version to be
-//! installed beside it, and compiles much more than what is here.
+//! gungraun (once iai-callgrind) does the same in more ways. But it needs a separate program of exactly its version,
+//! and compiles much more code.
 
 mod accepted;
 mod callgrind;
@@ -19,7 +19,7 @@ use crate::engines::Failure;
 use accepted::{Accepted, Change};
 use operations::{OPERATIONS, Operation};
 
-/// What is counted, and what becomes of it.
+/// The counted operations, and the use of the counts.
 #[derive(clap::Args)]
 pub(crate) struct Count {
     /// Only operations whose names contain one of these.
@@ -32,7 +32,7 @@ pub(crate) struct Count {
     accepted: PathBuf,
 }
 
-/// What valgrind starts this program for.
+/// The tasks of processes under valgrind.
 #[derive(clap::Args)]
 pub(crate) struct Counted {
     operation: String,

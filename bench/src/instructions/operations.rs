@@ -1,7 +1,7 @@
 //! The operations: how the database is prepared, and what is done how often.
 //!
-//! What `run` does besides the operation, such as filling a table in memory, is the same however often the
-//! operation is done, so that it doesn't count.
+//! The other work of `run`, such as filling a table in memory, doesn't depend on the number of operations, so it
+//! isn't counted.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::measured::{self, Database, LONG, SHORT, keyed, plain, wide};
 use crate::random::Random;
 
 /// Rows of the tables that are read and updated: too few for the thread that makes empty pages ahead, whose
-/// instructions nobody can foresee.
+/// instructions are unpredictable.
 const ROWS: u64 = 100_000;
 /// Rows of tables with indexes, which take more to insert.
 const INDEXED_ROWS: u64 = 20_000;
@@ -27,7 +27,7 @@ type Prepare = fn(&Path, u64) -> Result<(), Failure>;
 /// Does the operation so often, on a database that isn't to be closed.
 type Run = fn(&Path, u64) -> Result<Database, Failure>;
 
-/// What is counted.
+/// The counted operation.
 pub(super) struct Operation {
     pub(super) name: &'static str,
     /// How often it is done for the first count.
@@ -294,7 +294,7 @@ fn read_stored(folder: &Path, times: u64) -> Result<Database, Failure> {
 
 fn read_larger(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = measured::open_with_memory(folder, LITTLE)?;
-    // What stays of the image, the nodes that lead to its pages, is loaded before.
+    // The cached part of the image, the nodes above its pages, is loaded before.
     read_each(&database, ROWS / 10, |row| row.value())?;
     read_each(&database, times, |row| row.value())?;
     Ok(database)
@@ -378,7 +378,7 @@ fn ids(limit: u64) -> Vec<u64> {
     (0..MOST).map(|_| random.below(limit)).collect()
 }
 
-/// Returns different names that come in no order.
+/// Returns different names in no order.
 fn names(count: u64) -> Vec<String> {
     let mut random = Random::new(11);
     (0..count).map(|row| format!("{:016x}-{row}", random.below(u64::MAX))).collect()

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::engines::{Failure, Level};
 
-/// One of them, and what it is called in the table.
+/// One of them, and its name in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// LMDB; soft commits with `MDB_NOSYNC`.
@@ -46,21 +46,21 @@ impl Kind {
     }
 }
 
-/// An open database. Spaces are named by their place in the list that it was created with.
+/// An open database. Spaces are named by their index in the list at creation.
 pub(crate) trait Store {
     /// True if there are commits of a level.
     fn has(&self, level: Level) -> bool;
 
-    /// Makes the commits behind this call ones of a level that there is.
+    /// Sets the level of later commits to one that exists.
     fn set_level(&mut self, level: Level) -> Result<(), Failure>;
 
-    /// Runs a change in a transaction of its own, and commits it.
+    /// Runs a change in a separate transaction, and commits it.
     fn write(
         &mut self,
         change: &mut dyn FnMut(&mut dyn Changes) -> Result<(), Failure>,
     ) -> Result<(), Failure>;
 
-    /// Lets somebody look at one state.
+    /// Calls a function with one state.
     fn read(
         &mut self,
         look: &mut dyn FnMut(&dyn View) -> Result<(), Failure>,
@@ -70,26 +70,26 @@ pub(crate) trait Store {
     fn close(self: Box<Self>) -> Result<(), Failure>;
 }
 
-/// What takes a value that was found.
+/// A callback for a found value.
 pub(crate) type Found<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Failure>;
 
-/// What takes a key and its value.
+/// A callback for a key and its value.
 pub(crate) type Each<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<(), Failure>;
 
 /// A transaction that changes.
 pub(crate) trait Changes {
-    /// Returns the value of a key to somebody; returns whether there is one.
+    /// Passes the value of a key to a callback; returns true if there is one.
     fn get(&mut self, space: usize, key: &[u8], found: Found<'_>) -> Result<bool, Failure>;
 
     /// Sets the value of a key.
     fn put(&mut self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
-    /// Sets the value of a key that comes after all others of its space.
+    /// Sets the value of a key after all others of its space.
     fn append(&mut self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         self.put(space, key, value)
     }
 
-    /// Sets the value of a key that there isn't yet; fails if there is, and then the transaction must fail, too.
+    /// Sets the value of a new key; fails if it exists, and then the transaction must fail, too.
     fn put_new(&mut self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         match self.get(space, key, &mut |_| Ok(()))? {
             true => Err("there is that key".into()),
@@ -103,14 +103,14 @@ pub(crate) trait Changes {
 
 /// One state, for reading.
 pub(crate) trait View {
-    /// Returns the value of a key to somebody; fails if there is none.
+    /// Passes the value of a key to a callback; fails if there is none.
     fn get(&self, space: usize, key: &[u8], found: Found<'_>) -> Result<(), Failure>;
 
-    /// Returns all keys that begin with these bytes, in order, to somebody.
+    /// Passes all keys that begin with these bytes, in order, to a callback.
     fn with_prefix(&self, space: usize, prefix: &[u8], each: Each<'_>) -> Result<(), Failure>;
 }
 
-/// Says that a key isn't there.
+/// Returns the error that a key is missing.
 fn missing() -> Failure {
     "there is no such key".into()
 }

@@ -105,7 +105,8 @@ impl Changes for Changing<'_> {
     }
 
     fn put_new(&mut self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        // What was there comes back: no lookup before is needed, and the transaction is dropped.
+        // The previous value is returned: no lookup before is needed, and the transaction is
+        // dropped.
         match self.table(space)?.insert(key, value)? {
             Some(_) => Err("there is that key".into()),
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! What a process does before it is killed.
+//! The work of a process before it is killed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,15 +20,15 @@ pub(super) struct Session {
     idle: Duration,
 }
 
-/// What is measured of a session.
+/// The measurements of a session.
 pub(super) struct Workloads {
     /// The openings after it: one for each time that it runs in a turn.
     pub(super) openings: &'static [(First, &'static str)],
-    /// What the journal has after the image then.
+    /// The part of the journal after the image then.
     pub(super) tail: &'static str,
 }
 
-/// What is read first after an opening.
+/// The first read after an opening.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum First {
     /// Any row, by the index.
@@ -49,12 +49,12 @@ enum Kind {
 const A_WHILE: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// A process that appends rows to a table of so many.
+    /// A process that appends rows to a table of a given size.
     pub(super) const fn append(rows: u64, changes: u64) -> Self {
         Self { kind: Kind::Append, rows, changes, before: 0, turn: 0, idle: Duration::ZERO }
     }
 
-    /// A process that updates random ones of so many rows.
+    /// A process that updates random rows of a table of a given size.
     pub(super) const fn update(rows: u64, changes: u64) -> Self {
         Self { kind: Kind::Update, rows, changes, before: 0, turn: 0, idle: Duration::ZERO }
     }
@@ -109,14 +109,14 @@ impl Session {
         Workloads { openings, tail }
     }
 
-    /// Returns how many random updates it makes, if that is all that it does.
+    /// Returns the number of random updates, if it makes nothing else.
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub(super) fn replayed(&self) -> Option<f64> {
         (self.kind == Kind::Update && self.idle.is_zero()).then_some(self.changes as f64)
     }
 
-    /// Runs the session of this place in the turn, in a process that is killed at its end. Gives a row
-    /// that the last commit changed, with its value.
+    /// Runs the session of this place in the turn, in a process that is killed at its end. Returns a row that the
+    /// last commit changed, with its value.
     pub(super) fn run(&self, own: (&str, &Path), place: usize) -> Result<(u64, i64), Failure> {
         let number = self.before + (self.turn - 1) * self.a_turn() + u32::try_from(place)?;
         let (deed, first) = match self.kind {

@@ -1,9 +1,9 @@
 //! Opening up to the first point read: after a clean close, and after the process that wrote was killed.
 //!
-//! Every opening is timed in a process of its own, so that nothing of an earlier one is left but the page
-//! cache, which has all files. The clock starts before the engine is called and stops when the value is
-//! there, so that what an engine puts off until the first read counts. Before, everything is on disk,
-//! and nobody pays for another's dirty pages. Engines take turns.
+//! Every opening is timed in a separate process, so that nothing of an earlier one is left but the page cache, which
+//! has all files. The clock starts before the engine is called and stops when the value is returned, so that work
+//! deferred to the first read counts. Before, everything is on disk, so that no engine pays for another's dirty
+//! pages. Engines take turns.
 
 mod kill;
 mod step;
@@ -19,16 +19,16 @@ use kill::{First, Session};
 use step::By;
 pub(crate) use step::Step;
 
-/// Who takes part unless others are asked for.
+/// The default engines.
 const ENGINES: [&str; 6] = ["annals", "replay", "sqlite", "lmdb", "redb", "fjall"];
 
 /// The table that is opened.
 const SHAPE: Shape = Shape::Named;
 
-/// What is opened.
+/// The opened database.
 #[derive(clap::Args)]
 pub(crate) struct Course {
-    /// Rows of the table; each number gives a table of its own.
+    /// Rows of the table; each number gives a separate table.
     #[arg(long, value_delimiter = ',', default_value = "1000000,10000000", value_parser = engines::count())]
     rows: Vec<u64>,
     /// Open a database whose only row was updated so often, instead.
@@ -46,7 +46,7 @@ pub(crate) struct Course {
     engines: Vec<String>,
 }
 
-/// What a table of the report shows.
+/// The content of a table of the report.
 pub(crate) struct Opened {
     pub(crate) title: String,
     pub(crate) rows: u64,
@@ -71,8 +71,8 @@ impl Contestant {
         step::run((&self.key, &self.folder), deed, arguments)
     }
 
-    /// Opens in a process of its own, reads a row, checks another if there is one to check, and closes;
-    /// gives the microseconds up to the first value.
+    /// Opens in a separate process, reads a row, checks another if there is one to check, and closes; returns the
+    /// microseconds up to the first value.
     fn open(&self, (by, row): (By, u64), check: Option<(u64, i64)>) -> Result<f64, Failure> {
         self.engine.forget(&self.folder)?;
         disk::warm(&self.folder)?;
@@ -137,7 +137,7 @@ fn many_rows(course: &Course, rows: u64, turns: usize) -> Result<Opened, Failure
         let bytes = disk::length(&contestant.folder)? as f64 / rows as f64;
         measured.add(contestant.engine.name(), ("on disk, closed", "bytes/row"), bytes);
     }
-    // What grows with the sessions comes last.
+    // Cases that grow with the sessions are last.
     let updates = Session::update(rows, course.updated);
     for mut session in [Session::append(rows, course.appended), updates] {
         for turn in 0..2 * turns {
@@ -179,8 +179,8 @@ fn flush(floor: &mut Floor, measured: &mut Measured) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Kills the process of a session, and opens, once for each way to read. The opening before it tells
-/// what all that was there already takes.
+/// Kills the process of a session, and opens, once for each way to read. The opening before it measures the existing
+/// part.
 #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn killed(
     contestant: &Contestant,
@@ -205,7 +205,7 @@ fn killed(
         let Some((before, tail)) = before.zip(tail) else { continue };
         measured.add(name, (workloads.tail, "bytes"), tail.bytes as f64);
         if let (First::ByIndex, Some(changes)) = (first, session.replayed()) {
-            // The background may have brought some of them to the image.
+            // The background may have backfilled some of them.
             let share = tail.bytes as f64 / (tail.end - before.end) as f64;
             // Without a difference there is nothing to count with.
             let rate = match micros > clean {

@@ -1,4 +1,4 @@
-//! A step that a process of its own takes: this program, started by itself.
+//! A step in a separate process: this program, started by itself.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -27,17 +27,16 @@ pub(crate) struct Step {
 
 #[derive(Subcommand)]
 enum Deed {
-    /// Creates a database of so many rows.
+    /// Creates a database with rows.
     Fill { rows: u64 },
     /// Updates row 0 so often, and closes.
     Rewrite { times: u64 },
     /// Opens, reads a row, prints the nanoseconds until then; checks that a row has a value.
     #[command(allow_negative_numbers = true)]
     Open { by: By, row: u64, checked: Option<u64>, value: Option<i64> },
-    /// Appends rows, does nothing for so many milliseconds, prints the last row, and waits.
+    /// Appends rows, pauses, prints the last row, and waits.
     Append { first: u64, rows: u64, version: u32, idle: u64 },
-    /// Updates random ones of so many rows, does nothing for so many milliseconds, prints the last row, and
-    /// waits.
+    /// Updates random rows, pauses, prints the last row, and waits.
     Update { rows: u64, times: u64, version: u32, idle: u64 },
 }
 
@@ -69,7 +68,7 @@ fn command(
     Ok(command)
 }
 
-/// Takes a step in a process of its own, which ends; returns what it printed.
+/// Runs a step in a separate process, which ends; returns its output.
 pub(super) fn run(own: (&str, &Path), deed: &str, arguments: &[String]) -> Result<String, Failure> {
     let output = command(own, deed, arguments)?.stderr(Stdio::inherit()).output()?;
     match output.status.success() {
@@ -78,7 +77,7 @@ pub(super) fn run(own: (&str, &Path), deed: &str, arguments: &[String]) -> Resul
     }
 }
 
-/// Takes a step in a process of its own, and kills it as soon as it printed a line; returns that line.
+/// Runs a step in a separate process, and kills it as soon as it printed a line; returns that line.
 pub(super) fn run_and_kill(
     own: (&str, &Path),
     deed: &str,
@@ -186,8 +185,7 @@ fn update(
     tell_and_wait(last, idle)
 }
 
-/// With the database open, does nothing for so many milliseconds, prints the last row, and waits to be
-/// killed; ends if who would is gone.
+/// With the database open, pauses, prints the last row, and waits to be killed; ends if its parent has ended.
 fn tell_and_wait(last: u64, idle: u64) -> Result<(), Failure> {
     #[allow(
         clippy::disallowed_methods,

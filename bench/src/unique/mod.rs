@@ -45,7 +45,7 @@ enum Engine {
 
 /// A table of a name and a value, with a unique index on the name.
 trait Table {
-    /// Inserts a row for each name, whose value is its place, in one durable transaction.
+    /// Inserts a row for each name, whose value is its index, in one durable transaction.
     fn insert(&mut self, names: &[String]) -> Result<(), Failure>;
 
     /// Returns the sum of the values of the rows with these names.
@@ -78,7 +78,7 @@ impl Engine {
     }
 }
 
-/// Lets every engine have its turns.
+/// Runs the turns of all engines.
 pub(crate) fn run(work: &Names, turns: usize) -> Result<Vec<Figure>, Failure> {
     let mut random = Random::new(16);
     let names: Vec<_> = (0..work.rows).map(|row| name(row, &mut random)).collect();
@@ -112,7 +112,7 @@ pub(crate) fn run(work: &Names, turns: usize) -> Result<Vec<Figure>, Failure> {
     Ok(measured.medians())
 }
 
-/// What every engine must find.
+/// The expected result of every engine.
 struct Sums {
     all: i64,
     ordered: i64,

@@ -1,7 +1,7 @@
 //! A wide row as the bytes that an engine without columns keeps, and its keys in each index.
 //!
-//! Numbers lie first, at fixed places, then the lengths of the four strings, and the strings. The key of an
-//! index that isn't unique ends with the id, so that equal values are no conflict.
+//! Numbers are first, at fixed places, then the lengths of the four strings, and the strings. The key of an index
+//! that isn't unique ends with the id, so that equal values are no conflict.
 
 use super::Fields;
 use crate::engines::Failure;
@@ -9,7 +9,7 @@ use crate::engines::Failure;
 /// Where the lengths of the strings begin; before them are the numbers, 8 bytes each.
 const LENGTHS: usize = 8 * 8;
 const STRINGS: usize = LENGTHS + 4 * 2;
-/// The length that stands for null.
+/// The length that means null.
 const NULL: u16 = u16::MAX;
 
 /// Makes bytes those of a row.

@@ -13,7 +13,7 @@ const CODES: usize = 1;
 const LEVELS: usize = 2;
 const CITIES: usize = 3;
 
-/// Returns rows of a state to somebody.
+/// Passes rows of a state to a callback.
 type Find<'a> = &'a dyn Fn(&dyn View, &mut dyn FnMut(&Fields<'_>)) -> Result<(), Failure>;
 
 pub(super) struct Keys {
@@ -26,7 +26,7 @@ impl Keys {
         Ok(Self { store: kind.create(folder, SPACES)?, rows: 0 })
     }
 
-    /// Returns the sum of what is made of each row that somebody finds.
+    /// Returns the sum of a function of each found row.
     fn sum_of(&mut self, find: Find<'_>, of: impl Fn(&Fields<'_>) -> u64) -> Result<u64, Failure> {
         let mut sum = 0u64;
         self.store.read(&mut |view| find(view, &mut |row| sum = sum.wrapping_add(of(row))))?;
@@ -43,7 +43,7 @@ impl Keys {
     }
 }
 
-/// Returns the row of a key to somebody.
+/// Passes the row of a key to a callback.
 fn row_of(view: &dyn View, key: &[u8], take: &mut dyn FnMut(&Fields<'_>)) -> Result<(), Failure> {
     view.get(ROWS, key, &mut |bytes| {
         take(&decode(bytes)?);

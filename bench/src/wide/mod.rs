@@ -1,7 +1,7 @@
-//! Rows as programs have them: twelve fields of mixed types, strings of 4 to 200 bytes, three indexes (a unique
-//! one on a string, one on a number, one on a string and a number). They are written at once, read by id with
-//! all fields, looked up by each index, and changed one by one with soft commits: one field that is in no
-//! index; three, of which one is in an index; all fields, those of the three indexes too.
+//! Realistic rows: twelve fields of mixed types, strings of 4 to 200 bytes, three indexes (a unique one on a string,
+//! one on a number, one on a string and a number). They are written at once, read by id with all fields, looked up by
+//! each index, and changed one by one with soft commits: one field that is in no index; three, of which one is in an
+//! index; all fields, those of the three indexes too.
 
 mod annals;
 mod encoding;
@@ -98,7 +98,7 @@ impl Engine {
     }
 }
 
-/// Lets every engine have its turns.
+/// Runs the turns of all engines.
 pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
     let plan = Plan::new(work.rows, work.updates)?;
     let all = tempfile::tempdir()?;
@@ -123,7 +123,7 @@ pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
     Ok(measured.medians())
 }
 
-/// What is done, the same for all engines.
+/// The work, the same for all engines.
 struct Plan {
     rows: Vec<Row>,
     ids: Vec<u64>,

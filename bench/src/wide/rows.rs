@@ -2,7 +2,7 @@
 
 use crate::random::Random;
 
-/// The values of a row, as an engine borrows or gives them.
+/// The values of a row, borrowed by or from an engine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fields<'a> {
     pub(super) code: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Fields<'a> {
     /// In microseconds since 1970.
     pub(super) created: i64,
     pub(super) rating: f32,
-    /// The id of another row, or of none that there is.
+    /// The id of another row, or of a missing one.
     pub(super) parent: u64,
 }
 
@@ -32,8 +32,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Makes the row of an id in a version, of so many rows: no other has its code; about ten have its
-    /// level, and about five its city and year.
+    /// Makes the row of an id in a version. No other row has its code; about ten have its level, and about five its
+    /// city and year.
     pub(super) fn new(id: u64, version: u32, rows: u64) -> Self {
         let mut random = Random::new(id ^ u64::from(version) << 40);
         let level = random.below(rows.div_ceil(10));

@@ -49,7 +49,7 @@ impl Sqlite {
     }
 }
 
-/// Returns the number that SQLite gave the row of an id.
+/// Returns SQLite's number of the row with an id.
 fn number(id: u64) -> i64 {
     id.cast_signed() + 1
 }

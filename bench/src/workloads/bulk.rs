@@ -8,7 +8,7 @@ use super::target::{Bound, Target};
 use super::{ROWS, Workload, is_engine};
 use crate::engines::{Engine, Failure, Names, Shape};
 
-/// What a row takes in the journal, if it is inserted by itself.
+/// The size of a row in the journal, if it is inserted alone.
 const ROW: u64 = 9;
 /// The bytes of a write of the disk alone.
 const PIECE: usize = 1 << 20;

@@ -1,7 +1,8 @@
-//! One turn of one contestant: this program, started by itself, told through a pipe how many to do.
+//! One turn of one contestant: this program, started by itself, which receives the number of operations through a
+//! pipe.
 //!
-//! What it says: `ready` or `absent`; for each number that it reads, the nanoseconds that so many took; after
-//! the end of the numbers, a line of JSON with all figures and the sum that its table has.
+//! Its output: `ready` or `absent`; for each number that it reads, the nanoseconds of so many operations; after the
+//! end of the numbers, a line of JSON with all figures and the sum of its table.
 
 use std::io::{BufRead as _, Write as _};
 use std::ops::Range;
@@ -14,16 +15,16 @@ use super::{Workload, named};
 use crate::disk;
 use crate::engines::{self, Engine, Failure, Table};
 
-/// What a contestant says who can't do it.
+/// The output of a contestant that can't do it.
 pub(super) const ABSENT: &str = "absent";
-/// What a contestant says who can begin.
+/// The output of a contestant that can begin.
 pub(super) const READY: &str = "ready";
 
 /// Whose turn it is.
 #[derive(clap::Args)]
 pub(crate) struct Turn {
     workload: String,
-    /// An engine, by its key, or somebody beside, by name.
+    /// An engine, by its key, or another contestant, by name.
     contestant: String,
     folder: PathBuf,
     /// How many are done in all slices.
@@ -72,7 +73,7 @@ impl Turn {
     }
 }
 
-/// What a workload has at hand.
+/// The inputs of a workload.
 pub(crate) struct Run<'a> {
     pub(crate) folder: &'a Path,
     /// How many are done in all slices.
@@ -93,7 +94,7 @@ impl Run<'_> {
         self.is_absent = true;
     }
 
-    /// Does the measured work: so many at a time as is asked for, numbered from 0 on.
+    /// Does the measured work: the requested number at a time, numbered from 0 on.
     pub(crate) fn slices(
         &mut self,
         mut work: impl FnMut(Range<u64>) -> Result<(), Failure>,
@@ -135,7 +136,7 @@ impl Run<'_> {
         self.figures.push(json!({ "measure": measure, "unit": unit, "value": value }));
     }
 
-    /// Adds a figure for each of those that were done.
+    /// Adds a figure for each operation.
     fn each(&mut self, measure: &str, unit: &str, value: f64) {
         let each = value / bytes(self.count);
         self.figures.push(json!({ "measure": measure, "unit": unit, "each": true, "value": each }));
@@ -156,7 +157,7 @@ impl Run<'_> {
         self.sum = Some(sum);
     }
 
-    /// Checks and closes a table that rows were added to or changed in, and tells what it takes.
+    /// Checks and closes a changed table, and reports its size.
     pub(crate) fn close(
         &mut self,
         engine: &dyn Engine,

@@ -12,7 +12,7 @@ use crate::floor::Floor;
 
 /// Commits of each thread before another engine continues, where they are flushed.
 const SLICE: u64 = 50;
-/// The same for soft commits: many, as SQLite and fjall bring their tables up to date meanwhile.
+/// The same for soft commits: many, as SQLite and fjall update their tables meanwhile.
 const SOFT_SLICE: u64 = 10_000;
 
 const WRITE: &str = "write into zeroed space";
@@ -88,7 +88,7 @@ fn soft(engine: &dyn Engine, run: &mut Run<'_>) -> Result<(), Failure> {
     run.close(engine, table)
 }
 
-/// Lets so many threads commit, each with a part of the ids of a slice.
+/// Runs commits on several threads, each with a part of the ids of a slice.
 fn threads<const COUNT: usize>(engine: &dyn Engine, run: &mut Run<'_>) -> Result<(), Failure> {
     let table = engine.create(run.folder, Shape::Small)?;
     let mut writers = Vec::new();
@@ -126,7 +126,7 @@ fn write(run: &mut Run<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes as much as a commit has and flushes, by so many threads, each in a file of its own.
+/// Writes the bytes of a commit and flushes, on several threads, each in a separate file.
 fn flush<const COUNT: usize>(run: &mut Run<'_>) -> Result<(), Failure> {
     let length = commit_length(run, annals::Level::Checksummed)?;
     let mut writers = Vec::new();
@@ -161,7 +161,7 @@ fn commit_length(run: &Run<'_>, level: annals::Level) -> Result<u64, Failure> {
     Ok((table.position() - before).div_ceil(COUNT))
 }
 
-/// Lets each writer, in a thread of its own, commit its part of the ids of a slice.
+/// Runs each writer, in a separate thread, on its part of the ids of a slice.
 fn by_threads<W: Send>(
     writers: &mut [W],
     ids: Range<u64>,

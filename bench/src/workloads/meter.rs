@@ -1,4 +1,4 @@
-//! What this process has used so far, as the operating system counts it.
+//! The resources that this process has used so far, as the operating system counts them.
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,7 +8,7 @@ pub(super) struct Reading {
     at: Instant,
     /// Nanoseconds of processor time, in the program and in the kernel for it, of all threads.
     cpu: Option<f64>,
-    /// Flushes that the disk was asked for, by anybody.
+    /// Flushes requested of the disk, by any process.
     flushes: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn now() -> Instant {
 
 #[cfg(unix)]
 fn cpu() -> Option<f64> {
-    // SAFETY: `getrusage` writes the struct that it is given, which may have any bytes before.
+    // SAFETY: `getrusage` writes the given struct, which may have any bytes before.
     #[allow(unsafe_code, reason = "the standard library doesn't tell processor time")]
     let usage = unsafe {
         let mut usage = std::mem::zeroed::<libc::rusage>();
@@ -75,7 +75,7 @@ fn flushes(_: &Path) -> Option<u64> {
     None
 }
 
-/// Lets the peak of memory begin again. Where that can't be, it is that of the whole process.
+/// Resets the peak of memory. Where that can't be, it is that of the whole process.
 pub(super) fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }

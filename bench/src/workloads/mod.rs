@@ -1,8 +1,8 @@
-//! The workloads of the table: what each engine does, in a process of its own, and what that must cost.
+//! The workloads of the table: the work of each engine, in a separate process, and its required cost.
 //!
-//! A workload is a function that makes ready, lets [`Run::slices`](child::Run::slices) do the measured work in
-//! as many slices as the program that started it asks for, checks the result, and closes. Adding one is a file
-//! and an entry in [`WORKLOADS`].
+//! A workload is a function that prepares, then runs [`Run::slices`](child::Run::slices), which does the measured
+//! work in as many slices as the parent requests. Then it checks the result, and closes. Adding one is a file and an
+//! entry in [`WORKLOADS`].
 
 mod bulk;
 mod child;
@@ -25,30 +25,30 @@ pub(crate) use turns::{Course, run};
 /// Rows of the large tables, unless the command line says otherwise. All other counts are a share of them.
 pub(crate) const ROWS: u64 = 10_000_000;
 
-/// What an engine does.
+/// The work of an engine.
 type Work = fn(&dyn Engine, &mut Run<'_>) -> Result<(), Failure>;
 
-/// What something else does, for comparison.
+/// Other work, for comparison.
 type Beside = fn(&mut Run<'_>) -> Result<(), Failure>;
 
 /// One table of figures, and lines of that of the targets.
 #[derive(Clone, Copy)]
 pub(crate) struct Workload {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub(crate) key: &'static str,
     pub(crate) title: &'static str,
-    /// What is counted, and in what its time is told: `ns` or `us`.
+    /// The counted operation, and the unit of its time: `ns` or `us`.
     unit: (&'static str, &'static str),
     /// How many there are, of [`ROWS`].
     count: u64,
     /// How many are done before another engine continues; all at once if there is none.
     slice: Option<u64>,
-    /// The table that is there before, of as many rows as there are in a large one.
+    /// The existing table, with as many rows as a large one has.
     filled: Option<Shape>,
     /// The engines that take part, by their keys.
     engines: fn(&str) -> bool,
     work: Work,
-    /// Who takes part beside the engines: limits of the machine, and Annals in another state.
+    /// The other contestants: limits of the machine, and Annals in another state.
     beside: &'static [(&'static str, Beside)],
     targets: &'static [Target],
 }

@@ -40,7 +40,7 @@ pub(super) const WORKLOADS: &[Workload] = &[Workload {
     ],
 }];
 
-/// Returns random ids of a table of so many rows, each row's any number of times.
+/// Returns random ids of a table, each row's any number of times.
 pub(super) fn random_ids(count: u64, rows: u64) -> Result<Vec<u64>, Failure> {
     let mut random = Random::new(7);
     let mut ids = Vec::with_capacity(usize::try_from(count)?);
@@ -48,7 +48,7 @@ pub(super) fn random_ids(count: u64, rows: u64) -> Result<Vec<u64>, Failure> {
     Ok(ids)
 }
 
-/// Lets the disk, and what an engine does in the background, come to an end.
+/// Waits for the disk, and for background work of an engine, to finish.
 pub(super) fn rest() {
     settle();
     #[allow(clippy::disallowed_methods, reason = "what is done in the background takes time")]
@@ -82,7 +82,7 @@ fn measure(mut table: Box<dyn Table>, run: &mut Run<'_>) -> Result<(), Failure> 
     table.close()
 }
 
-/// What a program without a database would have.
+/// The equivalent in a program without a database.
 struct Row {
     name: String,
     value: i64,

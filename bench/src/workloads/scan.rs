@@ -1,4 +1,4 @@
-//! What goes over a large table: the sum of a column, and the replay of its journal at an opening.
+//! Work over a large table: the sum of a column, and the replay of its journal at an opening.
 
 use super::child::Run;
 use super::read::{LOADED, rest};
@@ -111,7 +111,7 @@ fn slice(run: &mut Run<'_>) -> Result<(), Failure> {
     let mut sum = sum_of(&values);
     run.slices(|summed| {
         for _ in 0..(summed.end - summed.start) / rows {
-            // What is summed is unknown to the compiler, each time again.
+            // The summed column is unknown to the compiler each time.
             sum = sum.wrapping_add(sum_of(std::hint::black_box(&values)));
         }
         Ok(())

@@ -81,7 +81,7 @@ pub(crate) fn print_tables(outcomes: &[Outcome], rows: u64, turns: usize) {
     }
 }
 
-/// Returns all that was measured, in the order in which it was told first.
+/// Returns all measures, in the order of their first report.
 fn measures(contestants: &[Contestant]) -> Vec<(&str, &str)> {
     let mut measures: Vec<(&str, &str)> = Vec::new();
     for figure in contestants.iter().flat_map(|contestant| contestant.turns.iter().flatten()) {
@@ -117,7 +117,7 @@ impl Contestant {
     }
 }
 
-/// Returns what turns gave; none unless all gave something.
+/// Returns the results of turns; `None` unless all have one.
 fn spread(values: impl Iterator<Item = Option<f64>>) -> Option<Spread> {
     let values: Vec<_> = values.collect::<Option<_>>()?;
     (!values.is_empty()).then(|| Spread::of(values))
@@ -143,7 +143,7 @@ impl Outcome {
         (target.own.1 == "time").then(|| self.reached(target, "CPU"))?
     }
 
-    /// Returns what was reached of a target in a measure, turn by turn; none if somebody didn't take part.
+    /// Returns the ratio to a target in a measure, turn by turn; `None` if a contestant is missing.
     fn reached(&self, target: &Target, measure: &str) -> Option<Spread> {
         let own = self.contestant(target.own.0)?;
         let others: Vec<_> = match target.beside {

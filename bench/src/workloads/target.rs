@@ -1,4 +1,4 @@
-//! What Annals is to reach.
+//! The targets of Annals.
 
 /// One thing that is to be reached in a workload.
 pub(super) struct Target {
@@ -6,19 +6,19 @@ pub(super) struct Target {
     pub(super) text: &'static str,
     /// Whose figure, by name, and which.
     pub(super) own: (&'static str, &'static str),
-    /// Who it is compared with, by names: the best of them. All other engines if there is none.
+    /// The compared contestants, by names: the best of them. All other engines if there is none.
     pub(super) beside: &'static [&'static str],
     pub(super) bound: Bound,
 }
 
-/// What a figure must be.
+/// The condition on a figure.
 #[derive(Clone, Copy)]
 pub(super) enum Bound {
     /// At most this, whatever the others do.
     AtMost(f64),
-    /// At most so many times that of the best of the others.
+    /// At most this many times that of the best of the others.
     TimesAtMost(f64),
-    /// That of the best of the others is at least so many times this.
+    /// That of the best of the others is at least this many times its own.
     FasterAtLeast(f64),
 }
 

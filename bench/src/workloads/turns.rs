@@ -1,8 +1,8 @@
-//! The turns: who is started when, and what is kept of what they tell.
+//! The turns: which contestant is started when, and the kept results.
 //!
-//! In each turn every contestant does the whole workload once, in a process and a folder of its own, and each
-//! turn begins with another one. Where slices are short, all processes of a turn are there at the same time,
-//! and one of them continues after the other, so that all see the same minutes of the machine.
+//! In each turn every contestant does the whole workload once, in a separate process and folder, and each turn begins
+//! with another one. If slices are short, all processes of a turn run at the same time and alternate, so that all see
+//! the same conditions.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::disk;
 use crate::engines::{self, Failure};
 use crate::figures::settle;
 
-/// What is run.
+/// The workload to run.
 pub(crate) struct Course<'a> {
     /// The workloads, by their keys; all if there is none.
     pub(crate) only: &'a [String],
@@ -27,7 +27,7 @@ pub(crate) struct Course<'a> {
     pub(crate) turns: usize,
 }
 
-/// What one workload gave.
+/// The result of one workload.
 pub(crate) struct Outcome {
     pub(super) workload: Workload,
     /// How many were done in a turn.
@@ -35,12 +35,12 @@ pub(crate) struct Outcome {
     pub(super) contestants: Vec<Contestant>,
 }
 
-/// One who takes part: an engine, or somebody beside.
+/// A contestant: an engine, or another one.
 pub(super) struct Contestant {
-    /// What it is called on the command line of its process.
+    /// Its name on the command line of its process.
     key: String,
     pub(super) name: &'static str,
-    /// Whether the workload is the engine's own, and not somebody's beside.
+    /// True if the workload is the engine's own, and not another contestant's.
     pub(super) is_engine: bool,
     /// The figures of all turns.
     pub(super) turns: Vec<Vec<Figure>>,
@@ -133,14 +133,14 @@ fn order(workload: &Workload, contestant: &Contestant) -> usize {
     }
 }
 
-/// Returns how many are done with so many rows: whole slices.
+/// Returns how many operations are done with that many rows: whole slices.
 fn scaled(count: u64, rows: u64, slice: Option<u64>) -> u64 {
     let share = u128::from(count) * u128::from(rows) / u128::from(ROWS);
     let scaled = u64::try_from(share).unwrap_or(count).max(1);
     slice.map_or(scaled, |slice| scaled.next_multiple_of(slice))
 }
 
-/// Lets everybody have one turn.
+/// Runs one turn of each contestant.
 fn take(
     workload: &Workload,
     (count, rows): (u64, u64),
@@ -222,7 +222,7 @@ impl Contender {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Lets it do so many.
+    /// Makes it do the given number of operations.
     fn go(&mut self, count: u64) -> Result<(), Failure> {
         writeln!(self.input, "{count}")?;
         self.input.flush()?;
@@ -230,7 +230,7 @@ impl Contender {
         Ok(())
     }
 
-    /// Lets it close, and keeps what it tells.
+    /// Makes it close, and keeps its report.
     fn end(
         mut self,
         contestant: &mut Contestant,

@@ -49,7 +49,7 @@ fn quoted<'t>(text: &'t str, begin: &'static str) -> impl Iterator<Item = &'t st
         .map(|rest| rest.split(['`', '\n', '|', '"']).next().unwrap_or_default())
 }
 
-/// Says what of a command line there isn't.
+/// Returns the part of a command line that doesn't exist.
 fn wrong(line: &str) -> Option<String> {
     let mut command = Cli::command();
     command.build();

@@ -9,14 +9,14 @@ use annals::{Error, ErrorKind, Result};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Returns who may use a file, so that what is made of it gets the same; `None` if the system has no such thing.
+/// Returns the permissions of a file, so that derived files get the same; `None` if the system has none.
 pub(crate) fn permissions(path: &Path) -> Result<Option<Permissions>> {
     let found =
         FileDirectory::split(path).and_then(|(directory, name)| directory.permissions(&name));
     found.map_err(|error| cannot("look for", path, error))
 }
 
-/// True if a file is a journal, or a segment of one, perhaps a damaged or a compressed one: what is in it may be
+/// True if a file is a journal, or a segment of one, perhaps a damaged or a compressed one: its contents may exist
 /// nowhere else, so that no output ever replaces it.
 pub(crate) fn holds_database(path: &Path) -> bool {
     match annals::inspect_head(path) {
@@ -86,7 +86,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Says what could not be done with which file.
+/// Adds the failed operation and the file to an error.
 pub(crate) fn cannot(what: &str, path: &Path, error: io::Error) -> Error {
     let kind = match error.kind() {
         io::ErrorKind::NotFound => ErrorKind::NotFound,

@@ -33,7 +33,7 @@ use clap::{Parser, Subcommand};
 /// The status of a command that didn't fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It did what was asked.
+    /// It succeeded.
     Done,
     /// It found damage, and has reported it.
     Damaged,

@@ -92,7 +92,7 @@ impl NewFile {
         Ok(Self { writer, place, target })
     }
 
-    /// Returns where it is until it is finished, for what writes it by its path; none if the target is no file.
+    /// Returns its path until it is finished, for writers by path; `None` if the target is no file.
     #[cfg(feature = "sqlite")]
     pub(crate) fn path(&self) -> Option<PathBuf> {
         self.place.as_ref().map(|place| self.target.with_file_name(&place.temporary))
@@ -143,7 +143,8 @@ fn check_target(target: &Path, unless: Option<&'static str>) -> Result<()> {
     Ok(())
 }
 
-/// Opens what is neither a file nor a directory, and no block device: what that holds has no other place.
+/// Opens a target that is neither a file nor a directory, nor a block device: the contents of that have no other
+/// place.
 #[expect(clippy::disallowed_methods, reason = "this is no database")]
 fn open_stream(target: &Path) -> Result<File> {
     let io = |error| cannot("write", target, error);

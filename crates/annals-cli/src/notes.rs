@@ -7,14 +7,14 @@ pub(crate) fn note(what: &str) {
     output::say(&format!("note: {}", output::plain(what)));
 }
 
-/// Says on standard error what of the image was found damaged since it was opened, and what became of it.
+/// Prints on standard error the damage of the image found since it was opened, and the action for each.
 pub(crate) fn tell_damage(findings: &[String]) {
     for finding in findings {
         note(finding);
     }
 }
 
-/// Says the same of what was recovered since, after another process that shares the file.
+/// Prints the same of the recoveries since, after another process that shares the file.
 pub(crate) fn tell_later_recoveries(database: &annals::Database) {
     for finding in database.recoveries().iter().flat_map(|recovered| &recovered.findings) {
         note(finding);

@@ -21,7 +21,7 @@ pub fn put(out: &mut Vec<u8>, value: u64) {
         return;
     }
     let word = (value << len) | (1 << (len - 1));
-    // All 8 bytes are one store; what is too much is taken off again.
+    // All 8 bytes are one store; the surplus is removed again.
     let end = out.len() + len as usize;
     out.extend_from_slice(&word.to_le_bytes());
     out.truncate(end);
@@ -42,7 +42,7 @@ pub fn take(input: &mut &[u8]) -> Result<u64, Malformed> {
         return Ok(u64::from(first >> 1));
     }
     if let Some(word) = input.first_chunk::<8>().filter(|_| first != 0) {
-        // All 8 bytes are one load; what is too much is shifted out.
+        // All 8 bytes are one load; the surplus is shifted out.
         let len = first.trailing_zeros() + 1;
         *input = input.get(len as usize..).unwrap_or_default();
         let unused = 64 - 8 * len;

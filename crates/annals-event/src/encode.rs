@@ -163,7 +163,7 @@ impl Encoder {
         piece::put(out, blob, offset, bytes);
     }
 
-    /// Appends an event on rows whose ids are one after another.
+    /// Appends an event on rows with consecutive ids.
     fn rows(&mut self, code: u8, table: TableNumber, (id, count): (RowId, u64), out: &mut Vec<u8>) {
         debug_assert!((1..=super::MAX_VECTOR).contains(&count), "it could not be read");
         self.switch(table, out);

@@ -92,7 +92,7 @@ fn put_nulls_and_values(values: &[ValueRef<'_>], out: &mut Vec<u8>) {
 }
 
 impl<'p> Decoder<'p> {
-    /// Takes what follows a code of an event with an erased value.
+    /// Takes the rest of an event with an erased value after its code.
     pub(super) fn erased<'v>(
         &mut self,
         code: u8,

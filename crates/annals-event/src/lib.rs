@@ -1,5 +1,5 @@
 //! The events of [Annals](https://docs.rs/annals): the one description of a change, which every consumer of a journal
-//! takes, with its codec and its text. Programs use the crate `annals`, which hands on what they need.
+//! takes, with its codec and its text. Programs use the crate `annals`, which re-exports the parts that they need.
 //!
 //! One [`Event`] type, one encoder, one decoder, one text form. It knows nothing of files.
 #![deny(clippy::indexing_slicing)]
@@ -55,7 +55,7 @@ pub fn filling(count: u64) -> u64 {
     if count <= BARE_ROWS { 0 } else { count / ROWS_PER_BYTE }
 }
 
-/// The most bytes of one piece of a blob. A piece is what is read and verified at once.
+/// The most bytes of one piece of a blob. A piece is the unit of reading and verifying.
 pub const MAX_PIECE: usize = 1 << 16;
 
 /// One logical change.
@@ -91,7 +91,7 @@ pub enum Event<'a> {
         /// The row.
         id: RowId,
     },
-    /// New rows of zero values, with ids one after another.
+    /// New rows of zero values, with consecutive ids.
     InsertVector {
         /// The rows' table.
         table: TableNumber,
@@ -100,7 +100,7 @@ pub enum Event<'a> {
         /// How many rows: 1 to [`MAX_VECTOR`].
         count: u64,
     },
-    /// New values of one field of rows whose ids are one after another.
+    /// New values of one field of rows with consecutive ids.
     UpdateVector {
         /// The rows' table.
         table: TableNumber,
@@ -111,7 +111,7 @@ pub enum Event<'a> {
         /// A value for each row.
         values: Vector<'a>,
     },
-    /// The end of rows whose ids are one after another; the last one ends first.
+    /// The deletion of rows with consecutive ids, the last one first.
     DeleteVector {
         /// The rows' table.
         table: TableNumber,

@@ -53,7 +53,7 @@ pub const ERASED_VECTOR: u8 = 0xE2;
 pub(crate) const FIELD_NULLABLE: u8 = 1;
 pub(crate) const FIELD_DEFAULT: u8 = 2;
 pub(crate) const FIELD_DEFAULT_NULL: u8 = 4;
-/// Two bits that say what becomes of a reference when its row is deleted.
+/// Two bits with the rule of a reference for the deletion of its row.
 pub(crate) const FIELD_ON_DELETE: u8 = 0x18;
 const ON_DELETE_SHIFT: u32 = 3;
 const RULES: [OnDelete; 4] =
@@ -93,14 +93,14 @@ pub(crate) fn to_type(code: u8, target: Option<TableNumber>) -> Option<Type> {
     }
 }
 
-/// Returns the flags of what becomes of a reference.
+/// Returns the flags of a reference's rule.
 pub(crate) fn of_rule(ty: Type) -> u8 {
     let Type::Reference(_, rule) = ty else { return 0 };
     let code = RULES.iter().zip(0_u8..).find(|(known, _)| **known == rule);
     code.map_or(0, |(_, code)| code << ON_DELETE_SHIFT)
 }
 
-/// Returns a type with what flags say becomes of a reference; `None` if it is none, and they say so.
+/// Returns a type with the rule in flags; `None` if it is no reference, and they have one.
 pub(crate) fn with_rule(ty: Type, flags: u8) -> Option<Type> {
     let code = (flags & FIELD_ON_DELETE) >> ON_DELETE_SHIFT;
     match ty {

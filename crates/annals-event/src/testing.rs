@@ -1,4 +1,4 @@
-//! The codec of events by itself, and events that own what they speak of: for fuzzing and tests.
+//! The codec of events alone, and events that own their values: for fuzzing and tests.
 #![allow(
     clippy::unwrap_used,
     missing_docs,
@@ -16,7 +16,7 @@ use crate::Result;
 /// Decodes the events of one frame's payload, as replay does.
 ///
 /// # Errors
-/// `Corrupt`, `Unsupported`; and what the sink returns.
+/// `Corrupt`, `Unsupported`; and errors of the sink.
 pub fn decode_payload(
     payload: &[u8],
     position: u64,
@@ -26,7 +26,7 @@ pub fn decode_payload(
     decode(payload, position, schema, &mut |schema, event| sink(schema, event))
 }
 
-/// Encodes the events of one frame, one after the other.
+/// Encodes the events of one frame, in order.
 #[derive(Debug, Default)]
 pub struct Encoder(super::Encoder);
 

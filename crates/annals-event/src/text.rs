@@ -156,7 +156,7 @@ fn push_value(value: ValueRef<'_>, text: &mut String) {
 /// True if a value equals, to the bit, the one that `insert_into` sets for the field.
 fn is_zero(field: &Field, value: ValueRef<'_>) -> bool {
     match (field.zero_value(), value) {
-        // -0 equals 0 in the order of values, but isn't what `insert_into` writes.
+        // -0 equals 0 in the order of values, but `insert_into` writes 0.
         (Value::Float32(_), ValueRef::Float32(value)) => value.to_bits() == 0,
         (Value::Float64(_), ValueRef::Float64(value)) => value.to_bits() == 0,
         (zero, value) => zero.as_ref() == value,

@@ -5,8 +5,8 @@ use annals_schema::{Blob, RowId, Type, ValueRef};
 /// The values of one field in consecutive rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Vector<'a> {
-    /// Values of a type of fixed size, of which none is null: little-endian, one after another, each
-    /// as wide as [`width`] says. A bool is one byte, 0 or 1; references and blobs are their numbers.
+    /// Values of a type of fixed size without nulls: consecutive, little-endian, each as wide as [`width`] says. A
+    /// bool is one byte, 0 or 1; references and blobs are their numbers.
     Cells(&'a [u8]),
     /// Any values.
     Values(&'a [ValueRef<'a>]),

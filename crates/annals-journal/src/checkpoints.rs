@@ -63,7 +63,7 @@ pub struct Checkpoints {
 struct Progress {
     acknowledged: Point,
     durable: Point,
-    /// The secret that both slots hold, with which frames prove what they claim.
+    /// The secret in both slots, with which frames prove their claims.
     secret: Secret,
     /// The contents of the live block on disk.
     told: Option<Live>,
@@ -198,7 +198,7 @@ impl Checkpoints {
         lock(&self.progress).secret
     }
 
-    /// Returns what a frame may claim to be durable, and the secret that proves it.
+    /// Returns the durable position that a frame may claim, and the secret that proves it.
     pub(crate) fn provable(&self) -> (Point, Secret) {
         let progress = lock(&self.progress);
         (progress.durable, progress.secret)

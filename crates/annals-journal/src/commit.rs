@@ -8,8 +8,8 @@ use super::level::Level;
 use crate::Result;
 
 impl Checkpoints {
-    /// Does what a level asks for, for all commits up to `target`, whose frames are written: the recipe
-    /// of each level. An error is final: what the disk holds is not known.
+    /// Does the steps of a level, for all commits up to `target`, whose frames are written: the recipe of each level.
+    /// An error is final: the contents of the disk are unknown.
     ///
     /// | crash                  | `Checksummed`, `Half`, `TwoPhase`                     |
     /// |------------------------|-------------------------------------------------------|

@@ -1,5 +1,5 @@
-//! The bytes of a journal: where things are and what they look like. `docs/format.md` says the
-//! same in words, and a test compares the two.
+//! The bytes of a journal: positions and layouts. `docs/format.md` says the same in words, and a test compares the
+//! two.
 //!
 //! All numbers are little-endian. Nothing read here is believed before its checksum agrees.
 
@@ -35,7 +35,7 @@ pub const FRAMES_AT: u64 = 16384;
 
 /// Length of a frame's header.
 pub const FRAME_HEADER_LEN: usize = 32;
-/// Length of what ends a frame: the check of its payload, its tag, and its chain.
+/// Length of the end of a frame: the check of its payload, its tag, and its chain.
 pub const FRAME_TRAILER_LEN: usize = 16;
 /// The sector size to which frames of a rewritten journal are padded, if they were padded.
 pub const SECTOR: u64 = 4096;
@@ -187,7 +187,7 @@ impl Header {
         to.0
     }
 
-    /// Reads what [`encode_unsealed`](Self::encode_unsealed) wrote.
+    /// Reads the output of [`encode_unsealed`](Self::encode_unsealed).
     pub(crate) fn decode_unsealed(bytes: &[u8; HEADER_LEN]) -> Option<Self> {
         let mut whole = Layout(*bytes);
         whole.seal(SUM_AT);
@@ -240,7 +240,7 @@ pub struct Slot {
     pub zeroed_to: u64,
     /// Grows by one with each slot that is written: the largest is the newest.
     pub sequence: u64,
-    /// The secret with which the frames that follow prove what they claim.
+    /// The secret with which later frames prove their claims.
     pub secret: Secret,
 }
 

@@ -31,7 +31,7 @@ const NO_CLAIM: u16 = u16::MAX;
 /// How many bytes of the header the time takes.
 const TIME_LEN: usize = 7;
 
-/// The header of a frame, with what follows from its place.
+/// The header of a frame, with the values that follow from its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
     /// The code of its kind.
@@ -204,7 +204,7 @@ impl FrameHeader {
 }
 
 impl Trailer {
-    /// Reads what a frame ends with.
+    /// Reads the end of a frame.
     #[inline]
     pub fn of(frame: &[u8]) -> Option<Self> {
         let from = Fields::<FRAME_TRAILER_LEN>(frame.last_chunk()?);
@@ -319,7 +319,7 @@ pub(crate) struct Verified {
 }
 
 impl Verified {
-    /// Verifies a whole frame alone: `None` if its payload isn't what was written.
+    /// Verifies a whole frame alone: `None` if its payload differs from the written one.
     pub(crate) fn alone(frame: &[u8], header: &FrameHeader) -> Option<Self> {
         let trailer = Trailer::of(frame)?;
         let body = frame.get(..frame.len() - FRAME_TRAILER_LEN)?;

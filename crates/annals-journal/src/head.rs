@@ -221,7 +221,7 @@ fn read_live(storage: &dyn Storage, name: &str) -> Result<Option<Live>> {
     Ok(None)
 }
 
-/// Returns what the live block says, if one of its copies verifies.
+/// Returns the contents of the live block, if one of its copies verifies.
 #[inline]
 pub fn live(storage: &dyn Storage) -> Option<Live> {
     read_live(storage, "").ok().flatten()
@@ -294,7 +294,7 @@ fn has_frame(storage: &dyn Storage, name: &str) -> bool {
     bytes == Some(format::FRAME_MAGIC)
 }
 
-/// Refuses what this version can't read, or what can't be.
+/// Refuses files that this version can't read, and invalid ones.
 fn refuse_strange(header: &Header, name: &str) -> Result<()> {
     let newer =
         header.version > format::VERSION || header.incompatible & !format::FEATURE_ERASED != 0;

@@ -29,7 +29,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, from what promises least.
+    /// All levels, from the weakest guarantee.
     pub const ALL: [Self; 4] = [Self::Soft, Self::Half, Self::TwoPhase, Self::Checksummed];
 
     /// Returns the level's name, as the shell and the log write it.

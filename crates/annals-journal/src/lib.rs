@@ -1,5 +1,5 @@
 //! The journal of [Annals](https://docs.rs/annals): the append-only file that is the truth. Programs use the crate
-//! `annals`, which hands on what they need.
+//! `annals`, which re-exports the parts that they need.
 //!
 //! In reading order: `format` and `frame` are the bytes. `head` is the first 16 KiB, and `copies` each part of it
 //! separately. `reader` follows the chain and returns each transaction as `committed`; `survey` finds the end of

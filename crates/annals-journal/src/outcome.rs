@@ -12,7 +12,7 @@ use super::slots::Slots;
 /// once a process has the file open, all but [`Refuse`](Self::Refuse) are as [`Checked`](Self::Checked).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Recovery {
-    /// Keeps all commits whose chain verifies, and cuts what follows them.
+    /// Keeps all commits whose chain verifies, and cuts the bytes after them.
     #[default]
     Checked,
     /// Refuses to open for writing if [`Checked`](Self::Checked) would have to cut anything.
@@ -30,8 +30,8 @@ pub enum Recovery {
 }
 
 impl Recovery {
-    /// Returns what holds once several processes have a journal open: what one of them shows must not be
-    /// taken back.
+    /// Returns the mode that is possible once several processes have a journal open: a state that one of them shows
+    /// must not be taken back.
     #[doc(hidden)]
     #[inline]
     pub const fn among_others(self) -> Self {
@@ -89,8 +89,7 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// Describes a new journal, or segment, of which nothing had to be recovered. `secret` is what its
-    /// slots hold.
+    /// Describes a new journal, or segment, of which nothing had to be recovered. `secret` is that in its slots.
     #[inline]
     pub fn new_journal(start: Point, secret: Secret) -> Self {
         Self {

@@ -16,8 +16,8 @@ const _: () = assert!(STEP as u64 == format::FRAME_ALIGN);
 /// Reads verified frames in order.
 ///
 /// Invariants
-/// 1. `position`, `txid` and `chain` describe what was verified so far: frames that committed, and
-///    the data frames after them.
+/// 1. `position`, `txid` and `chain` are the end of the verified part: committed frames, and the data frames after
+///    them.
 /// 2. No more memory is taken than the file is long.
 /// 3. `parts` has the parts of a long event, of which the frame that was read last has one.
 pub struct FrameReader<'s> {
@@ -124,7 +124,7 @@ impl<'s> FrameReader<'s> {
         self.len = len;
     }
 
-    /// Returns what was verified so far; a point between two transactions after a commit frame.
+    /// Returns the end of the verified part; between two transactions that is the point after a commit frame.
     #[inline]
     pub const fn point(&self) -> Point {
         Point { position: self.position, txid: self.txid, chain: self.chain }
@@ -208,13 +208,13 @@ impl<'s> FrameReader<'s> {
         Ok(header.filter(|header| header.frame_len() <= self.len.saturating_sub(at)))
     }
 
-    /// Returns what ends the frame with this header.
+    /// Returns the end of the frame with this header.
     pub(crate) fn trailer_of(&mut self, header: &FrameHeader) -> io::Result<Option<Trailer>> {
         self.fill(header.position, header.frame_len())?;
         Ok(Trailer::of(self.bytes(header.position, header.frame_len())))
     }
 
-    /// Verifies the frame with this header by itself.
+    /// Verifies the frame with this header alone.
     pub(crate) fn verify_at(&mut self, header: &FrameHeader) -> io::Result<Option<Verified>> {
         self.fill(header.position, header.frame_len())?;
         Ok(Verified::alone(self.bytes(header.position, header.frame_len()), header))

@@ -182,7 +182,7 @@ pub(super) fn rewrite(
     Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message))
 }
 
-/// Says in sentences what was done.
+/// Describes the actions in sentences.
 fn describe(recovered: &mut Recovered, survey: &Survey) {
     let Some(cut) = &recovered.cut else { return };
     let mut text = format!(

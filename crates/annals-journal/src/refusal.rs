@@ -1,4 +1,4 @@
-//! Why a journal can't be opened, and what to do about it.
+//! The reasons for refusing a journal, and the advice for each.
 
 use std::io;
 
@@ -57,7 +57,7 @@ pub(super) fn not_blank(name: &str) -> Error {
     )
 }
 
-/// Says what to do with a damaged file.
+/// Returns the advice for a damaged file.
 pub(super) fn salvage_advice(name: &str) -> String {
     format!(
         "restore it from a backup, or write all that verifies into a new file with `annals recover {} \

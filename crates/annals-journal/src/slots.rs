@@ -26,8 +26,8 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Begins with what is in a file: the newest slot counts as flushed once a flush has returned that
-    /// begins after `flushes_begun` others.
+    /// Begins with the contents of a file: the newest slot counts as flushed after the return of a flush that begins
+    /// after `flushes_begun` others.
     pub(super) fn found(head: &Head, newest: Slot, flushes_begun: u64) -> Self {
         let torn = head.torn_slots();
         Self { working: head.older_slot(), newest, written_at: flushes_begun, torn }

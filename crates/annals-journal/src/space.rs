@@ -2,8 +2,8 @@
 //! grow: a flush must then store metadata too.
 //!
 //! Invariants
-//! 1. Only zeros were ever written at or after `zeroed_to`. Where the length is fixed a slot that says so was
-//!    flushed, and what is after may be anything (see `ahead`).
+//! 1. Only zeros were ever written at or after `zeroed_to`. If the length is fixed, a slot with this end was flushed,
+//!    and the bytes after it may be anything (see `ahead`).
 //! 2. Only the holder of `moving` writes zeros and advances `zeroed_to`; so zeros never overwrite frames.
 
 use std::io;
@@ -79,8 +79,8 @@ impl Space {
 
     /// Fills space ahead unless there is enough; returns whether it did.
     ///
-    /// Enough is twice what flushed commits took since the last look, within limits. Commits that
-    /// are longer than a step, or aren't flushed, are written as fast as zeros are: for them it is the least.
+    /// Enough is twice the space of flushed commits since the last check, within limits. Commits that are longer than
+    /// a step, or aren't flushed, are written as fast as zeros are: for them it is the least.
     pub(super) fn fill(&self, storage: &dyn Storage, look: Look) -> io::Result<bool> {
         let last = std::mem::replace(&mut *lock(&self.looked), look);
         let taken = look.end.saturating_sub(last.end);

@@ -66,7 +66,7 @@ pub struct Survey {
     pub end: Point,
     /// The last commit that counts.
     pub last: Option<Committed>,
-    /// The last commit that verifies, if the rule lets it not count.
+    /// The last commit that verifies, if the rule excludes it.
     pub left_out: Option<Committed>,
     /// How many commits verify that don't count.
     pub left_out_count: u64,
@@ -104,8 +104,8 @@ pub struct Tail {
 
 impl Survey {
     /// Follows the chain from the start, or from the end of a commit that counts, and examines all bytes after it.
-    /// `visit` sees each verified frame in order, also those of a transaction that then isn't committed, and C as it
-    /// is with that frame; but none after the last commit that a rule lets count.
+    /// `visit` sees each verified frame in order, also those of a transaction that then isn't committed, and C at
+    /// that frame; but none after the last commit that a rule accepts.
     ///
     /// Cost: reads all that it follows once; twice if a rule excludes commits, since only the end of the file
     /// determines which.
@@ -195,7 +195,7 @@ impl Survey {
         step!(TailNotLookedAt, self.look_ahead(&mut reader), else Ok(())).map_err(io)
     }
 
-    /// Returns the secret with which frames prove what they claim.
+    /// Returns the secret with which frames prove their claims.
     pub(crate) fn secret(&self) -> Option<Secret> {
         self.head.newest_slot().map(|slot| slot.secret)
     }

@@ -31,8 +31,8 @@ pub(super) fn last_nonzero(storage: &dyn Storage, survey: &Survey) -> io::Result
     Ok(from)
 }
 
-/// Reads the next step of a range, twice: what is read here is cut, so that a wrong bit would be all
-/// that is left of it. An error if the reads differ, or if the file ended before.
+/// Reads the next step of a range, twice: the bytes read here are cut, so a wrong bit would be the only copy. An
+/// error if the reads differ, or if the file ended before.
 fn read_step(storage: &dyn Storage, from: u64, to: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
     let step = usize::try_from((to - from).min(COPY_STEP)).map_err(io::Error::other)?;
     let mut again = vec![0; step];
@@ -49,14 +49,13 @@ fn read_step(storage: &dyn Storage, from: u64, to: u64, bytes: &mut Vec<u8>) -> 
     Err(io::Error::new(io::ErrorKind::InvalidData, message))
 }
 
-/// True if an error is no more than want of space: on the disk, of what this user may have of it,
-/// or of what a file may have.
+/// True if an error is only lack of space: on the disk, in this user's quota, or in the limit on a file.
 fn is_want_of_space(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// Says what to do where no file can be written.
+/// Returns the advice for a file that can't be written.
 fn advice(error: &io::Error) -> &'static str {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     match error.kind() {
@@ -131,7 +130,7 @@ fn copy(
         directory.flush()
     })();
     if copied.is_err() {
-        // Half a copy would only mislead; the error of writing it is what matters.
+        // Half a copy would only mislead; the error of writing it is the relevant one.
         let _ = directory.remove(&saved_as);
     }
     copied.map(|()| saved_as)
@@ -150,8 +149,8 @@ fn create_unused(directory: &dyn Directory, base: &str) -> io::Result<(String, A
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Copies a whole journal to a new name beside it, before it is changed; returns that. Of a device it
-/// copies what is the journal's.
+/// Copies a whole journal to a new name beside it, before it is changed; returns that. Of a device it copies the
+/// journal's part.
 pub fn copy_whole(
     storage: &dyn Storage,
     directory: &dyn Directory,

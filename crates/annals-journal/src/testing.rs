@@ -1,4 +1,4 @@
-//! The codec of frames by itself, and the constants of the file: for fuzzing and tests.
+//! The codec of frames alone, and the constants of the file: for fuzzing and tests.
 
 use std::collections::BTreeMap;
 

@@ -126,7 +126,7 @@ fn write_journal() -> Vec<u8> {
     content(&*storage)
 }
 
-/// Everything that can become of what was created.
+/// Every possible outcome of a creation.
 fn write_schema_changes(script: &mut Script) {
     let (city, mark) = (TableNumber(0), TableNumber(1));
     script.writer.begin(Level::Checksummed).unwrap();
@@ -183,7 +183,7 @@ fn content(storage: &dyn Storage) -> Vec<u8> {
     bytes
 }
 
-/// Reads a journal and says what is in it.
+/// Reads a journal and prints its contents.
 fn transcript(bytes: &[u8]) -> String {
     let directory = MemoryDirectory::new();
     directory.create("vector").unwrap().write_at(0, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! The verdict on a journal: what a survey amounts to, and how to say it.
+//! The verdict on a journal: the conclusion of a survey, and its text.
 
 use annals_storage::step;
 
@@ -47,7 +47,7 @@ impl Survey {
         self.tail.is_some() || self.left_out.is_some()
     }
 
-    /// Returns what commits lack that don't count.
+    /// Returns the missing property of commits that don't count.
     pub(super) fn missing_proof(&self) -> &'static str {
         match self.rule().recovery {
             Recovery::ToSoft => {
@@ -75,7 +75,7 @@ impl Survey {
             && self.head.damaged_headers == [false; 3]
     }
 
-    /// Describes the damage, with what is lost and what can be done.
+    /// Describes the damage, with the lost transactions and the advice.
     pub fn damage(&self, name: &str) -> Error {
         let advice = format!("The file was not changed: {}", salvage_advice(name));
         if self.head.newest_slot().is_none() {

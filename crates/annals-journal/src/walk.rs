@@ -31,7 +31,7 @@ pub struct Skipped {
     pub bytes: u64,
 }
 
-/// A frame that verifies by itself.
+/// A frame that verifies alone.
 pub struct Step<'r> {
     /// The frame.
     pub frame: Frame<'r>,
@@ -61,9 +61,9 @@ impl Last {
 /// Walks from the first frame on.
 pub struct Walk<'s> {
     reader: FrameReader<'s>,
-    /// Where the last frame that verified ended, and so did what its header says of one that doesn't.
+    /// The end of the last frame that verified, or the end that the header of one that doesn't gives.
     end: u64,
-    /// That frame, or what the header says of what is before the first.
+    /// That frame, or the header's data for the position before the first.
     last: Last,
     /// The last frame that the chain links to the beginning, and whether that is `last`. A frame after a gap may be
     /// of another history: its txid doesn't bound those that follow.
@@ -85,7 +85,7 @@ impl<'s> Walk<'s> {
         let first = header.map(|header| header.first_txid.saturating_sub(1));
         let txid = first.or(slot.map(|_| 0)).unwrap_or_default();
         let last = Last { txid, is_commit: true, chain: segment, computed: segment };
-        // It doesn't follow the chain: each frame is verified by itself.
+        // It doesn't follow the chain: each frame is verified alone.
         let nowhere = Point { position: FRAMES_AT, txid: 0, chain: 0 };
         let len = storage.len()?;
         let mut reader = FrameReader::new(storage, segment, nowhere, len).confirming(&copies.slots);
@@ -98,8 +98,8 @@ impl<'s> Walk<'s> {
         Ok(Self { reader, end: FRAMES_AT, last, linked, is_linked, has_header, patience })
     }
 
-    /// Returns the next frame that verifies by itself. After a header that verifies, its frame's bytes aren't
-    /// examined again: so the work is proportional to the bytes.
+    /// Returns the next frame that verifies alone. After a header that verifies, its frame's bytes aren't examined
+    /// again: so the work is proportional to the bytes.
     #[allow(clippy::should_implement_trait, reason = "an iterator can't lend what it has read")]
     pub fn next(&mut self) -> io::Result<Option<Step<'_>>> {
         let mut at = self.end;
@@ -172,7 +172,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Returns what follows the last frame that verifies, if it isn't all zeros.
+    /// Returns the bytes after the last frame that verifies, if they aren't all zeros.
     #[inline]
     pub fn rest(&mut self, len: u64) -> io::Result<Option<Skipped>> {
         let first = self.reader.first_nonzero(self.end)?;

@@ -27,7 +27,7 @@ use annals_storage::{Clock, step};
 /// A data frame is written when the events of a transaction take this much.
 const FRAME_TARGET: usize = MAX_PAYLOAD - 2 * MAX_PIECE;
 
-/// Writes transactions, one after another.
+/// Writes transactions in sequence.
 #[derive(Debug)]
 pub struct Writer {
     checkpoints: Arc<Checkpoints>,
@@ -40,7 +40,7 @@ pub struct Writer {
     /// The position of the next frame, and the chain before it.
     written: u64,
     chain: u64,
-    /// The end of what may not be zero after the last commit.
+    /// The end of possibly nonzero bytes after the last commit.
     dirty_to: u64,
     last_clock_time: i64,
     /// Whether the transaction's commit will be flushed.
@@ -88,7 +88,7 @@ impl Writer {
         Self::new(checkpoints, Arc::clone(&self.clock), self.last_clock_time, self.sector)
     }
 
-    /// Makes ready for a transaction; takes back first what an earlier one left.
+    /// Prepares for a transaction; first removes the remains of an earlier one.
     #[inline]
     pub fn begin(&mut self, level: Level) -> Result<()> {
         self.flushes = level.flushes();
@@ -225,7 +225,7 @@ impl Writer {
         Ok(self.committed)
     }
 
-    /// Drops the transaction: what was written of it is cut off, durably.
+    /// Drops the transaction: its written frames are cut off, durably.
     #[inline]
     pub fn rollback(&mut self) -> Result<()> {
         self.start_frame();
@@ -249,7 +249,7 @@ impl Writer {
         }
     }
 
-    /// Cuts off what is after the last commit.
+    /// Cuts off the bytes after the last commit.
     fn take_back(&mut self) -> Result<()> {
         let point = self.committed;
         if self.dirty_to > point.position {

@@ -264,7 +264,7 @@ fn new_field(table: &Table, command: &Command) -> Option<Field> {
 }
 
 impl Field {
-    /// Returns the table to which the field leads, if it is an enforced reference.
+    /// Returns the table that the field refers to, if it is an enforced reference.
     fn enforced_target(&self) -> Option<TableNumber> {
         match self.ty {
             Type::Reference(target, rule) if rule.is_enforced() => Some(target),

@@ -1,4 +1,4 @@
-//! Mistakes in a schema's text: where, what, and what to do.
+//! Mistakes in a schema's text: the place, the problem, and the remedy.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -76,7 +76,7 @@ impl Diagnostic {
         self
     }
 
-    /// Says in which line the mistake is, and what that line says.
+    /// Returns the line of the mistake, by number and text.
     #[must_use]
     pub fn at(mut self, line: usize, source: &str) -> Self {
         self.line = line;
@@ -90,8 +90,8 @@ impl Diagnostic {
         self
     }
 
-    /// Draws the mistake as the Rust compiler does: message, place, line, caret and help. `file` is
-    /// what the file is called if the mistake doesn't say.
+    /// Draws the mistake as the Rust compiler does: message, place, line, caret and help. `file` is the file's name
+    /// if the mistake has none.
     #[must_use]
     pub fn render(&self, file: &str) -> String {
         let file = if self.file.is_empty() { file } else { &self.file };
@@ -150,8 +150,7 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// Draws all mistakes, one below the other. `file` is what the file is called where a mistake doesn't
-/// say.
+/// Draws all mistakes, one below the other. `file` is the file's name for mistakes that have none.
 #[must_use]
 pub fn render_all(diagnostics: &[Diagnostic], file: &str) -> String {
     diagnostics.iter().map(|diagnostic| diagnostic.render(file)).collect::<Vec<_>>().join("\n\n")

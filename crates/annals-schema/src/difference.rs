@@ -178,7 +178,7 @@ fn index_line(schema: &Schema, index: &Index) -> String {
     schema.command_text(&creating(index))
 }
 
-/// Says what a program has that a file with a newer schema doesn't have any more.
+/// Describes items of a program that a file with a newer schema doesn't have any more.
 fn missing(file: &Schema, program: &Schema) -> Vec<String> {
     let mut missing = Vec::new();
     for table in program.tables() {

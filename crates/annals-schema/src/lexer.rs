@@ -166,7 +166,7 @@ impl<'a> Lexer<'a> {
         Ok(Token { text: Cow::Owned(text), column, length: self.column - column, quoted: true })
     }
 
-    /// Reads what follows a backslash.
+    /// Reads the characters after a backslash.
     fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<(), LexError> {
         let column = self.column - 1;
         let byte = match self.take() {

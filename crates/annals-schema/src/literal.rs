@@ -10,7 +10,7 @@ use crate::{Blob, RowId, Timestamp, Token, Type, Value, ValueRef, shorten};
 /// a field may be null is for [`Field::accepts`](crate::Field::accepts) to say.
 ///
 /// # Errors
-/// A sentence that says what the token isn't, and what to write instead.
+/// A sentence that says why the token is wrong, and what to write instead.
 pub fn parse_value(ty: Type, token: &Token<'_>) -> Result<Value, String> {
     let text = token.text.as_ref();
     if token.is("null") {
@@ -84,7 +84,7 @@ fn parse_blob(text: &str) -> Option<Blob> {
     (1..=Blob::MAX.0).contains(&number).then_some(Blob(number))
 }
 
-/// Splits what joedb writes for a blob: the position of its bytes and their number.
+/// Splits joedb's text for a blob: the position of its bytes and their number.
 fn joedb_blob(text: &str) -> Option<(&str, &str)> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     text.split_once(',').filter(|(position, size)| is_number(position) && is_number(size))
@@ -108,7 +108,7 @@ fn article(ty: Type) -> String {
     }
 }
 
-/// Says what a value of the type is written like.
+/// Describes the form of values of the type.
 fn expectation(ty: Type) -> String {
     match ty {
         Type::Bool => "use true or false".to_owned(),

@@ -3,8 +3,8 @@
 //! Invariants
 //! 1. A table's number is its index among all tables ever created, a field's among all that its table ever had, an
 //!    index's among all ever created. Numbers start at 0 and are never used again.
-//! 2. [`Schema::tables`], [`Table::fields`] and [`Schema::indexes`] hold what wasn't dropped, in
-//!    order of the numbers; their names are unique.
+//! 2. [`Schema::tables`], [`Table::fields`] and [`Schema::indexes`] hold the items that weren't dropped, in order of
+//!    the numbers; their names are unique.
 //! 3. The table and fields of an index exist; so does the table of an enforced reference.
 //! 4. Applying [`Schema::commands`] in order to an empty schema builds the same schema.
 //! 5. A command costs O(log n) comparisons, whatever the number of tables, fields and indexes; but a
@@ -90,8 +90,7 @@ impl Field {
         self.default.clone().unwrap_or_else(|| self.zero_value())
     }
 
-    /// Returns what a row has before anything is set: null if the field may be null, else zero,
-    /// false, or empty.
+    /// Returns the value of a row before anything is set: null if the field may be null, else zero, false, or empty.
     #[must_use]
     pub fn zero_value(&self) -> Value {
         if self.nullable {

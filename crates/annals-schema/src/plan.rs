@@ -1,17 +1,16 @@
-//! How the schema of a file becomes that of a program: the steps, and what each does to the rows.
+//! Upgrading the schema of a file to that of a program: the steps, and their effect on rows.
 
 use std::fmt::{self, Write};
 
 use crate::difference::{creating, same_index};
 use crate::{Command, Schema, write_value};
 
-/// The steps by which the schema of a file becomes that of a program, in order: indexes and single
-/// rows that go, then what happens to tables and fields with the custom functions between, then new
-/// single rows, then new indexes.
+/// The steps that upgrade the schema of a file to that of a program, in order: dropped indexes and single rows, then
+/// changes of tables and fields with the custom functions between, then new single rows, then new indexes.
 ///
 /// So a custom function can repair rows that would violate a new unique index or a single row. Old ones don't hinder
-/// it, and no field is dropped with an index on it. Shown, a plan is text of the schema language, with what each line
-/// does after it as a comment.
+/// it, and no field is dropped with an index on it. The text of a plan is in the schema language, with the effect of
+/// each line after it as a comment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     steps: Vec<Step>,
@@ -145,7 +144,7 @@ impl Step {
         }
     }
 
-    /// Returns what rows have in a new field without a default.
+    /// Returns the value of rows in a new field without a default.
     fn zero(&self) -> &'static str {
         match &self.command {
             Command::AddField { ty, nullable, .. } => {

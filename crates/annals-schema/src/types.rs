@@ -34,7 +34,7 @@ impl OnDelete {
         }
     }
 
-    /// Finds what a word means.
+    /// Finds the meaning of a word.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         [Self::Restrict, Self::Cascade, Self::SetNull]
@@ -145,7 +145,7 @@ impl Type {
         matches!(self, Self::Blob | Self::Reference(..))
     }
 
-    /// Returns what a field of this type has before anything is set, as text; null if it may be null.
+    /// Returns the initial value of a field of this type, as text; null if it may be null.
     #[must_use]
     pub(crate) const fn zero_word(self) -> &'static str {
         match self {

@@ -19,7 +19,7 @@ impl Blob {
 /// A value of a field, owned.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// No value; also the reference that leads nowhere.
+    /// No value; also the null reference.
     Null,
     /// A `bool`.
     Bool(bool),

@@ -2,15 +2,15 @@
 //!
 //! Invariants:
 //!
-//! 1. [`join`] alone makes runs. So each has a part, none of its parts is empty, and it has at most
-//!    [`MOST_PARTS`] parts and [`LONGEST_RUN`] bytes: what one call of the system takes.
+//! 1. [`join`] alone makes runs. So each has a part, none of its parts is empty, and it has at most [`MOST_PARTS`]
+//!    parts and [`LONGEST_RUN`] bytes: the limit of one system call.
 //! 2. A run that is written is written wholly, whatever the system does at a time: see [`Rest`].
 
 use std::fmt;
 use std::io::{self, IoSlice};
 
-/// The most bytes of a run. Longer ones are no faster, and the system's own work is then harder to
-/// spread; what was measured is in `docs/decisions/20-batch-writes.md`.
+/// The most bytes of a run. Longer ones are no faster, and the system's own work is then harder to spread; the
+/// measurements are in `docs/decisions/20-batch-writes.md`.
 pub const LONGEST_RUN: usize = 1 << 20;
 
 /// The most parts of a run: the system's `IOV_MAX`.

@@ -1,4 +1,4 @@
-//! How much memory the machine lets this process have.
+//! The memory of the machine that this process may use.
 
 /// Returns the memory of the machine in bytes, or this process's limit in a control group; 1 GiB if unknown.
 pub fn memory() -> u64 {

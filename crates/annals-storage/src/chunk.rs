@@ -1,4 +1,4 @@
-//! Memory in large aligned pieces, for what is smaller than the machine's largest pages and bigger than an
+//! Memory in large aligned pieces, for objects smaller than the machine's largest pages and bigger than an
 //! allocator's.
 //!
 //! On Linux a chunk is mapped; elsewhere it is from the allocator. A chunk can be asked to be one huge page: one
@@ -12,7 +12,7 @@
 
 use std::ptr::NonNull;
 
-/// How long a chunk is, in bytes, and what its place is a multiple of: a huge page of most processors.
+/// The length of a chunk in bytes, and its alignment: a huge page of most processors.
 pub const CHUNK: usize = 2 << 20;
 
 /// A piece of memory with a single owner. It is freed when this is dropped.
@@ -31,7 +31,7 @@ impl Chunk {
         }
     }
 
-    /// True if what was never written to is zeros.
+    /// True if untouched memory is zeros.
     pub const fn is_zeros() -> bool {
         system::ZEROS
     }
@@ -82,8 +82,8 @@ mod system {
 
     pub(super) const ZEROS: bool = true;
 
-    /// How long the first touch of a huge page may take in the processor's time, in nanoseconds: twice what that of
-    /// 512 small ones takes on most machines. A huge page that must be fetched back takes 4 ms.
+    /// The limit on the processor time of the first touch of a huge page, in nanoseconds: twice that of 512 small
+    /// ones on most machines. A huge page that must be fetched back takes 4 ms.
     const PATIENCE: i64 = 1_000_000;
 
     pub(super) fn get() -> Option<NonNull<u8>> {
@@ -138,8 +138,7 @@ mod system {
         processor_time() - begun < PATIENCE
     }
 
-    /// Returns how much of the processor's time this thread has had, in nanoseconds: what others take of it doesn't
-    /// count.
+    /// Returns the processor time of this thread, in nanoseconds: time of other programs doesn't count.
     #[allow(clippy::useless_conversion, reason = "the numbers are narrower on 32-bit machines")]
     fn processor_time() -> i64 {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,7 +1,7 @@
 //! Raw block devices: a journal without a file system.
 //!
-//! A device has a fixed length, and holds whatever an earlier life left on it. It is opened for writing
-//! by one at a time (`O_EXCL`), so that what is mounted, or open elsewhere, is safe.
+//! A device has a fixed length, and holds whatever an earlier life left on it. Only one handle at a time opens it for
+//! writing (`O_EXCL`), so that a device that is mounted, or open elsewhere, is safe.
 
 #![allow(clippy::disallowed_methods, reason = "this is where devices are opened")]
 

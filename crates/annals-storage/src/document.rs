@@ -1,5 +1,5 @@
-//! Compares `docs/format.md` with the code, for tests: its tables are parsed, and what they say is held against
-//! the constants and against what the encoders do, both ways.
+//! Compares `docs/format.md` with the code, for tests: parses its tables, and compares them with the constants and
+//! the encoders, in both directions.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,

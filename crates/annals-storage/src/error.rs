@@ -32,7 +32,7 @@ pub enum ErrorKind {
     NotAJournal,
     /// The file needs a newer version of Annals.
     Unsupported,
-    /// The file is damaged: its contents aren't what was written.
+    /// The file is damaged: its contents differ from those that were written.
     Corrupt,
     /// A page of the image is damaged, and its contents couldn't be rebuilt from an older state or the journal before
     /// the deadline: try again, from a new snapshot or in a new transaction. Nothing is lost.
@@ -92,9 +92,9 @@ pub enum Violation {
         row: Option<RowId>,
         /// The name of the reference's field.
         field: String,
-        /// The name of the table to which it leads.
+        /// The name of the table that it refers to.
         target: String,
-        /// The row to which it leads.
+        /// The row that it refers to.
         target_row: RowId,
     },
 }
@@ -122,7 +122,7 @@ impl Violation {
 }
 
 impl Error {
-    /// Makes an error from a kind and a message that says what, where and what to do.
+    /// Makes an error from a kind and a message with the description, place and remedy.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self::made(kind, message.into(), None, None)
@@ -139,8 +139,8 @@ impl Error {
         Self::made(kind, message, None, Some(violation))
     }
 
-    /// Makes an error of kind [`ErrorKind::Io`] from what was being done and the cause; of kind
-    /// [`ErrorKind::Corrupt`] if the cause is that what was read isn't what was written (`InvalidData`).
+    /// Makes an error of kind [`ErrorKind::Io`] from the operation and the cause; of kind [`ErrorKind::Corrupt`] if
+    /// the cause is that read bytes differ from the written ones (`InvalidData`).
     #[cold]
     pub fn io(message: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
@@ -173,7 +173,7 @@ impl Error {
         self
     }
 
-    /// Returns the transaction whose events don't apply, if that is what the error says.
+    /// Returns the transaction whose events don't apply, if the error means that.
     #[doc(hidden)]
     pub fn transaction(&self) -> Option<u64> {
         self.0.transaction
@@ -211,7 +211,7 @@ impl Error {
         self.0.source.as_ref()
     }
 
-    /// Puts what to do after the message.
+    /// Appends the remedy to the message.
     #[doc(hidden)]
     #[must_use]
     pub fn advising(mut self, advice: impl fmt::Display) -> Self {
@@ -219,7 +219,7 @@ impl Error {
         self
     }
 
-    /// True if it was caused by want of space: on the disk, or of what this user may have of it.
+    /// True if the cause is lack of space: on the disk, or in this user's quota.
     #[doc(hidden)]
     #[must_use]
     pub fn is_want_of_space(&self) -> bool {

@@ -69,8 +69,8 @@ impl FileDirectory {
     /// that only this directory knows.
     ///
     /// # Errors
-    /// `NotFound`: a link that leads nowhere; `InvalidInput`: the path doesn't end with the name of a file;
-    /// `IsADirectory`: it ends with a separator.
+    /// `NotFound`: a dangling link; `InvalidInput`: the path doesn't end with the name of a file; `IsADirectory`: it
+    /// ends with a separator.
     pub fn split(path: impl AsRef<Path>) -> io::Result<(Arc<dyn Directory>, String)> {
         let given = path.as_ref();
         let is_link = fs::symlink_metadata(given).is_ok_and(|metadata| metadata.is_symlink());
@@ -166,7 +166,7 @@ impl Directory for FileDirectory {
         // The standard library lets the system copy, which shares the bytes where it can.
         let copied = io::copy(&mut from, &mut copy).and_then(|_| copy.sync_all());
         if copied.is_err() {
-            // The error of writing it is what matters.
+            // The error of writing it is the relevant one.
             let _ = fs::remove_file(path);
         }
         copied

@@ -1,5 +1,5 @@
 //! The base of [Annals](https://docs.rs/annals): files, devices, locks, the clock, randomness, hashes and fixed
-//! layouts. Programs use the crate `annals`, which hands on what they need.
+//! layouts. Programs use the crate `annals`, which re-exports the parts that they need.
 //!
 //! It is the only layer that touches the machine. Everything else is a function of bytes and takes these traits as
 //! arguments. So the same code runs on a real disk, in memory, and on a simulated disk that crashes.
@@ -76,9 +76,9 @@ pub use process::{Interrupts, ignore_file_size_signal};
 
 /// One open file, or something that behaves like one.
 ///
-/// Reads see every completed write at once. Only what a completed [`flush`](Storage::flush) covers
-/// survives a power cut; anything later may survive wholly, partly, or not at all, in any order.
-/// All methods take `&self` and may be called from several threads.
+/// Reads see every completed write at once. Only bytes that a completed [`flush`](Storage::flush) covers survive a
+/// power cut. Later ones may survive wholly, partly, or not at all, in any order. All methods take `&self` and may be
+/// called from several threads.
 pub trait Storage: Send + Sync + Debug {
     /// Returns the length in bytes.
     fn len(&self) -> io::Result<u64>;
@@ -105,7 +105,7 @@ pub trait Storage: Send + Sync + Debug {
     /// that happened; after it any part of any run may have been written. Other writes and reads may
     /// continue meanwhile, elsewhere in the file.
     ///
-    /// Costs a copy of what has more than one part where the system has nothing better.
+    /// Costs a copy of runs with more than one part if the system has nothing better.
     fn write_batch(&self, runs: &[Run<'_>]) -> io::Result<Batched> {
         batch::write_one_by_one(runs, |offset, data| self.write_at(offset, data))
     }
@@ -212,7 +212,7 @@ pub trait Directory: Send + Sync + Debug {
     /// Returns the file `from` the further name `to`; `AlreadyExists` if that name is taken.
     fn link(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// Renames, replacing what `to` named.
+    /// Renames, replacing the file at `to`.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a name.
@@ -227,7 +227,7 @@ pub trait Directory: Send + Sync + Debug {
         let (from, copy) = (self.open(from, Access::Read)?, self.create(to)?);
         let copied = copy_bytes(&*from, &*copy).and_then(|()| copy.flush());
         if copied.is_err() {
-            // The error of writing it is what matters.
+            // The error of writing it is the relevant one.
             let _ = self.remove(to);
         }
         copied
@@ -239,8 +239,8 @@ pub trait Directory: Send + Sync + Debug {
     /// Makes all changes of names so far survive a power cut (`fsync` of the directory).
     fn flush(&self) -> io::Result<()>;
 
-    /// Returns the directory for what is saved of a file; none if that is this one. (A device's directory
-    /// holds no files: it is the working directory then.)
+    /// Returns the directory for saved parts of a file; `None` if that is this one. (A device's directory holds no
+    /// files: it is the working directory then.)
     fn for_copies(&self, _storage: &dyn Storage) -> Option<Arc<dyn Directory>> {
         None
     }
@@ -310,7 +310,7 @@ fn copy_bytes(from: &dyn Storage, to: &dyn Storage) -> io::Result<()> {
     }
 }
 
-/// Refuses what can't be the name of a file in one directory on any system.
+/// Refuses a text that can't be the name of a file in one directory on any system.
 fn check_name(name: &str) -> io::Result<()> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
         let message = format!("`{name}` isn't a name of a file inside one directory");

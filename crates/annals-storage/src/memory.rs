@@ -91,7 +91,7 @@ impl Directory for MemoryDirectory {
         check_name(to)?;
         let mut names = self.names();
         let file = names.get(from).map(Arc::clone).ok_or(io::ErrorKind::NotFound)?;
-        // As POSIX has it: two names of one file stay what they are.
+        // As in POSIX: two names of one file are unchanged.
         if names.get(to).is_some_and(|other| Arc::ptr_eq(&file, other)) {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Deliberate mistakes in commit, recovery and backfill, so that tests can show that each is found.
 //!
-//! Each belongs to a [`step!`](crate::step), which a test leaves out or replaces. `docs/crash.md` lists
-//! what each mistake breaks and which test finds it.
+//! Each belongs to a [`step!`](crate::step), which a test leaves out or replaces. `docs/crash.md` lists the effect of
+//! each mistake and the test that finds it.
 
 /// Declares the mistakes, and [`Mistake::ALL`] with them.
 macro_rules! mistakes {
@@ -25,7 +25,7 @@ mistakes! {
     CommitNotFlushed,
     /// The slot is written before the flush that covers its point.
     SlotBeforeFlush,
-    /// Frames claim what was written, not what was flushed, to be durable.
+    /// Frames claim the written position, not the flushed one, as durable.
     UnflushedClaimed,
     /// Recovery writes both slots without a flush between them, so that a crash can tear both.
     SlotsAtOnce,
@@ -43,11 +43,11 @@ mistakes! {
     AcceptedNotRewritten,
     /// Recovery leaves the tail where it is.
     TailNotZeroed,
-    /// Recovery writes the slots before it has flushed what they claim.
+    /// Recovery writes the slots before it has flushed up to their points.
     RecoveryNotFlushed,
     /// A rollback leaves the frames that were written already.
     RollbackNotZeroed,
-    /// A rollback writes the slots before it has flushed what they claim.
+    /// A rollback writes the slots before it has flushed up to their points.
     RollbackNotFlushed,
     /// A hard checkpoint returns before its slot is flushed.
     HardSlotNotFlushed,
@@ -79,7 +79,7 @@ mistakes! {
     FailedFlushNotTold,
     /// A new segment gets the path before it is flushed.
     NextNotFlushed,
-    /// The name that a sealed segment is kept by is not flushed before the path leads elsewhere.
+    /// The kept name of a sealed segment is not flushed before the path refers to another file.
     KeptNameNotFlushed,
     /// The path refers to the next segment before the seal is flushed.
     SealNotFlushed,
@@ -97,7 +97,7 @@ mistakes! {
     SealIgnored,
     /// A backfill writes a view over an older root than the newest.
     OutdatedBoundTaken,
-    /// A backfill writes what the journal may still lose.
+    /// A backfill writes changes that the journal may still lose.
     ImageBeforeJournal,
     /// A backfill's root is published without a flush.
     RootNotFlushed,
@@ -115,17 +115,17 @@ mistakes! {
     ImageErrorDropped,
     /// A backfill publishes its root before the last of its writes.
     PublishedBeforeWritten,
-    /// A backfill that fails lets commits fail too.
+    /// A failed backfill makes commits fail too.
     FailedBackfillPoisons,
     /// A backfill continues with an image whose flush failed.
     FailedImageFlushForgotten,
     /// The store continues from a root before it is published.
     InstalledBeforePublished,
-    /// A backfill writes over what only the root before the last one reaches.
+    /// A backfill overwrites space that only the root before the last one reaches.
     OlderRootWrittenOver,
-    /// A backfill writes over what only snapshots reach.
+    /// A backfill overwrites space that only snapshots reach.
     PinnedRootWrittenOver,
-    /// A backfill writes over what only key frames reach.
+    /// A backfill overwrites space that only key frames reach.
     KeyFrameWrittenOver,
     /// Unreachable space of an image isn't reused.
     FreedSpaceForgotten,
@@ -135,15 +135,15 @@ mistakes! {
     FirstCopyNotRewritten,
     /// Spilled pages of a committed transaction aren't kept for its views.
     SpillNotShown,
-    /// A view over what was spilled pins only the root below.
+    /// A view over spilled pages pins only the root below.
     SpillNotPinned,
     /// A page of the image is used that doesn't have its checksum.
     DamagedPageUsed,
-    /// A root of the image is published that reaches what is known to be damaged.
+    /// A root of the image is published that reaches known damage.
     DamagePublished,
     /// A journal is written that ends before a point of a root of the image.
     WitnessIgnored,
-    /// A key frame stays listed that reaches what is known to be damaged.
+    /// A key frame that reaches known damage stays listed.
     DamagedFrameListed,
     /// A root that was found by its first copy is made whole without the file's length.
     LengthNotRewritten,
@@ -173,7 +173,7 @@ mistakes! {
     SlotlessWritten,
     /// The durable positions in frames are ignored as witnesses.
     ClaimsIgnored,
-    /// After a gap, salvage takes whatever verifies by itself.
+    /// After a gap, salvage takes any frame that verifies by itself.
     UnprovenTaken,
     /// In shared mode a process writes zeros ahead from where it had left them, whatever others wrote since.
     OthersZeroed,

@@ -6,9 +6,9 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// The owner and the group of a file, and what they and all others may do with it.
+/// The owner and the group of a file, and the rights of them and of all others.
 ///
-/// It has them on Unix only: elsewhere a new file gets what its directory says. Access control lists are not part
+/// It has them on Unix only: elsewhere a new file inherits those of its directory. Access control lists are not part
 /// of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions {
@@ -53,7 +53,7 @@ mod system {
 
     use super::Permissions;
 
-    /// What the owner may always do, so that a copy of a file that is only read can be brought forward.
+    /// The rights that the owner always has, so that a copy of a read-only file can be updated.
     const OWNER: u32 = 0o600;
 
     #[expect(clippy::unnecessary_wraps, reason = "elsewhere there are none")]
@@ -82,7 +82,7 @@ mod system {
         Ok(file)
     }
 
-    /// Returns what is left of a mode where the group is another one: it may do what all others may.
+    /// Returns the mode of a file with another group: the group gets the rights of all others.
     const fn without_group(mode: u32) -> u32 {
         mode & !0o070 | mode & (mode & 0o007) << 3
     }

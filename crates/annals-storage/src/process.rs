@@ -14,9 +14,9 @@ pub fn is_alive(pid: u32) -> bool {
 /// [`FileTooLarge`](std::io::ErrorKind::FileTooLarge), as on a full disk, and the signal `SIGXFSZ` doesn't end the
 /// process. The limit isn't changed, nor is a handler that the process has set.
 ///
-/// The library doesn't call this by itself, for signals belong to the program. A program that may run under
-/// such a limit calls it once, when it starts. Programs that it starts ignore the signal, too. Does nothing where
-/// there is no such signal.
+/// The library doesn't call this itself, since signals belong to the program. A program that may run under such a
+/// limit calls it once, when it starts. Programs that it starts ignore the signal, too. Does nothing where there is
+/// no such signal.
 pub fn ignore_file_size_signal() {
     system::ignore_file_size_signal();
 }

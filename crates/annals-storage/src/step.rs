@@ -28,7 +28,8 @@ macro_rules! step {
     };
 }
 
-/// A step of a recipe: the plain expression. The feature `testing` lets tests make the mistake.
+/// A step of a recipe: the plain expression. With the feature `testing`, tests can make the
+/// mistake.
 #[cfg(not(feature = "testing"))]
 #[macro_export]
 #[doc(hidden)]

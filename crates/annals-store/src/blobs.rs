@@ -93,7 +93,7 @@ impl Blobs {
         self.pieces.save(out);
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     pub(super) fn load(input: &mut Loader<'_>) -> Result<Self> {
         let last = input.number()?;
         if last > Blob::MAX.0 {
@@ -112,7 +112,7 @@ impl Blobs {
         self.pieces.memory(what)
     }
 
-    /// Executes the invariants; says what is wrong.
+    /// Executes the invariants; returns an error for a violation.
     pub(super) fn check(&self) -> Result<()> {
         self.pieces.check()?;
         let (mut last, mut end) = (0, 0);

@@ -24,7 +24,7 @@ pub struct Dangling {
 
 impl View {
     /// Checks the invariants of all tables and indexes: row maps, text, single rows, enforced references, entries of
-    /// indexes against rows, order, uniqueness; the pieces of blobs. The error says what is wrong. Reads everything.
+    /// indexes against rows, order, uniqueness; the pieces of blobs. The error names the problem. Reads everything.
     /// Within a transaction, constraints that the commit checks may be violated.
     pub fn check(&self) -> Result<()> {
         self.again(Self::check_here)

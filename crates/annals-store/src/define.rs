@@ -30,8 +30,8 @@ impl Store {
         }
         self.check_default_reference(command)?;
         self.check_single_row(command)?;
-        // A copy is made only for what may fail after it: one for each of many commands would cost
-        // their square.
+        // A copy is made only for commands that may fail after it: one for each of many commands would have quadratic
+        // cost.
         let may_fail = matches!(command, Command::CreateIndex { unique: true, .. });
         let before = may_fail.then(|| Arc::clone(&self.working.schema));
         Arc::make_mut(&mut self.working.schema).apply(command.clone())?;

@@ -29,7 +29,7 @@ impl Store {
         Ok(())
     }
 
-    /// Puts nothing off any more: the indexes have beside them what was.
+    /// Stops deferring: the deferred entries are now beside the indexes.
     #[doc(hidden)]
     #[inline]
     pub fn end_delay(&mut self) {

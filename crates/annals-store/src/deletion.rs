@@ -1,7 +1,7 @@
 //! Further changes by a deletion: rows and fields that refer to deleted rows.
 //!
 //! All of them are found before anything is changed, and then passed to the transaction, which writes a separate
-//! event for each. So the journal says what happened, and replay needs no rules. Taken as statements, in that order,
+//! event for each. So the journal has all changes, and replay needs no rules. Taken as statements, in that order,
 //! these changes make the same: when a row is deleted, nothing refers to it any more that a rule would change. So a
 //! log can be run as a script.
 
@@ -61,8 +61,8 @@ impl IndexTree {
 /// Finds the rows that refer to others, in one statement.
 #[derive(Debug, Default)]
 struct Finder {
-    /// For a field without an index that was asked about more than once: all its references, as
-    /// where they lead and their rows, sorted. A deep cascade would else scan the table for each step.
+    /// For a field without an index with more than one lookup: all its references, as targets and their rows, sorted.
+    /// A deep cascade would else scan the table for each step.
     known: HashMap<(TableNumber, FieldNumber), Vec<(u64, u64)>>,
     scanned: HashSet<(TableNumber, FieldNumber)>,
 }
@@ -107,7 +107,7 @@ impl Finder {
     }
 }
 
-/// Returns all references of a column, as where they lead and their rows, sorted.
+/// Returns all references of a column, as targets and their rows, sorted.
 fn all_references(table: &Table, column: &Column) -> Result<Vec<(u64, u64)>> {
     let mut all = Vec::new();
     for row in table.rows.iter() {

@@ -66,7 +66,7 @@ impl Loose {
         Error::violating(self.violation(view), message)
     }
 
-    /// Makes the error of the deletion of the row to which a reference leads.
+    /// Makes the error of deleting the target of a reference.
     #[cold]
     fn lost(self, view: &View) -> Error {
         let (table, target) = (view.table_name(self.table), view.table_name(self.target));

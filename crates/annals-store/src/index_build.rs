@@ -12,7 +12,7 @@ use crate::pages::cells::place;
 use crate::table::Table;
 use crate::{Store, View};
 
-/// How many rows' keys are made and sorted at a time: what that takes doesn't grow with the run.
+/// How many rows' keys are made and sorted at a time: the memory for that doesn't grow with the run.
 const SORTED: u64 = 1 << 16;
 
 /// So many keys of an index may be suspect, or a sixteenth of all, before the index as a whole is.

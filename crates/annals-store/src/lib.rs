@@ -1,5 +1,5 @@
 //! The store of [Annals](https://docs.rs/annals): tables and indexes in copy-on-write pages, and the image that holds
-//! them in a file. Programs use the crate `annals`, which hands on what they need.
+//! them in a file. Programs use the crate `annals`, which re-exports the parts that they need.
 //!
 //! In reading order: [`pages`] are the memory; [`columns`] have the values of a field by slot, the [`rows`] say in
 //! which slot a row is, and a [`table`] is both. A [`btree`] holds sorted byte strings; an [`index`] is one. A

@@ -18,7 +18,7 @@ pub(super) struct Referrer {
     pub(super) rule: OnDelete,
 }
 
-/// Rows with ids one after another.
+/// Consecutive ids of rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) first: u64,
@@ -70,7 +70,7 @@ impl Doubts {
     }
 }
 
-/// Returns where an enforced reference leads, and what becomes of it.
+/// Returns the target of an enforced reference, and its rule.
 pub(super) const fn target_of(ty: Type) -> Option<(TableNumber, OnDelete)> {
     match ty {
         Type::Reference(target, rule) if rule.is_enforced() => Some((target, rule)),
@@ -78,7 +78,7 @@ pub(super) const fn target_of(ty: Type) -> Option<(TableNumber, OnDelete)> {
     }
 }
 
-/// Returns the number of the row to which a reference leads.
+/// Returns the number of a reference's target.
 #[inline]
 pub(super) fn number_in(column: &Column, slot: usize) -> Result<Option<u64>> {
     match column.get(slot)? {

@@ -5,7 +5,7 @@
 //! [`refresh`](mod@crate::pages::refresh)).
 //!
 //! Invariants
-//! 1. A view that a reader still has is left alone: everything is taken out of what has one owner.
+//! 1. A view that a reader still has is left alone: only parts with a single owner are taken.
 //! 2. The kept parts take little memory beyond the newer view: a transaction that made many pages leaves nothing
 //!    here.
 //! 3. A view that lies over an older image is not kept: it would pin the image's space.
@@ -62,7 +62,7 @@ impl Retired {
         self.view = None;
     }
 
-    /// Notes that what was made up to now is about to be forgotten: the open transaction may have made it.
+    /// Notes that the count of made bytes is about to be reset: the open transaction may have made some.
     pub(super) const fn forget_made(&mut self, epoch: &Epoch) {
         self.made = self.made.wrapping_sub(epoch.made());
     }

@@ -106,7 +106,7 @@ impl<'a> Row<'a> {
         Ok(Self { table, id, slot, held })
     }
 
-    /// Returns what reading a field takes.
+    /// Returns the state for reading a field.
     #[inline(always)]
     fn parts(&self) -> Parts<'_> {
         Parts { table: self.table, slot: self.slot, held: self.held.as_deref() }
@@ -236,7 +236,7 @@ impl<'r, I: CellId> Cell<'r> for Option<I> {
     }
 }
 
-/// Says which field was read as what.
+/// Returns an error with the field's type and the requested one.
 #[cold]
 fn wrong_type(table: TableView<'_>, field: FieldNumber, asked: &str) -> ! {
     let table = table.schema();

@@ -26,11 +26,11 @@ use crate::{Error, Result};
 use annals_event::{Encoder, Event};
 
 impl View {
-    /// Stores what of a published view isn't in the image yet. Returns the roots of its arrays and its metadata,
-    /// which is all that [`View::load`] needs.
+    /// Stores the parts of a published view that aren't in the image yet. Returns the roots of its arrays and its
+    /// metadata, which is all that [`View::load`] needs.
     ///
-    /// Cost: a walk over what changed since the last time, and what `keep` takes for it. The writer and
-    /// readers continue meanwhile.
+    /// Cost: a walk over the changes since the last time, and the cost of `keep` for them. The writer and readers
+    /// continue meanwhile.
     ///
     /// # Errors
     /// Those of `keep`; a part of the image's directory can't be loaded. The parts stored until then are useless.

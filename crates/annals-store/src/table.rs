@@ -383,7 +383,7 @@ impl Table {
         self.columns.iter().for_each(|column| column.save(out, &blanks));
     }
 
-    /// Loads what `save` wrote of the rows and columns of a table. The caller updates other parts of the schema.
+    /// Loads the output of `save` for the rows and columns of a table. The caller updates other parts of the schema.
     /// `erased` are the fields with erased values.
     pub(super) fn load(
         input: &mut Loader<'_>,

@@ -16,7 +16,7 @@ use annals_event::{MAX_VECTOR, Vector};
 pub struct Checked {
     /// How many there are.
     pub count: u64,
-    /// Whether all are what rows have before anything is set.
+    /// True if all are the values of rows before anything is set.
     pub is_zero: bool,
 }
 
@@ -166,7 +166,7 @@ impl Store {
         table.insert_run(id, count, &self.epoch)
     }
 
-    /// Adds the entries of rows that were added, and notes what only the commit can refuse.
+    /// Adds the entries of rows that were added, and notes constraints that only the commit can check.
     #[doc(hidden)]
     #[inline]
     pub fn index_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
@@ -294,7 +294,7 @@ fn first_bad<'v>(column: &Column, values: Vector<'v>, blobs: &Blobs) -> Option<V
     }
 }
 
-/// True if all values are what a row has before anything is set, bit for bit.
+/// True if all values equal those of a row before anything is set, bit for bit.
 fn holds_zeros(column: &Column, values: Vector<'_>) -> bool {
     let nullable = column.takes_null();
     match values {

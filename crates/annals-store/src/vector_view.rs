@@ -1,4 +1,4 @@
-//! Reading one field of rows whose ids are one after another.
+//! Reading one field of rows with consecutive ids.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::view::{TableView, no_row};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::debug::brief;
 
-/// The values of one field in rows whose ids are one after another.
+/// The values of one field in rows with consecutive ids.
 #[derive(Clone, Copy)]
 pub struct VectorView<'a> {
     table: TableView<'a>,
@@ -234,7 +234,7 @@ impl<'a> VectorView<'a> {
         Ok(())
     }
 
-    /// Says that the field can't be read as what was asked for.
+    /// Returns the error that the field can't be read as the requested type.
     #[doc(hidden)]
     #[cold]
     pub fn unfit(&self, asked: &str) -> Error {

@@ -107,7 +107,7 @@ impl View {
         self.count(Counted::All)
     }
 
-    /// Returns how much memory what no image has of the view takes, in bytes. Walks over those pages.
+    /// Returns how much memory the parts of the view take that no image has, in bytes. Walks over those pages.
     #[doc(hidden)]
     #[inline]
     pub fn unsaved(&self) -> usize {

@@ -135,8 +135,8 @@ impl Store {
     }
 
     /// Lets the working view continue from the parts that were stored within a transaction, ahead of its commit: all
-    /// except pages that are still appended to. From then on the working view is another one than what is published,
-    /// whatever the transaction changes: a rollback must not stay with what was stored, and a commit must.
+    /// except pages that are still appended to. From then on the working view differs from the published one,
+    /// whatever the transaction changes: a rollback must drop the stored parts, and a commit must keep them.
     #[doc(hidden)]
     #[inline]
     pub fn go_on(&mut self, saved: &Saved) {
@@ -180,7 +180,7 @@ impl Store {
         }
     }
 
-    /// Returns the working view: what the current transaction sees.
+    /// Returns the working view: the state that the current transaction sees.
     #[must_use]
     pub fn view(&self) -> &View {
         &self.working
@@ -248,7 +248,7 @@ impl Store {
         self.doubts.clear();
     }
 
-    /// Ends the transaction: the working view becomes what was last published.
+    /// Ends the transaction: the working view becomes the last published one.
     pub fn rollback(&mut self) {
         self.forget_suspects();
         self.forget_delayed(None);

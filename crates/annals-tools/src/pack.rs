@@ -9,8 +9,8 @@ use annals_storage::{Clock, Directory, SystemClock};
 
 use crate::copies::Source;
 
-/// Writes what a database holds at present into the new file `to`, without its history: schema, rows with their ids,
-/// next ids and blobs. It is a separate journal, with its own id, whose first transaction is the whole state;
+/// Writes the present contents of a database into the new file `to`, without its history: schema, rows with their
+/// ids, next ids and blobs. It is a separate journal, with its own id, whose first transaction is the whole state;
 /// programs open it as they open `from`, which isn't changed. Nothing is written if it would have more bytes than
 /// `from` has with all its segments.
 ///

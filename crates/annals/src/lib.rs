@@ -32,10 +32,9 @@
 //! and [`inspect`] examines it without opening it.
 //!
 //! A commit has a [`Level`], which says what it survives; opening recovers, and reports that in [`Recovered`]. Errors
-//! are one [`Error`], whose [`ErrorKind`] a program can act on. Nothing here panics on what a file holds.
+//! are one [`Error`], whose [`ErrorKind`] a program can act on. Nothing here panics because of a file's contents.
 //!
-//! The feature `testing` adds `storage::simulated`, a disk that forgets, tears and reorders what
-//! wasn't flushed.
+//! The feature `testing` adds `storage::simulated`, a disk that forgets, tears and reorders unflushed writes.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "the text above a folder's code is for those who work there, and names its private parts"

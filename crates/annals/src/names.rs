@@ -38,7 +38,7 @@ const HELD: &str = ".held";
 const TRIES: usize = 100;
 
 impl Names {
-    /// Chooses a temporary name; `what` is the middle of it. Removes what earlier attempts left.
+    /// Chooses a temporary name; `what` is the middle of it. Removes orphans of earlier attempts.
     ///
     /// # Errors
     /// `InUse`: a file has the name, or that of a segment kept beside it; `Io`.

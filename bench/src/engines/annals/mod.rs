@@ -1,7 +1,7 @@
-//! Annals, through its typed API; and the same with nothing but the journal.
+//! Annals, through its typed API; and the same with the journal alone.
 //!
 //! Durable commits are `checksummed`, the default, soft ones `soft`; all options are as they are. Threads share
-//! flushes. A sum of all values goes over the slices of their column.
+//! flushes. A sum of all values runs over the slices of their column.
 
 mod named;
 mod small;
@@ -16,11 +16,11 @@ pub(crate) use named::Named;
 pub(crate) use small::Small;
 
 const FILE: &str = "items.annals";
-/// What is beside the journal and makes openings fast.
+/// The files beside the journal that make openings fast.
 const IMAGE: &str = "items.annals-image";
 
 pub(crate) struct Annals {
-    /// Whether nothing but the journal is there to open.
+    /// True if only the journal exists at the opening.
     pub(super) replays_all: bool,
 }
 

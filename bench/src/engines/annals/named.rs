@@ -12,7 +12,7 @@ pub(crate) struct Named(indexed::Database);
 super::table::table!(Named, indexed::item, item_by_name);
 
 impl Named {
-    /// Brings the image forward.
+    /// Updates the image.
     pub(crate) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled, Failure> {
         Ok(self.0.as_dynamic().backfill(mode)?)
     }

@@ -1,4 +1,4 @@
-//! What tables of all shapes with a name and a value have in common, each in the types of its schema.
+//! The common part of tables of all shapes with a name and a value, each in the types of its schema.
 
 /// Implements the operations on a database of a schema, for a table, with the index of a name if there is one.
 macro_rules! table {

@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Says what a backfill did.
+/// Prints the report of a backfill.
 fn lines(done: &Backfilled) -> Vec<String> {
     let Backfilled { txid, position, segment, journal_bytes, .. } = done;
     let of = if *segment == 0 { String::new() } else { format!("segment {segment} of ") };
@@ -106,7 +106,7 @@ fn lines(done: &Backfilled) -> Vec<String> {
     lines
 }
 
-/// Says how the journal was restarted, and what was forgotten.
+/// Prints the report of a restart, and the forgotten history.
 fn restarted(restarted: &Restarted) -> Vec<String> {
     let Restarted { segment, is_new, bytes, .. } = restarted;
     let mut lines = vec![match is_new {
@@ -127,7 +127,7 @@ fn restarted(restarted: &Restarted) -> Vec<String> {
     lines
 }
 
-/// Says what was forgotten.
+/// Prints the forgotten history.
 pub(super) fn forgotten(forgotten: &Forgotten) -> String {
     let ((first, last), (from, to)) = (forgotten.transactions, forgotten.times);
     format!(
@@ -137,7 +137,7 @@ pub(super) fn forgotten(forgotten: &Forgotten) -> String {
     )
 }
 
-/// Returns what was forgotten as an object.
+/// Returns the forgotten history as an object.
 pub(super) fn forgotten_object(forgotten: &Forgotten) -> Value {
     json!({
         "segments": forgotten.segments,

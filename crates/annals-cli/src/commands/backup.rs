@@ -50,7 +50,7 @@ pub(super) fn not_hard(soft: u64) -> String {
     format!("{} not known to be on permanent storage yet", count(soft, "transaction"))
 }
 
-/// Says what was copied.
+/// Prints the report of a copy.
 pub(super) fn line(copied: &Copied) -> String {
     let Copied { is_new, transactions, end, segment, soft } = copied;
     let of = if *segment == 0 { String::new() } else { format!(" of segment {segment}") };

@@ -141,7 +141,7 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
     Ok(Plan { file, schema: given, next_ids, erased, files, named: true })
 }
 
-/// Says what is wrong with two words of which the first is no file to read.
+/// Returns the error for two words of which the first is no readable file.
 fn expected_pair(first: &str, second: &str) -> Error {
     Error::new(
         ErrorKind::NotFound,

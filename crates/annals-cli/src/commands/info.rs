@@ -123,7 +123,7 @@ fn print_erasures(examination: &Examination, output: &mut Output) -> Result<()> 
     Ok(())
 }
 
-/// Says what an erasure was of, by the names of today, and where its mark is.
+/// Prints the values that an erasure removed, by their present names, and the position of its mark.
 pub(crate) fn shown_erasure(erasure: &Erasure, schema: &Schema) -> String {
     let table = schema.table(erasure.table);
     let name = table.map_or_else(|| format!("number {}", erasure.table.0), |t| t.name.clone());
@@ -138,7 +138,7 @@ pub(crate) fn shown_erasure(erasure: &Erasure, schema: &Schema) -> String {
     format!("table {name}, row {}{field}, in transaction {}", erasure.row.0, erasure.txid)
 }
 
-/// Prints each copy of what the head holds.
+/// Prints each copy of the structures in the head.
 fn print_head(head: &HeadInspection, output: &mut Output) -> Result<()> {
     let copies = &head.copies;
     if let Some(header) = copies.headers.iter().flatten().next() {
@@ -197,7 +197,7 @@ fn shown_live(live: &Live) -> String {
     )
 }
 
-/// Prints where the journal ends, and what is after that.
+/// Prints the end of the journal, and the bytes after that.
 fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
     let Inspection { end, hard, .. } = inspection;
     output.line(&format!(
@@ -215,7 +215,7 @@ fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
     }
 }
 
-/// Says what is wrong in one place while another has the same, so that nothing is lost yet.
+/// Prints damage in one place while another has the same data, so that nothing is lost yet.
 pub(crate) fn damaged_copy(inspection: &Inspection) -> Option<String> {
     let repair = "everything else is sound, and opening the file for writing repairs it";
     match (inspection.damaged_headers, inspection.wrong_chain) {

@@ -93,7 +93,7 @@ fn range(arguments: &Arguments) -> Result<(Range, Option<Events>)> {
     };
     let (after, upto) = (txid(from)?, txid(to)?);
     let begin = after.filter(|&after| after > 0 && !follow);
-    // Where it can't be had, all is read, which says what is wrong.
+    // If that isn't possible, everything is read, which reports the problem.
     let events = begin.and_then(|after| reader.read().events(after, upto.unwrap_or(u64::MAX)).ok());
     Ok((Range { after, upto, table }, events))
 }

@@ -30,7 +30,7 @@ pub(crate) struct Range {
     pub(crate) after: Option<u64>,
     /// No transaction after this one, if there is one.
     pub(crate) upto: Option<u64>,
-    /// Only what is about this table, if there is one.
+    /// Only events of this table, if there is one.
     pub(crate) table: Option<TableNumber>,
 }
 
@@ -73,7 +73,7 @@ impl<P: Printer> Part<P> {
         Ok(can_begin)
     }
 
-    /// Prints an event of a table, with what was noted before.
+    /// Prints an event of a table, with the notes before it.
     fn show(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         self.is_shown = true;
         for note in std::mem::take(&mut self.notes) {

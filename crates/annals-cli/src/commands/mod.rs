@@ -44,7 +44,7 @@ mod salvage_text;
 pub(crate) mod schema;
 pub(crate) mod shell;
 
-/// Asks at the terminal whether what was shown is to be done.
+/// Asks at the terminal whether to do it.
 pub(crate) fn confirm() -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Err(Error::invalid(
@@ -76,7 +76,7 @@ pub(crate) fn open_to_maintain(
 /// True once a database was opened that shows the state before a commit that doesn't apply.
 static IS_BEHIND: AtomicBool = AtomicBool::new(false);
 
-/// True if what was read isn't all that the file holds, since a commit doesn't apply.
+/// True if the state read isn't the whole file's, since a commit doesn't apply.
 pub(crate) fn is_behind() -> bool {
     IS_BEHIND.load(Ordering::Relaxed)
 }
@@ -96,8 +96,7 @@ fn note_behind(unapplied: Option<&Unapplied>) -> Option<&Unapplied> {
     unapplied.inspect(|_| IS_BEHIND.store(true, Ordering::Relaxed))
 }
 
-/// Says on standard error what opening found and did, if the last end wasn't a clean one, or if a commit doesn't
-/// apply.
+/// Prints the report of opening on standard error, if the last end wasn't a clean one, or if a commit doesn't apply.
 pub(crate) fn tell_recovery(database: &annals::Database) {
     note_behind(database.unapplied());
     for finding in &database.recovered().findings {

@@ -83,7 +83,7 @@ fn pack(arguments: &Arguments) -> Result<Packed> {
     Ok(packed)
 }
 
-/// Says what was done.
+/// Prints the report.
 fn lines(shown: &str, packed: &Packed) -> Vec<String> {
     let (before, after) = (count(packed.before, "byte"), count(packed.after, "byte"));
     if !packed.is_done {

@@ -77,7 +77,7 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
     lines
 }
 
-/// Says which copies are damaged of what is written more than once; nothing if none is.
+/// Prints the damaged copies of structures that are written more than once; nothing if there are none.
 fn damaged_copies(inspection: &Inspection) -> String {
     let headers = match inspection.damaged_headers {
         0 => None,
@@ -91,8 +91,8 @@ fn damaged_copies(inspection: &Inspection) -> String {
     headers.into_iter().chain(chain).chain(slots).collect::<Vec<_>>().join(", and ")
 }
 
-/// Says what a new file is called that is made for what is saved of a file: beside that, wherever a link
-/// leads, under a name that isn't taken.
+/// Returns the name of a new file for the saved part of a file: beside that, after resolving links, with an unused
+/// name.
 fn beside(file: &Path, kind: &str) -> String {
     let Ok((directory, name)) = FileDirectory::split(file) else {
         return format!("{}.{kind}", file.display());

@@ -128,7 +128,7 @@ fn retain(database: &Database, rules: &Retention, timeout: Duration) -> Result<D
     Ok(Done { live: database.live_bytes()?, begins_with_state, forgotten, left })
 }
 
-/// Says what would be done by the rules as it is now.
+/// Prints the actions of the rules in the present state.
 fn plan(database: &Database, rules: &Retention) -> Result<Done> {
     database.backfill(BackfillMode::Full)?;
     let (live, segments) = (database.live_bytes()?, database.segments()?);

@@ -34,7 +34,7 @@ pub(crate) fn lines(new: &Path, salvaged: &Salvaged) -> Vec<String> {
     lines
 }
 
-/// Says what else is to be known.
+/// Prints further facts.
 fn notes(salvaged: &Salvaged) -> Vec<String> {
     let mut notes = Vec::new();
     if salvaged.segments.iter().all(|segment| segment.headers == 0) {

@@ -34,7 +34,7 @@ pub(crate) struct Arrived {
 }
 
 impl Arrived {
-    /// Says on standard output what was taken in.
+    /// Prints the counts of the import on standard output.
     pub(crate) fn tell(self) -> Result<Outcome> {
         let Commit { txid, position, level } = self.commit;
         let level = level.name();

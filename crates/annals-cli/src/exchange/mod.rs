@@ -4,7 +4,7 @@
 //! types, the summary of a column of them, and the inferred type. `naming` makes valid names. Then there is a folder
 //! for each format.
 //!
-//! `docs/exchange.md` says what becomes of what.
+//! `docs/exchange.md` has the conversions.
 
 pub(crate) mod arrival;
 pub(crate) mod csv;

@@ -227,7 +227,7 @@ const fn whole(value: i128) -> f64 {
     value as f64
 }
 
-/// Returns a value as text: what a column of several kinds holds.
+/// Returns a value as text, as in a column of several kinds.
 fn text_of(value: Scalar<'_>) -> Option<String> {
     match value {
         Scalar::Text(value) => Some(value.to_owned()),

@@ -41,7 +41,7 @@ pub(crate) struct Exported {
 /// How to export.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Manner {
-    /// Whether what joedb can't hold is an error.
+    /// True if values that joedb can't hold are an error.
     pub(crate) strict: bool,
     /// Whether the time of each commit is written, as a timestamp at its end.
     pub(crate) times: bool,
@@ -297,7 +297,8 @@ impl<'o, W: Write> Export<'o, W> {
         Ok(())
     }
 
-    /// Writes zeros to rows that an event doesn't set, if there are any: joedb would show there what deleted rows had.
+    /// Writes zeros to rows that an event doesn't set, if there are any: joedb would show the values of deleted rows
+    /// there.
     fn settle(&mut self, schema: &Schema, event: Option<&Event<'_>>) -> Result<()> {
         if let (Some(unset), Some(event)) = (&mut self.unset, event) {
             // No other entry may be among the values of a vector.

@@ -66,7 +66,7 @@ impl Way {
         code::UPDATES + 4 * (kind.code() - 1) + 1 + self as u8
     }
 
-    /// Finds what the first byte of an update says.
+    /// Decodes the first byte of an update.
     pub(super) fn of_code(byte: u8) -> Option<(Self, Kind)> {
         let place = byte.checked_sub(code::UPDATES + 1)?;
         let way = Self::ALL.get(usize::from(place % 4))?;
@@ -147,7 +147,7 @@ pub(super) enum Cell<'a> {
     String(&'a [u8]),
     Int32(i32),
     Int64(i64),
-    /// The id of a row plus one; 0 leads nowhere.
+    /// The id of a row plus one; 0 is null.
     Reference(u64),
     Bool(bool),
     Float32(f32),

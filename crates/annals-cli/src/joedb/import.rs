@@ -56,7 +56,7 @@ pub(crate) struct Imported {
 /// read through two inputs: one is ahead, for the times of commits.
 ///
 /// # Errors
-/// `NotAJournal`, `Unsupported`, `Corrupt`, and what the database says of an entry that doesn't fit; all name the
+/// `NotAJournal`, `Unsupported`, `Corrupt`, and the database's error for an entry that doesn't fit; all name the
 /// position. `Io`. Then the database can't be used.
 pub(crate) fn import<R: BufRead + Seek>(
     input: &mut R,
@@ -91,7 +91,7 @@ struct Import<'db, R> {
     pending: Option<Transaction<'db>>,
     /// The weight of the entries since the last commit.
     weight: u64,
-    /// When what is read was committed.
+    /// The commit times of the entries read.
     times: Times<R>,
     /// Up to where in the file all entries must fit. The first one after it that doesn't is the end.
     must: u64,
@@ -416,7 +416,7 @@ impl<'db, R: BufRead> Import<'db, R> {
         )))
     }
 
-    /// Takes rows from what there may be.
+    /// Takes rows from the allowed number.
     fn take_rows(&mut self, count: u64) -> Result<()> {
         let left = self.rows_left;
         self.rows_left = left.checked_sub(count).ok_or_else(|| {
@@ -436,7 +436,7 @@ impl<'db, R: BufRead> Import<'db, R> {
         Ok(self.pending.insert(transaction))
     }
 
-    /// Commits what is pending, if there is anything: all entries up to a position.
+    /// Commits pending entries, if there are any: all up to a position.
     fn commit(&mut self, position: u64) -> Result<()> {
         self.weight = 0;
         match self.pending.take() {

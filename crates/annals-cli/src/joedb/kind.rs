@@ -44,7 +44,7 @@ pub(super) fn is_joedbs(ty: Type) -> bool {
     }
 }
 
-/// Returns what a new row has.
+/// Returns the value of a new row.
 pub(super) const fn zero(kind: Kind) -> Cell<'static> {
     match kind {
         Kind::String => Cell::String(&[]),

@@ -83,7 +83,7 @@ impl Losses {
         Ok(())
     }
 
-    /// Says what was noted, a line each.
+    /// Prints the noted losses, a line each.
     pub(super) fn lines(&self) -> Vec<String> {
         self.met.iter().map(|((loss, ..), (name, times))| loss.told(name, *times)).collect()
     }

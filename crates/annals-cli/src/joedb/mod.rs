@@ -1,4 +1,4 @@
-//! joedb's files: reading them, writing them, and what their histories are in Annals.
+//! joedb's files: reading them, writing them, and converting their histories.
 //!
 //! In reading order: `format` defines the parts of a file. `reader` and `writer` read and write its entries, and know
 //! nothing of Annals' tables. `survey` finds the part of a file that counts, and `times` its times; `kind` maps

@@ -1,4 +1,4 @@
-//! Reads entries, one after the other, in memory that doesn't grow with the file.
+//! Reads entries in sequence, in memory that doesn't grow with the file.
 //!
 //! Every length is compared with the rest of the file before it is used, so that no file can cause the use of more
 //! memory than its own length.

@@ -23,7 +23,7 @@ pub(crate) enum Until {
 /// The findings in a file.
 #[derive(Debug)]
 pub(super) struct Survey {
-    /// Where what counts ends.
+    /// The end of the part that counts.
     pub(super) end: u64,
     /// The position up to which a checkpoint makes it count.
     pub(super) checkpoint: u64,
@@ -93,7 +93,7 @@ fn look_at_rest(input: &mut (impl Read + Seek), until: Until) -> Result<(Head, u
     Ok(seen)
 }
 
-/// Reads the head, then the length. A writer lets the file grow before the head says so, so that in this order no
+/// Reads the head, then the length. A writer extends the file before it writes the head, so that in this order no
 /// checkpoint is after the end.
 fn look(input: &mut (impl Read + Seek)) -> Result<(Head, u64)> {
     input.rewind().map_err(unreadable)?;

@@ -1,6 +1,6 @@
 //! Rows of zeros at ids that were used before.
 //!
-//! joedb's interpreter and its pack tool leave in such rows what the deleted ones had, until each field is written.
+//! joedb's interpreter and its pack tool leave the values of deleted rows in such rows, until each field is written.
 
 use annals::event::Event;
 use annals::{FieldNumber, Result, RowId, Schema, Table, TableNumber};

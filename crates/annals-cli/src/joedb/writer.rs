@@ -1,4 +1,4 @@
-//! Writes entries as joedb's own writer does, to the byte: what was said right before isn't said again.
+//! Writes entries as joedb's own writer does, to the byte: repeated parts are left out.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 

@@ -72,7 +72,7 @@ pub(crate) enum Run {
     Change(Change),
     /// It changes nothing.
     Look(Look),
-    /// It says what the commands are.
+    /// It describes the commands.
     Help,
     /// The session begins a transaction.
     Begin,

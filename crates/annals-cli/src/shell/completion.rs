@@ -18,7 +18,7 @@ pub(crate) struct Completion {
     pub(crate) ends_word: bool,
 }
 
-/// Finds what the line can continue with; `line` ends where the cursor is.
+/// Finds the possible continuations of the line; `line` ends at the cursor.
 pub(crate) fn complete(schema: &Schema, line: &str) -> Completion {
     let Some((before, begun)) = split(line) else { return Completion::default() };
     let place = Place { schema, before: &before };
@@ -35,7 +35,7 @@ pub(crate) fn complete(schema: &Schema, line: &str) -> Completion {
     Completion { start: line.len() - begun.len(), words, ends_word: !is_list }
 }
 
-/// Returns what is still missing after a command and its table, as its form or the fields' names.
+/// Returns the missing arguments after a command and its table, as its form or the fields' names.
 pub(crate) fn hint(schema: &Schema, line: &str) -> Option<String> {
     let (before, "") = split(line)? else { return None };
     let (first, arguments) = before.split_first()?;
@@ -85,7 +85,7 @@ struct Place<'s> {
 }
 
 impl<'s> Place<'s> {
-    /// Returns what the next word may be.
+    /// Returns the possible next words.
     fn slots(&self) -> Vec<Slot> {
         let Some((first, arguments)) = self.before.split_first() else {
             return vec![Slot::Command];

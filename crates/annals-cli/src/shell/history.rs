@@ -1,8 +1,8 @@
 //! Where the lines that a person typed are kept.
 //!
-//! `ANNALS_HISTORY` names the file, or is empty for none; else it is `annals/history` in the folder
-//! for what programs remember: `$XDG_STATE_HOME` or `~/.local/state`, on macOS
-//! `~/Library/Application Support`, on Windows `%LOCALAPPDATA%`.
+//! `ANNALS_HISTORY` names the file, or is empty for none. Else it is `annals/history` in the state
+//! folder: `$XDG_STATE_HOME` or `~/.local/state`, on macOS `~/Library/Application Support`, on
+//! Windows `%LOCALAPPDATA%`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -67,8 +67,8 @@ enum Next {
     Leave,
 }
 
-/// Runs what was typed: one line, or several that were pasted, up to the first that is wrong. True
-/// if a line ends the session.
+/// Runs the input: one line, or several pasted ones, up to the first with an error. True if a line
+/// ends the session.
 fn run_lines(
     session: &mut Session<'_>,
     lines: &str,

@@ -1,10 +1,8 @@
 //! The shell: a table of its commands, their handlers, and the input and output of lines.
 //!
-//! [`commands`] is the table of what a [`command`] is, and [`catalog`] looks it up: dispatch, help, error messages and
-//! completion are made from it.
-//! [`session`] runs lines; [`schema`], [`rows`], [`vectors`], [`blobs`], [`image`],
-//! [`display`] and [`help`] are what commands do.
-//! [`script`] and [`interactive`] are the two that read lines.
+//! [`commands`] is the table of all [`command`]s, and [`catalog`] looks them up: dispatch, help, error messages and
+//! completion are made from it. [`session`] runs lines; [`schema`], [`rows`], [`vectors`], [`blobs`], [`image`],
+//! [`display`] and [`help`] are the handlers of commands. [`script`] and [`interactive`] are the two that read lines.
 
 mod blobs;
 pub(crate) mod catalog;

@@ -131,7 +131,7 @@ pub(crate) fn timestamp(
     transaction.timestamp(seconds)
 }
 
-/// True if nothing follows the seconds, or what joedb_logdump writes there: `2026-11-22 15:24:46 GMT`.
+/// True if nothing follows the seconds, or joedb_logdump's text: `2026-11-22 15:24:46 GMT`.
 fn is_date_of(seconds: i64, words: &[Token<'_>]) -> bool {
     let time = Timestamp::from_seconds(seconds).to_string();
     match (words, time.trim_end_matches('Z').split_once('T')) {

@@ -160,7 +160,7 @@ impl<'db> Session<'db> {
         }
     }
 
-    /// Ends the session: commits what is pending, if there is any.
+    /// Ends the session: commits pending changes, if there are any.
     pub(crate) fn end(mut self) -> Result<Answer> {
         match self.transaction.take() {
             Some(transaction) if !transaction.is_empty() => {
@@ -171,7 +171,7 @@ impl<'db> Session<'db> {
         }
     }
 
-    /// Rolls back what is pending, if there is any.
+    /// Rolls back pending changes, if there are any.
     pub(crate) fn rollback(&mut self) -> Result<()> {
         self.begun = false;
         self.transaction.take().map_or(Ok(()), Transaction::rollback)
@@ -204,7 +204,7 @@ impl<'db> Session<'db> {
         screen.output.line(&format!("pulled up to txid={txid}"))
     }
 
-    /// Looks at what there is, pending changes included.
+    /// Reads the present state, pending changes included.
     fn look<T>(&self, how: impl FnOnce(&Present<'_>) -> T) -> T {
         match &self.transaction {
             Some(transaction) => how(&Present::Pending(transaction)),

@@ -1,4 +1,4 @@
-//! The arguments of a command, as words; and what is said when they don't fit its form.
+//! The arguments of a command, as words; and the errors if they don't fit its form.
 
 use annals::event::ERASED;
 use annals::{Error, Field, Result, RowId, Schema, Table, Value, ValueRef};
@@ -23,7 +23,7 @@ impl Usage {
     }
 }
 
-/// A line of the shell: a command and what follows it.
+/// A line of the shell: a command and its arguments.
 pub(crate) struct Words<'w> {
     /// How the command is written.
     pub(crate) usage: Usage,
@@ -34,12 +34,12 @@ pub(crate) struct Words<'w> {
 }
 
 impl<'w> Words<'w> {
-    /// Returns what follows the command's name.
+    /// Returns the arguments after the command's name.
     pub(crate) fn arguments(&self) -> &'w [Token<'w>] {
         self.tokens.get(1..).unwrap_or_default()
     }
 
-    /// Takes exactly N arguments, or says what the command looks like.
+    /// Takes exactly N arguments, or returns an error with the command's form.
     pub(crate) fn exactly<const N: usize>(&self) -> Result<&'w [Token<'w>; N]> {
         let arguments = self.arguments();
         arguments.try_into().map_err(|_| {
@@ -50,7 +50,7 @@ impl<'w> Words<'w> {
         })
     }
 
-    /// Says what the command looks like.
+    /// Returns an error with the command's form.
     pub(crate) fn misused(&self) -> Error {
         Error::invalid(format!("expected `{}`", self.usage.text()))
     }

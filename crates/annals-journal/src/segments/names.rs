@@ -49,7 +49,7 @@ pub fn number_in(name: &str, journal: &str) -> Option<u64> {
     (kept_name(journal, number) == name).then_some(number)
 }
 
-/// Returns what follows the number of a kept segment, in a name from which the journal's was removed.
+/// Returns the part after the number of a kept segment, in a name without the journal's.
 #[inline]
 pub fn after(rest: &str) -> Option<&str> {
     let number = rest.strip_prefix(KEPT)?;
@@ -82,7 +82,7 @@ fn owner_of(name: &str) -> Option<&str> {
 pub fn refuse_kept(directory: &dyn Directory, name: &str, storage: &dyn Storage) -> Result<()> {
     let Some(journal) = owner_of(name) else { return Ok(()) };
     let (shown, owner) = (directory.display(name), directory.display(journal));
-    // Opening either of them says what is wrong with a head that can't be read.
+    // Opening either of them reports the problem of an unreadable head.
     let read = |storage: &dyn Storage| Head::read(storage, &shown).ok().map(|head| head.header);
     let Some(header) = read(storage) else { return Ok(()) };
     let newest = directory.open(journal, Access::Read).ok().and_then(|newest| read(&*newest));

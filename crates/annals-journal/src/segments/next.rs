@@ -52,8 +52,8 @@ impl Maker<'_> {
 }
 
 impl Next {
-    /// Makes the segment after a seal, without frames yet, with the locks of one that is open. Removes what
-    /// earlier attempts left.
+    /// Makes the segment after a seal, without frames yet, with the locks of one that is open. Removes orphans of
+    /// earlier attempts.
     pub fn create(
         directory: &dyn Directory,
         name: &str,
@@ -117,7 +117,7 @@ impl Next {
     }
 
     /// Creates a segment with a header that is already in another file of the journal, for a process that has the
-    /// journal alone; `fill` writes and flushes its beginning. Removes what earlier attempts left.
+    /// journal alone; `fill` writes and flushes its beginning. Removes orphans of earlier attempts.
     pub fn copy<T>(
         directory: &dyn Directory,
         name: &str,

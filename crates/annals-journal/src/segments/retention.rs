@@ -1,4 +1,4 @@
-//! Retention: how much history is kept, as rules, and what may be forgotten by them.
+//! Retention: rules for the length of the kept history, and the removable part.
 //!
 //! History can only be forgotten up to a segment that begins with the state itself. So the rules say two
 //! things: up to which of those all may be removed, and whether it is time to make another one.
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn history_is_forgotten_up_to_a_state_that_leaves_enough() {
-        // Segments 4 and 5, and what follows the state of 10 bytes in 3.
+        // Segments 4 and 5, and the part after the state of 10 bytes in 3.
         assert_eq!(forgets(&[2, 3], 10, keep_bytes(290)), Some(3));
         assert_eq!(forgets(&[2, 3], 10, keep_bytes(291)), Some(2));
         assert_eq!(forgets(&[2, 3], 10, keep_bytes(381)), None);

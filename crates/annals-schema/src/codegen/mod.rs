@@ -1,4 +1,4 @@
-//! The generator of typed Rust: a thin veneer over `annals::typed`, which holds what is generic.
+//! The generator of typed Rust: a thin layer over `annals::typed`, which holds the generic parts.
 //!
 //! In reading order: [`names`] makes names that Rust accepts, `types` maps fields to Rust, and `database` generates
 //! the outer module. `table` generates a table's module with its `row`, its `writer` and the lookups of each `index`.
@@ -164,8 +164,8 @@ struct Function<'a> {
 }
 
 impl Function<'_> {
-    /// Writes a public function. It is compiled where it is called, as it is only a call itself: a crate
-    /// that shows its schema's whole API to others has nothing to compile for what they don't use.
+    /// Writes a public function. It is compiled at its first call, since it is only a call itself: a crate that
+    /// exports its schema's whole API compiles nothing for unused parts.
     fn write(&self) -> String {
         let mut code = String::new();
         for line in self.doc {
@@ -175,7 +175,7 @@ impl Function<'_> {
         }
         let arrow =
             if self.gives.is_empty() { String::new() } else { format!(" -> {}", self.gives) };
-        // Lints of clippy are applied to what a macro expands to.
+        // Clippy lints the expansion of a macro.
         if self.parameters.len() > 6 {
             code += "#[allow(clippy::too_many_arguments, reason = \"one for each field\")]\n";
         }

@@ -1,4 +1,4 @@
-//! A table's rows: what is read, and the values of a new one.
+//! A table's rows: getters, and the values of a new one.
 
 use super::types::Column;
 use super::{Function, block, indent};

@@ -33,7 +33,7 @@ impl<'a> Column<'a> {
             Type::Blob => "::annals::Blob".to_owned(),
             Type::Reference(target, _) => match names.table(target) {
                 Some(table) => format!("super::{}::Id", table.name),
-                // The table was dropped: what is left are numbers.
+                // The table was dropped: only numbers are left.
                 None => "::annals::RowId".to_owned(),
             },
         };
@@ -45,7 +45,7 @@ impl<'a> Column<'a> {
         format!("::annals::FieldNumber({})", self.field.number.0)
     }
 
-    /// Says in the schema's words what the field holds.
+    /// Describes the type of the field in the schema's words.
     pub(super) fn description(&self) -> String {
         let name = &self.field.name;
         if let Type::Reference(_, on_delete) = self.field.ty {
@@ -83,7 +83,7 @@ impl<'a> Column<'a> {
         if self.field.nullable { format!("Option<{plain}>") } else { plain }
     }
 
-    /// The type of a value by itself.
+    /// The type of a value alone.
     pub(super) fn owned(&self) -> String {
         let plain = match self.plain.as_str() {
             "&str" => "::std::string::String",

@@ -6,7 +6,7 @@ use super::types::Column;
 use super::{Function, array, block, call};
 use crate::Table;
 
-/// Writes what reads and writes the table in a transaction.
+/// Generates the reader and writer of the table in a transaction.
 pub(super) fn writer(table: &Table, columns: &[Column<'_>]) -> String {
     let ty = if table.single_row { "SingleWriter" } else { "Writer" };
     let mut functions = vec![format!(

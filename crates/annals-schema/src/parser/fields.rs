@@ -110,7 +110,7 @@ fn options(ty: Type, line: &Line<'_>, behind: usize) -> Result<Options, Diagnost
     }
 }
 
-/// Says what is wrong with a word after the type.
+/// Returns the error for a word after the type.
 fn no_option(ty: Type, line: &Line<'_>, token: &Token<'_>) -> Diagnostic {
     let wrong = line.unexpected(token);
     if token.quoted {

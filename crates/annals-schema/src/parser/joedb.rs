@@ -1,7 +1,7 @@
 //! The commands in joedb's files that aren't about the schema.
 //!
-//! joedb's compiler runs a script and keeps what the script does to the schema; rows, comments and
-//! the like go nowhere. Its options file also steers how C++ is written. So that such files compile
+//! joedb's compiler runs a script and keeps its effect on the schema; rows, comments and the like
+//! are dropped. Its options file also steers how C++ is written. So that such files compile
 //! unchanged, a closed list of these commands is taken, and does nothing.
 
 use super::expect::Line;

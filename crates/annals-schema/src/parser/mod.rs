@@ -43,7 +43,7 @@ pub const COMMANDS: [&str; 12] = [
 pub fn parse_command(schema: &Schema, tokens: &[Token<'_>]) -> Result<Option<Command>, Diagnostic> {
     let parsed = command(&Scope::new(schema, &Fates::default()), tokens);
     parsed.or_else(|_| {
-        // Only now is it worth the time to see what became of a name.
+        // Only an error justifies the time to find the fate of a name.
         let fates = Fates::of(schema);
         command(&Scope::new(schema, &fates), tokens).map_err(|mistake| *mistake.diagnostic)
     })

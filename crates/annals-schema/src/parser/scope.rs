@@ -28,7 +28,7 @@ impl From<Diagnostic> for Mistake {
     }
 }
 
-/// The schema up to a line, and what became of the names that are no more.
+/// The schema up to a line, and the fate of old names.
 pub(super) struct Scope<'s> {
     pub(super) schema: &'s Schema,
     fates: &'s Fates,
@@ -75,8 +75,8 @@ impl<'s> Scope<'s> {
         })
     }
 
-    /// Checks what only the model can: names that are no names, or in use; what can't go because
-    /// something else needs it. `token` is what is wrong if it can't.
+    /// Checks the rules of the model: names that are invalid or in use; items that can't be dropped
+    /// because others need them. `token` is the place of the error.
     pub(super) fn check(&self, command: Command, token: &Token<'_>) -> Result<Command, Mistake> {
         self.schema.check(&command).map_err(|error| {
             let (message, hint) = explain(&error);
@@ -100,7 +100,7 @@ fn missing(token: &Token<'_>, message: String, hint: String) -> Mistake {
     }
 }
 
-/// Returns what is wrong, and what to do.
+/// Returns the problem, and the remedy.
 fn explain(error: &SchemaError) -> (String, String) {
     match error {
         SchemaError::NameInUse(_) => (error.to_string(), "choose another name".to_owned()),

@@ -148,7 +148,7 @@ impl CrashStates {
         self.build(|history, _| newest(history))
     }
 
-    /// Returns the disk to which everything got but what the last operation did.
+    /// Returns the disk with all changes except those of the last operation.
     #[must_use]
     pub fn all_but_last(&self) -> SimulatedDisk {
         let before = self.moments.iter().rev().nth(1).copied().unwrap_or(0);

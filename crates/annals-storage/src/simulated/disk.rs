@@ -19,10 +19,10 @@ type Interruption = Box<dyn FnOnce() + Send>;
 /// A simulated disk with one directory; a clone is another handle of the same disk, in the same
 /// process.
 ///
-/// *Operations* are what changes something: writes, changes of length, flushes, and changes of names. They are
-/// counted from 0, and each has one line in the transcript. (A crash at anything else has the same effects as one at
-/// the next operation.) Operations that fail by themselves, because a name is missing or taken, aren't counted. Reads
-/// are counted separately.
+/// *Operations* change something: writes, changes of length, flushes, and changes of names. They are counted from 0,
+/// and each has one line in the transcript. (A crash at anything else has the same effects as one at the next
+/// operation.) Operations that fail by themselves, because a name is missing or taken, aren't counted. Reads are
+/// counted separately.
 #[derive(Clone)]
 pub struct SimulatedDisk {
     machine: Arc<Mutex<Machine>>,
@@ -48,7 +48,7 @@ impl SimulatedDisk {
         machine
     }
 
-    /// Does what is to be done before the next operation, if that is now.
+    /// Applies the plan for the next operation, if there is one.
     pub(super) fn interrupt(&self) {
         let mut interruption = self.interruption.lock().unwrap_or_else(PoisonError::into_inner);
         let operations = self.machine().operations;
@@ -84,7 +84,7 @@ impl SimulatedDisk {
         self.machine().reads
     }
 
-    /// Returns what has happened, one line for each operation, such as `write journal 512..1024`.
+    /// Returns the operations so far, one line for each, such as `write journal 512..1024`.
     #[must_use]
     pub fn transcript(&self) -> String {
         let mut text = self.machine().transcript.join("\n");
@@ -117,9 +117,8 @@ impl SimulatedDisk {
         self.machine().is_off
     }
 
-    /// Returns a copy of the machine as it is when all processes have died: what they wrote shows, and
-    /// is on the disk or not, as before; no file is open, and nothing is planned. The counts and the
-    /// transcript continue from these.
+    /// Returns a copy of the machine after the death of all processes: their writes are visible, and on the disk or
+    /// not, as before; no file is open, and nothing is planned. The counts and the transcript continue from these.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self::from_machine(self.machine().fork())
@@ -207,8 +206,8 @@ impl SimulatedDisk {
         self.put(name, content, false)
     }
 
-    /// Puts a raw device among the files: one whose length is fixed, with what an earlier life left on
-    /// it. Limits of space don't concern it.
+    /// Adds a raw device to the files: its length is fixed, and it has old contents. Limits of space don't concern
+    /// it.
     ///
     /// # Errors
     /// As [`install`](Self::install).
@@ -288,7 +287,7 @@ impl Directory for SimulatedDisk {
         let mut machine = self.machine();
         let inode = machine.lookup(from)?;
         machine.change(format!("rename {from} {to}"), |machine, at| {
-            // As POSIX has it: two names of one file stay what they are.
+            // As in POSIX: two names of one file are unchanged.
             if !machine.leads_to(to, inode) {
                 machine.bind(at, to, Some(inode));
                 machine.bind(at, from, None);

@@ -55,7 +55,7 @@ impl<T: Clone + PartialEq> Fact<T> {
         self.older.is_empty()
     }
 
-    /// Returns what a crash may leave.
+    /// Returns the values that a crash may leave.
     pub(super) fn open(&self) -> Open<T> {
         let newest = (self.newest_at, self.newest.clone());
         let mut open = Open { choices: Vec::new(), history: Vec::new() };

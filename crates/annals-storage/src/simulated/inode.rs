@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use super::fact::Fact;
 use crate::holders::Holders;
 
-/// The size in bytes of what the disk writes wholly or not at all.
+/// The size in bytes of an atomic write of the disk.
 pub const SECTOR_SIZE: usize = 512;
 
 /// The maximum length of a simulated file in bytes, so that an absurd size in a test is an error

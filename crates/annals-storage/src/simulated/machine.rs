@@ -1,4 +1,4 @@
-//! The state of a simulated disk, and what each operation does to it.
+//! The state of a simulated disk, and the effects of operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

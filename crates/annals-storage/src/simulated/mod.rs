@@ -1,8 +1,8 @@
-//! The simulated disk: what may be left after a power cut, every bit of it.
+//! The simulated disk: the possible contents after a power cut, bit by bit.
 //!
-//! A disk keeps promises only about what was flushed. Of everything else any part may have reached it, in any order.
-//! The simulation keeps for each *fact* on the disk all the values it had since its last completed flush. After a
-//! crash each fact holds any of them, independently of the others:
+//! A disk has guarantees only for flushed data. Of everything else any part may have reached it, in any order. The
+//! simulation keeps for each *fact* on the disk all the values it had since its last completed flush. After a crash
+//! each fact holds any of them, independently of the others:
 //!
 //! * **sectors**: each 512 bytes of a file hold any content they had since the file's last flush;
 //!   one that never held anything reads as zeros;

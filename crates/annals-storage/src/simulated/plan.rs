@@ -35,7 +35,7 @@ pub enum Fault {
 pub enum ReadFault {
     /// An input/output error.
     Io,
-    /// One bit, chosen by the seed, is wrong in what is read; the disk itself stays as it is.
+    /// One bit, chosen by the seed, is wrong in the bytes read; the disk itself is unchanged.
     BitFlip,
 }
 

@@ -10,7 +10,7 @@
 //!    once nothing of it is under way. Where no ring can be made it isn't tried again for the same file.
 //!
 //! While the rest of a batch is written, the kernel is asked to start writing the finished parts to the disk, so that
-//! the caller's flush waits less. That changes nothing of what a flush promises.
+//! the caller's flush waits less. That doesn't affect the guarantees of a flush.
 
 #![allow(unsafe_code, reason = "the kernel reads memory that the compiler doesn't know it reads")]
 
@@ -92,8 +92,8 @@ impl<'f> Kernel<'f> {
     }
 
     fn push(&mut self, entry: &io_uring::squeue::Entry) -> io::Result<()> {
-        // SAFETY: a write's parts are what `Queue::write` asks its caller to keep, and no other entry
-        // has any. The file is borrowed, and the kernel holds it from when it takes the entry.
+        // SAFETY: `Queue::write` requires its caller to keep a write's parts, and no other entry has any. The file is
+        // borrowed, and the kernel holds it from when it takes the entry.
         unsafe { self.ring.submission().push(entry) }.map_err(io::Error::other)
     }
 }

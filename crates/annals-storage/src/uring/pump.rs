@@ -29,14 +29,14 @@ pub(super) unsafe trait Queue {
     /// Pushes a write, which begins with one of the next calls of [`enter`](Self::enter).
     ///
     /// # Safety
-    /// The parts, and the bytes that they show, stay where and what they are until the write is done.
+    /// The parts, and the bytes that they refer to, stay in place and unchanged until the write is done.
     unsafe fn write(&mut self, number: usize, offset: u64, parts: &[IoSlice<'_>])
     -> io::Result<()>;
 
-    /// Pushes a wish: that the disk should begin to have what was written here.
+    /// Pushes a hint to start writing these bytes to the disk.
     fn write_back(&mut self, part: Range<u64>) -> io::Result<()>;
 
-    /// Begins what was pushed, and waits until something is done.
+    /// Submits the pushed entries, and waits until one is done.
     fn enter(&mut self) -> io::Result<()>;
 
     /// Returns something that is done, once.
@@ -120,7 +120,7 @@ impl<'q, 'r, 'a, Q: Queue> Pump<'q, 'r, 'a, Q> {
         }
     }
 
-    /// Pushes a write of what is left, in a slot that is free.
+    /// Pushes a write of the rest, in a free slot.
     fn push(&mut self, rest: Rest<'r, 'a>) -> Result<(), Trouble> {
         let number = self.free.pop().ok_or(Trouble::Ring)?;
         let rest = self.slots.get_mut(number).ok_or(Trouble::Ring)?.insert(rest);
@@ -153,7 +153,7 @@ impl<'q, 'r, 'a, Q: Queue> Pump<'q, 'r, 'a, Q> {
         }
     }
 
-    /// Asks the disk now and then to have what was written.
+    /// Hints the disk from time to time to start writing.
     fn note_dirty(&mut self, offset: u64, written: usize) -> Result<(), Trouble> {
         let end = offset + written as u64;
         let dirty = self.dirty.take().unwrap_or(offset..end);

@@ -33,10 +33,10 @@ struct Fake {
     short: bool,
     /// How many bytes each write is said to have written, though it wrote none.
     claimed: Option<usize>,
-    /// Which ends fail, by their number, and with what.
+    /// The ends that fail, by their number, and their errors.
     failing: BTreeMap<usize, Errno>,
     ends: usize,
-    /// Which calls of `enter` fail, and with what.
+    /// The calls of `enter` that fail, and their errors.
     refusing: BTreeMap<usize, Errno>,
     panics: bool,
 }
@@ -77,7 +77,7 @@ impl Fake {
         for index in 0..count {
             // SAFETY: the pusher promised that the parts stay valid until now.
             let part = unsafe { &*parts.add(index) };
-            // SAFETY: the same holds for what the parts show.
+            // SAFETY: the same holds for the bytes of the parts.
             let part = unsafe { std::slice::from_raw_parts(part.iov_base.cast(), part.iov_len) };
             bytes.extend_from_slice(part);
         }

@@ -6,8 +6,8 @@
 //! multiples of 16 KiB, the same cell of many columns would map to the same few places of that cache.
 //!
 //! Invariants
-//! 1. A page with a count above 0 is where its references lead; its chunk stays. The holder that decrements the count
-//!    to 0 frees the page, and it has no users then.
+//! 1. A page with a count above 0 is at the address of its references; its chunk stays. The holder that decrements
+//!    the count to 0 frees the page, and it has no users then.
 //! 2. A head's `room` is read only with the pool locked. A chunk is in `open`, at the index that it stores, if it has
 //!    room; of those without a page in use only [`pool::KEPT`] are kept.
 //! 3. A forked child doesn't touch the chunks of its parent: it has a separate pool, since another thread may have
@@ -80,7 +80,7 @@ pub(crate) struct Taken {
 /// A reference to a page. A clone is another reference to the same.
 pub(crate) struct PageRef(NonNull<u8>);
 
-// SAFETY: counts and tags are atomics; what is done with the bytes is up to those who have them (`pages::page`).
+// SAFETY: counts and tags are atomics; holders are responsible for their accesses to the bytes (`pages::page`).
 unsafe impl Send for PageRef {}
 // SAFETY: as before.
 unsafe impl Sync for PageRef {}
@@ -151,8 +151,8 @@ impl PageRef {
 
     #[inline]
     fn count(&self) -> &AtomicU32 {
-        // SAFETY: the chunk stays as long as this reference (invariant 1); what is shared of a head is
-        // atomic or never changes.
+        // SAFETY: the chunk stays as long as this reference (invariant 1); the shared parts of a head are atomic or
+        // never change.
         unsafe { &(*self.chunk().0.as_ptr()).counts[self.index()] }
     }
 

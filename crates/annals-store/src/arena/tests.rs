@@ -146,7 +146,7 @@ fn after_a_huge_page_that_took_long_the_next_attempt_is_far() {
 /// succeeded in all of them.
 #[cfg(all(unix, not(miri)))]
 fn fork_down(depth: u32, inherited: PageRef) -> bool {
-    // SAFETY: the child has memory, takes pages, forks, and ends: that is what is tested.
+    // SAFETY: the child has memory, takes pages, forks, and ends: the test is about that.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: a child that would wait for ever is ended.

@@ -17,7 +17,7 @@ impl Tree {
     /// Executes the invariants.
     ///
     /// # Errors
-    /// `Corrupt`, which says what is wrong; a node can't be loaded.
+    /// `Corrupt`, with the problem; a node can't be loaded.
     pub(in super::super) fn check(&self) -> Result<()> {
         if self.root == NONE {
             return if self.len == 0 { Ok(()) } else { wrong("entries without a root") };
@@ -37,7 +37,7 @@ impl Tree {
         }
     }
 
-    /// Checks a node and what is below it; returns the number of entries there.
+    /// Checks a node and the nodes below it; returns the number of entries there.
     fn check_below(
         &self,
         (number, level): (u32, usize),

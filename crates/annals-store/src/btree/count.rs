@@ -214,7 +214,7 @@ impl Tree {
         self.recount(left, here.checked_add(moved).ok_or_else(unfit)?, epoch)
     }
 
-    /// Forgets what was counted of a node that is freed, or becomes the root.
+    /// Drops the count of a node that is freed, or becomes the root.
     pub(super) fn forget_count(&mut self, number: u32, epoch: &Epoch) -> Result<()> {
         if self.counted(number)? > 0 { self.recount(number, 0, epoch) } else { Ok(()) }
     }

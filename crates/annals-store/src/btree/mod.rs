@@ -109,7 +109,7 @@ impl Tree {
         self.counts.save(out, &Blanks::NONE);
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     ///
     /// # Errors
     /// It is no tree.

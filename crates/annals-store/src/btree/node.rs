@@ -17,8 +17,8 @@
 //!    whole key is among the tree's long keys.
 //! 4. The [`hints`](super::hints) are the heads of some slots.
 //! 5. `dead` counts the bytes from `floor` on that belong to no cell.
-//! 6. A loaded page is well formed: [`is_node`] checked it. So nothing here can lead out of a page, whatever an image
-//!    says.
+//! 6. A loaded page is well formed: [`is_node`] checked it. So no offset here can leave a page, whatever an image
+//!    contains.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -45,8 +45,7 @@ fn compare(tree: &Tree, model: &Model, random: &mut Random) {
     (0..sized(5, 1)).for_each(|_| look(tree, &keys, random));
 }
 
-/// Saves a published tree while its successor is changed, continues from what was saved, and loads it
-/// too, again and again.
+/// Repeatedly saves a published tree while its successor is changed, continues from the saved one, and loads it too.
 fn history(seed: u64, keeps: bool, longest: usize) {
     let (image, pager) = TestImage::new(if keeps { u64::MAX } else { SMALL }, keeps);
     let mut random = Random(seed);
@@ -239,7 +238,7 @@ fn what_is_no_tree_is_refused() {
         let saved = image.save(&pager, |out| crafted.save(out));
         assert!(load(&saved, &pager, |input| Tree::load(input, 2)).is_err());
     }
-    // The size of its values isn't what is asked for.
+    // The size of its values isn't the expected one.
     let saved = image.save(&pager, |out| tree.save(out));
     let other = load(&saved, &pager, |input| Tree::load(input, 0)).unwrap();
     assert!(other.range(&[], None).is_err());

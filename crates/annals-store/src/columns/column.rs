@@ -151,7 +151,7 @@ impl Column {
     /// Returns the value of a slot.
     ///
     /// # Errors
-    /// It can't be loaded, or what the image has there is no value.
+    /// It can't be loaded, or the image's bytes there are no value.
     #[inline]
     pub(crate) fn get(&self, slot: usize) -> Result<Fetched<'_>> {
         if self.is_null(slot)? {
@@ -205,7 +205,7 @@ impl Column {
             nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch)?;
         }
         // The processor soon predicts the kind of the column, but not the kind of each next value. So each kind of
-        // column takes its values apart by itself.
+        // column decodes its values separately.
         match &mut self.data {
             Data::Bits(bits) => match value {
                 ValueRef::Bool(bit) => bits.set(slot, bit, fresh, epoch),
@@ -227,7 +227,7 @@ impl Column {
                 Some(cell) => cells.set(slot, cell, fresh, epoch),
                 None => Ok(()),
             },
-            // A string's cell must lead nowhere under a null; what other cells hold means nothing.
+            // A string's cell must refer to nothing under a null; the contents of other cells are ignored.
             Data::Variable(strings) => {
                 strings.insert(slot, raw::variable(value).unwrap_or_default(), fresh, epoch)
             }
@@ -246,7 +246,7 @@ impl Column {
         self.insert(slot, value, fresh, epoch)
     }
 
-    /// Frees what the value of a slot takes outside its cell.
+    /// Frees the memory of a slot's value outside its cell.
     #[inline]
     pub(crate) fn clear(&mut self, slot: usize, epoch: &Epoch) -> Result<()> {
         match &mut self.data {
@@ -255,7 +255,7 @@ impl Column {
         }
     }
 
-    /// Returns what a row has before anything is set: null where it may be, else zero or nothing.
+    /// Returns the value of a row before anything is set: null where it may be, else zero or empty.
     pub(crate) const fn zero_value(&self) -> ValueRef<'static> {
         if self.takes_null { ValueRef::Null } else { zero_of(self.ty) }
     }
@@ -424,7 +424,7 @@ impl Column {
         }
     }
 
-    /// Loads what `save` wrote of the column of a field, of which values may have been erased.
+    /// Loads the output of `save` for the column of a field, of which values may have been erased.
     pub(crate) fn load(input: &mut Loader<'_>, field: &Field, has_erased: bool) -> Result<Self> {
         let has_room = field.nullable || has_erased;
         let nulls = if has_room { Some(Bits::load(input)?) } else { None };

@@ -86,7 +86,7 @@ pub(super) const fn kind_of_type(ty: Type) -> ValueKind {
     kind_of(&zero_of(ty))
 }
 
-/// Takes a value of one byte apart; `None` for null, and for what has another size.
+/// Decodes a value of one byte; `None` for null, and for values of another size.
 #[inline]
 pub(super) const fn one(value: ValueRef<'_>) -> Option<[u8; 1]> {
     match value {

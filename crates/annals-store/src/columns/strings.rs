@@ -10,8 +10,8 @@
 //! Invariants
 //! 1. An entry of a heap page is live if the cell of its slot refers to it. The cell of a deleted row refers to
 //!    nothing: `clear` is called before a slot is freed.
-//! 2. Entries are appended to the tail page only. After the last entry of a page is a length of 0,
-//!    or less room than an entry's head: what a rolled back transaction left there is never read.
+//! 2. Entries are appended to the tail page only. After the last entry of a page is a length of 0, or less room than
+//!    an entry's head: the remains of a rolled back transaction there are never read.
 //! 3. `dead` counts for each heap page the bytes of dead entries and, but in the tail, the unused
 //!    ones. A page other than the tail is rewritten as soon as more than half of it is dead.
 //! 4. A large value has one owner, one cell; but a pinned one, a default, is never freed, and has
@@ -149,7 +149,7 @@ impl Strings {
     /// Borrows the value of a slot, or copies it if only a cache has it.
     ///
     /// # Errors
-    /// It can't be loaded, or the cell leads nowhere.
+    /// It can't be loaded, or the cell is dangling.
     #[inline]
     pub(crate) fn get(&self, slot: usize) -> Result<Cow<'_, [u8]>> {
         let cell = self.cells.get(slot)?;
@@ -160,7 +160,7 @@ impl Strings {
         self.get_outside(&cell)
     }
 
-    /// Returns the value to which a cell leads.
+    /// Returns the value that a cell refers to.
     #[inline]
     fn get_outside(&self, cell: &Cell) -> Result<Cow<'_, [u8]>> {
         let len = word_at(cell, 0) as usize;
@@ -173,7 +173,7 @@ impl Strings {
             };
         }
         let begin = (offset as usize).saturating_add(HEAD);
-        // After what is used of the tail the writer may be writing.
+        // The writer may be writing after the used part of the tail.
         if number == self.tail && begin.saturating_add(len) > self.tail_used {
             return Err(leads_nowhere());
         }
@@ -223,7 +223,7 @@ impl Strings {
         })
     }
 
-    /// Writes the value of a slot that has none (what its cell holds means nothing).
+    /// Writes the value of a slot that has none (the contents of its cell are ignored).
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -279,7 +279,7 @@ impl Strings {
         self.cells.zero(slot, len, fresh, epoch)
     }
 
-    /// Frees what the value of a slot takes outside its cell.
+    /// Frees the memory of a slot's value outside its cell.
     #[inline]
     pub(crate) fn clear(&mut self, slot: usize, epoch: &Epoch) -> Result<()> {
         let cell = self.cells.get(slot)?;
@@ -365,7 +365,7 @@ impl Strings {
         self.rewrite_if_dead(number, epoch)
     }
 
-    /// Moves what is alive in a page to the tail, if more than half of the page is dead.
+    /// Moves the live entries of a page to the tail, if more than half of the page is dead.
     fn rewrite_if_dead(&mut self, number: u32, epoch: &Epoch) -> Result<()> {
         let page = number as usize;
         if number == self.tail || u32::from_le_bytes(self.dead.get(page)?) as usize <= PAGE / 2 {
@@ -403,7 +403,7 @@ impl Strings {
         self.large_numbers.save(out);
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     pub(crate) fn load(input: &mut Loader<'_>) -> Result<Self> {
         let strings = Self {
             tail: input.word()?,

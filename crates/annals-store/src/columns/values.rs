@@ -30,17 +30,17 @@ enum Source<'a> {
 
 type Make<'a> = dyn Fn(Range<usize>, &mut Vec<ValueRef<'a>>) + 'a;
 
-/// How many values are made at a time: what stays near the processor.
+/// How many values are made at a time: as many as stay in the processor's cache.
 const MADE: usize = 1024;
 /// A piece has at most this many bytes, unless it is one value.
 const PIECE: usize = 1 << 20;
 
 impl<'a> Values<'a> {
-    /// Takes what a function makes of each item.
+    /// Takes the results of a function for each item.
     fn made<T>(items: &'a [T], value: impl Fn(&'a T) -> ValueRef<'a> + 'a) -> Self {
         let make = move |range: Range<usize>, out: &mut Vec<ValueRef<'a>>| {
-            // A loop, as there is a copy of this for each table that another refers to: what an
-            // iterator is made of takes ten times as long to compile.
+            // A loop, as there is a copy of this for each referenced table: an iterator takes ten
+            // times as long to compile.
             if let Some(items) = items.get(range) {
                 for item in items {
                     out.push(value(item));

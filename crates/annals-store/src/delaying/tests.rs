@@ -111,7 +111,7 @@ fn compare(plain: &View, late: &View) {
     late.check().unwrap();
 }
 
-/// Stores what a store has published, and loads it.
+/// Stores the published view of a store, and loads it.
 fn load(store: &Store, image: &Arc<TestImage>, pager: &Arc<Pager>) -> View {
     let saved = store.published().save(pager, &mut image.keeper(true)).unwrap();
     View::load(&saved.metadata, &saved.roots, pager).unwrap()

@@ -83,7 +83,7 @@ impl PutAside {
         lock(&self.image.working).as_ref().map_or(0, Space::end)
     }
 
-    /// Goes back to how the space was: what was given since is free again.
+    /// Restores the state of the space: later allocations are free again.
     #[inline]
     pub fn go_back(&self, mark: Mark) {
         *lock(&self.image.working) = Some(*mark.0);

@@ -5,7 +5,7 @@ use std::io;
 use super::format::UNIT;
 use annals_storage::{Storage, join};
 
-/// Zeros for what is after an object up to a whole unit.
+/// Zeros for the space after an object up to a whole unit.
 static ZEROS: [u8; 4096] = [0; 4096];
 
 const _: () = assert!(ZEROS.len() as u64 == UNIT);

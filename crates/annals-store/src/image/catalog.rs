@@ -1,4 +1,4 @@
-//! The catalog: the roots of all arrays, and after them what the store says of itself.
+//! The catalog: the roots of all arrays, and after them the store's metadata.
 
 use super::format::{
     ARRAY_BYTES, ARRAY_LEN, ARRAY_PAGES, CATALOG_HEAD_LEN, CATALOG_MAGIC, LONGEST_PAGE, MAX_HEIGHT,
@@ -76,7 +76,7 @@ impl Catalog {
     /// Decodes a catalog, whose arrays are in the used space, which ends at `end`.
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// Returns the problem.
     pub(crate) fn decode(bytes: &[u8], end: u64) -> Result<Self, &'static str> {
         let (head, mut rest) =
             bytes.split_first_chunk::<CATALOG_HEAD_LEN>().ok_or("it is too short for a catalog")?;

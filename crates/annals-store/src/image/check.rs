@@ -136,7 +136,7 @@ fn look(image: &Image, roots: &Roots, clock: &dyn Clock, report: &mut Report) ->
     Ok(())
 }
 
-/// Verifies what key frames reach, with those pinned; nothing if another process has published a root since.
+/// Verifies the objects of key frames, with those pinned; nothing if another process has published a root since.
 fn look_at_frames(
     image: &Image,
     (roots, newest): (&Roots, &Root),

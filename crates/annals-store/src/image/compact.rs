@@ -36,12 +36,12 @@ struct Copying<'c> {
 }
 
 impl Image {
-    /// Copies what the newest root reaches to a new image without gaps, which takes this one's name. This handle
+    /// Copies the objects of the newest root to a new image without gaps, which takes this one's name. This handle
     /// continues with the old file: the caller opens the image again, and doesn't write to this one any more. Returns
     /// the length of the new file in bytes. The caller holds the lock of backfills.
     ///
-    /// Cost: reads and writes all that the root reaches, one object at a time in memory and what is about to be
-    /// written, 8 MiB; a flush of the file and of the directory; meanwhile the space of both files.
+    /// Cost: reads and writes all objects of the root, with one object at a time in memory and 8 MiB of pending
+    /// writes. Also a flush of the file and of the directory; meanwhile the space of both files.
     ///
     /// # Errors
     /// `Io`, `Corrupt`: the old image is unchanged. `InUse` if this one has lost its name to another file.
@@ -108,7 +108,7 @@ impl Copying<'_> {
         node::decode(&bytes, height, self.end).map(Box::new).map_err(wrong)
     }
 
-    /// Returns the length of what the file has at least.
+    /// Returns the stored length that the file has at least.
     fn len_of(&self, stored: &Stored) -> Result<usize> {
         self.from.holds(stored)?;
         usize::try_from(stored.len).map_err(|_| Error::corrupt("it doesn't fit in memory"))

@@ -105,7 +105,7 @@ impl Image {
         ));
     }
 
-    /// Forgets what was noted of space that is given out again.
+    /// Drops the records of damage in space that is allocated again.
     pub(super) fn forget_bad(&self, given: &Stored) {
         if self.damage.count() == 0 {
             return;
@@ -120,7 +120,7 @@ impl Image {
     }
 
     /// Returns true if no damage of a root is known, according to its directory; `is_whole`: all its objects are
-    /// read. Notes what is found.
+    /// read. Records the findings.
     ///
     /// # Errors
     /// Errors of reading it that say nothing about the image.
@@ -151,8 +151,8 @@ impl Image {
         }
     }
 
-    /// Returns true if something that a root reaches doesn't verify, and all of that was written by earlier
-    /// backfills: tests damage what those had written.
+    /// Returns true if an object of a root doesn't verify, and all of those were written by earlier backfills: tests
+    /// damage the output of those.
     #[cfg(feature = "testing")]
     pub fn has_older_damage(&self, root: &Root) -> bool {
         let (mut found, mut is_older) = (false, true);
@@ -168,7 +168,7 @@ impl Image {
     }
 }
 
-/// An image as views read it: what can't be read of it is noted, and a lost page.
+/// An image as views read it: unreadable parts are recorded, and so is a lost page.
 #[derive(Debug)]
 pub struct Guarded(pub Arc<Image>);
 

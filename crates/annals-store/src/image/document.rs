@@ -1,4 +1,4 @@
-//! Compares what `docs/format.md` says of images with the code.
+//! Compares `docs/format.md` on images with the code.
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use super::catalog::{Array, Catalog, Kind};

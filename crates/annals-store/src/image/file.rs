@@ -150,10 +150,10 @@ impl Image {
         batch::write(&*self.storage, objects).map_err(|error| self.io("can't write to it", error))
     }
 
-    /// Verifies what is stored without keeping it, in pieces of 1 MiB.
+    /// Verifies stored bytes without keeping them, in pieces of 1 MiB.
     ///
     /// # Errors
-    /// `Io`; `Corrupt` if the bytes aren't what was written.
+    /// `Io`; `Corrupt` if the bytes differ from those written.
     pub(crate) fn verify(&self, stored: &Stored) -> Result<()> {
         // A disk may read wrongly once.
         self.verify_once(stored).or_else(|_| self.verify_once(stored))

@@ -1,5 +1,5 @@
-//! The bytes of an image: where things are and what they look like. `docs/format.md` says the same in
-//! words, and a test compares the two.
+//! The bytes of an image: positions and layouts. `docs/format.md` says the same in words, and a test compares the
+//! two.
 //!
 //! All numbers are little-endian. Nothing read here is believed before its checksum agrees, and then its
 //! lengths, places and heights are still checked.
@@ -196,7 +196,7 @@ impl Root {
         to.0
     }
 
-    /// Reads one copy; `None` if it is none of this image, damaged, or says what can't be.
+    /// Reads one copy; `None` if it is of another image, damaged, or invalid.
     pub(crate) fn decode(bytes: &[u8; ROOT_LEN], header: u64) -> Option<Self> {
         let from = Fields(bytes);
         let valid = from.array(0) == ROOT_MAGIC

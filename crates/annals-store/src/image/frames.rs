@@ -1,9 +1,9 @@
 //! Key frames: older roots that the image keeps, from which the past is read.
 //!
-//! A root lists the key frames that are kept with it. When the next one is published, the root before becomes one of
-//! them, unless the journal has hardly grown since the last; and the list is thinned until what only key frames reach
-//! is within the budget. Thinning removes the one that leaves the smallest gap, so that the others divide the journal
-//! evenly: the replay to reach a moment doesn't depend on its age.
+//! A root lists the key frames that are kept with it. When the next root is published, the previous one becomes one
+//! of them, unless the journal has hardly grown since the last. The list is thinned until the space of key frames
+//! alone is within the budget. Thinning removes the one that leaves the smallest gap, so that the others divide the
+//! journal evenly: the replay to reach a moment doesn't depend on its age.
 //!
 //! Invariants
 //! 1. A listed root is older than the one that lists it, and was once the newest.
@@ -66,7 +66,7 @@ pub struct Frame {
     pub root: Root,
     /// The contents of its catalog.
     pub catalog: Catalog,
-    /// Keeps what the root reaches from being overwritten.
+    /// Keeps the root's space from being overwritten.
     pub pin: RootPin,
 }
 
@@ -159,7 +159,7 @@ impl Image {
                 Ok(header) => header,
             };
             let image = Self::new(directory, storage, (name, Access::Read), header);
-            // As an opening chooses, for what an older root lists may have been written over since.
+            // Chosen as in an opening, since the space of roots listed by an older root may have been overwritten.
             let image = image.noting_in(damage);
             let told = image.roots()?;
             let chosen = match told.choose(image.len()?, |chosen| match chosen.is_whole {

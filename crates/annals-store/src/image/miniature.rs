@@ -1,5 +1,5 @@
-//! A store in miniature, for tests and fuzzing: arrays of bytes by number, a backfill of what changed in
-//! them, and what an image holds.
+//! A store in miniature, for tests and fuzzing: arrays of bytes by number, a backfill of their changes, and the
+//! contents of an image.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ impl Backfill<'_, '_> {
         Ok(stored)
     }
 
-    /// Replaces what is below an entry; `changes` are by numbers below it.
+    /// Replaces the part below an entry; `changes` are by numbers below it.
     fn below(
         &mut self,
         source: &dyn Source,

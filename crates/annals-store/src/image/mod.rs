@@ -1,8 +1,8 @@
 //! The image: the page file beside a journal that holds the store as of some transaction. A cache:
 //! deleting it loses nothing, ever.
 //!
-//! The store is what has pages, and knows nothing of files; it reads them through a [`Source`] by what
-//! is [`Stored`].
+//! The store has the pages, and knows nothing of files; it reads them through a [`Source`] by their [`Stored`]
+//! entries.
 //!
 //! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots. `walk` visits
 //! all objects of a root, noting its `units`; `space` is the free space. `file` is an open image, which is made by

@@ -7,7 +7,7 @@ use super::stored::Stored;
 /// The entries of a node, with holes.
 pub(crate) type Entries = [Option<Stored>; FANOUT];
 
-/// Encodes a node. It holds at least one entry: what is empty has no node.
+/// Encodes a node. It holds at least one entry: an empty part has no node.
 pub fn encode(height: u8, entries: &Entries) -> Vec<u8> {
     debug_assert!((1..=MAX_HEIGHT).contains(&height) && entries.iter().any(Option::is_some));
     let present = entries.iter().enumerate().filter(|(_, entry)| entry.is_some());
@@ -23,7 +23,7 @@ pub fn encode(height: u8, entries: &Entries) -> Vec<u8> {
 /// Decodes a node of an expected height; all its entries are in the used space, which ends at `end`.
 ///
 /// # Errors
-/// Says what is wrong.
+/// Returns the problem.
 pub fn decode(bytes: &[u8], height: u8, end: u64) -> Result<Entries, &'static str> {
     let (head, mut rest) =
         bytes.split_first_chunk::<NODE_HEAD_LEN>().ok_or("it is too short for a node")?;

@@ -70,7 +70,7 @@ impl Image {
         }
     }
 
-    /// Loads what a file holds; of any journal, if none is given.
+    /// Loads the contents of a file; of any journal, if none is given.
     pub(super) fn load(
         directory: &Arc<dyn Directory>,
         storage: Arc<dyn Storage>,

@@ -34,7 +34,7 @@ const EARLY: u64 = 1 << 61;
 pub struct RootPin {
     /// The number of the root.
     pub number: u64,
-    /// The image, and what is locked on it; none where the system can't.
+    /// The image, and the locks on it; `None` if the system has none.
     locked: Option<(Arc<dyn Storage>, u64)>,
     /// The pin of the root below, if the view lies over a backfill without a root yet.
     _below: Option<Arc<Self>>,

@@ -67,7 +67,7 @@ pub(super) enum Otherwise {
 
 impl Image {
     /// Begins a backfill. `pinned` are the numbers of all roots with readers. Waits for another one of this handle.
-    /// The first time it walks the directory, for what is free.
+    /// The first time it walks the directory, to find free space.
     ///
     /// # Errors
     /// `Poisoned` if the image is disabled; `Busy` if another process has updated it, or if a draft of this handle is
@@ -104,9 +104,9 @@ impl Image {
         Ok(Draft { image: self, working, held, number, frames, otherwise: Otherwise::Abandon })
     }
 
-    /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was just
-    /// created: the next backfill rests on them, and what the page cache shows need not be on disk. A flush doesn't
-    /// write it either if an earlier one failed: everything that the backfill wrote is rewritten.
+    /// Completes a root that was found by its first copy alone, and makes the name of a new image durable. The next
+    /// backfill depends on both, and bytes in the page cache need not be on disk. A flush doesn't write it either if
+    /// an earlier one failed: everything that the backfill wrote is rewritten.
     fn make_whole(&self) -> Result<()> {
         let Held { newest, is_named, .. } = lock(&self.held).clone();
         if newest.is_some() && !is_named {
@@ -258,8 +258,8 @@ impl Draft<'_> {
     /// Publishes a root whose objects were all written: it is on permanent storage once this returns.
     ///
     /// # Errors
-    /// `Busy` if another process has advanced the image; `Invalid` if the root would go back, or reaches what wasn't
-    /// written; `InUse` if a new image's name was taken meanwhile. Nothing was changed then. `Io`: the image is
+    /// `Busy` if another process has updated the image; `Invalid` if the root isn't newer, or reaches unwritten
+    /// space; `InUse` if a new image's name was taken meanwhile. Nothing was changed then. `Io`: the image is
     /// disabled for this handle; opening it determines its root.
     pub fn publish(mut self, new: &NewRoot) -> Result<Root> {
         let image = self.image;

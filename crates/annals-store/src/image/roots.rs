@@ -33,7 +33,7 @@ pub enum Slot {
 /// The contents of both slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Roots {
-    /// Each slot by itself.
+    /// Each slot separately.
     pub(crate) slots: [Slot; 2],
 }
 

@@ -3,8 +3,8 @@
 //!
 //! Invariants
 //! 1. `used` has all space that either root on disk and the key frames reach, all space that a pin may reach, and the
-//!    space of the current backfill. Only what isn't in it is given out.
-//! 2. `live` has what the newest root reaches, with the changes of the backfill under way.
+//!    space of the current backfill. Only space that isn't in it is allocated.
+//! 2. `live` has the space of the newest root, with the changes of the current backfill.
 //! 3. Space that a root no longer reaches waits with that root's number and the number of the first root that had it,
 //!    until no root on disk or pinned is between them. So a root that is pinned for ever keeps exactly its own space.
 //! 4. Some space is unknown here: that of a root older than `known_from` that is no key frame, and that of another
@@ -153,7 +153,7 @@ impl Space {
         Ok((space, if is_whole { Arc::clone(frames) } else { whole.into() }))
     }
 
-    /// Finds what a root reaches that none of the later ones does, of which `later` is the oldest; `false` if it
+    /// Finds the space of a root that none of the later ones reaches, of which `later` is the oldest; `false` if it
     /// isn't whole.
     fn find_older(&mut self, image: &Image, root: &Root, later: u64) -> Result<bool> {
         let mut found = Vec::new();
@@ -212,8 +212,8 @@ impl Space {
         all.any(|(it, first, until)| it.start == extent.start && is_since(first) && root < until)
     }
 
-    /// Begins a backfill: what waited for none of these roots is free now. `on_disk` are those that an opening may
-    /// use, the newest last, `pinned` those with readers, `frames` the key frames.
+    /// Begins a backfill: space that waited for none of these roots is free now. `on_disk` are those that an opening
+    /// may use, the newest last, `pinned` those with readers, `frames` the key frames.
     pub(super) fn begin(&mut self, on_disk: &[u64], pinned: &[u64], frames: &[u64]) {
         debug_assert!(self.given.used() == 0 && self.released.is_empty());
         let last = on_disk.len().saturating_sub(1);
@@ -375,7 +375,7 @@ impl Space {
         self.used.free_from(0).map(|extent| (extent.start * UNIT, extent.count * UNIT))
     }
 
-    /// Returns what the newest root reaches, the head of the file included.
+    /// Returns the space of the newest root, the head of the file included.
     #[cfg(test)]
     pub(super) const fn live(&self) -> &Units {
         &self.live

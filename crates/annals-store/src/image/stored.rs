@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use crate::{Error, ErrorKind, Result};
 
-/// An entry of the image's directory: where a page, a long value, a node of the directory or the
-/// catalog is, and what proves it. All zeros means no object.
+/// An entry of the image's directory: the position and the proof of a page, a long value, a node of
+/// the directory or the catalog. All zeros means no object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
     /// The offset in the image, in bytes: a multiple of the unit.
@@ -57,10 +57,10 @@ impl Stored {
 
 /// The source of stored bytes.
 pub trait Source: Send + Sync + Debug {
-    /// Reads what is stored into `out`, which has just its length, and verifies it.
+    /// Reads stored bytes into `out`, which has exactly their length, and verifies them.
     ///
     /// # Errors
-    /// `Io`; `Corrupt` if the bytes aren't what was written.
+    /// `Io`; `Corrupt` if the bytes differ from those written.
     fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()>;
 
     /// Checks that there are that many bytes at that position, with any contents.

@@ -101,8 +101,7 @@ pub fn write(
     Ok(())
 }
 
-/// Makes the checksums right of whatever bytes say that they are an image, so that what is wrong
-/// otherwise is found.
+/// Corrects the checksums in bytes that claim to be an image, so that other problems are found.
 pub fn repair(bytes: &mut [u8]) {
     if let Some(header) = bytes.get_mut(..IMAGE_HEADER_LEN) {
         seal(header);

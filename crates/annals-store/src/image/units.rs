@@ -12,7 +12,7 @@ pub(crate) struct Units {
     used: u64,
 }
 
-/// Units one after another.
+/// Consecutive units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// The number of the first unit.
@@ -141,7 +141,7 @@ impl Units {
     }
 
     #[cfg(test)]
-    /// Returns what is free at or after a unit and before the last used one, in order.
+    /// Returns the free space at or after a unit and before the last used one, in order.
     pub(crate) fn free_from(&self, from: u64) -> impl Iterator<Item = Extent> + '_ {
         let mut at = from;
         std::iter::from_fn(move || {
@@ -152,7 +152,7 @@ impl Units {
         })
     }
 
-    /// Returns what is used, in order.
+    /// Returns the used space, in order.
     pub(crate) fn runs(&self) -> impl Iterator<Item = Extent> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {

@@ -39,7 +39,7 @@ fn write_image() -> Vec<u8> {
     bytes
 }
 
-/// Reads an image and says what is in it.
+/// Reads an image and prints its contents.
 fn transcript(bytes: &[u8]) -> String {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     directory.create(NAME).unwrap().write_at(0, bytes).unwrap();

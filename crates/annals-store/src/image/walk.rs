@@ -60,8 +60,8 @@ impl std::fmt::Display for Object {
 /// returns the units of all entered objects.
 ///
 /// # Errors
-/// `Corrupt` if the catalog or a node that was entered doesn't verify or says what can't be, or if two
-/// objects share a unit; `Io`; those of `visit`.
+/// `Corrupt` if the catalog or an entered node doesn't verify or is invalid, or if two objects share a unit; `Io`;
+/// errors of `visit`.
 pub(crate) fn walk<V>(source: &dyn Source, root: &Root, visit: V) -> Result<Units>
 where
     V: FnMut(Object, &Stored) -> Result<Step>,
@@ -156,7 +156,7 @@ impl<V: FnMut(Object, &Stored) -> Result<Step>> Walk<'_, V> {
     /// Visits something; returns whether it is entered.
     fn enter(&mut self, object: Object, stored: &Stored) -> Result<bool> {
         check_place(stored, self.end).map_err(|reason| damaged(object, stored, reason))?;
-        // Seen before it is visited: what overlaps isn't read again, so that a walk is bounded.
+        // Checked before it is visited: overlapping objects aren't read again, so that a walk is bounded.
         if !self.units.are_free(Extent::of(stored)) {
             return Err(damaged(object, stored, "it shares a unit with something else"));
         }

@@ -1,4 +1,4 @@
-//! Late entries: what a replay adds to an index after an image, before its tree has it.
+//! Late entries: entries that a replay adds to an index after an image, before its tree has them.
 //!
 //! If keys are in random order, each of them is in another leaf, which would have to be loaded and copied: ten
 //! microseconds for an entry, while an opening should take milliseconds in all. So the entries are kept beside the
@@ -71,7 +71,7 @@ impl Delayed {
         self.all.push(Change { begin, end: self.bytes.len(), added });
     }
 
-    /// Makes all changes in a tree, one after another.
+    /// Applies all changes to a tree, in order.
     pub(crate) fn make(&self, tree: &mut Tree, epoch: &Epoch) -> Result<()> {
         self.all.iter().try_for_each(|change| change.make(tree, &self.bytes, epoch))
     }
@@ -128,7 +128,7 @@ impl Late {
     /// Returns the tree that has all of them; makes it from the one without them, if that wasn't done yet.
     ///
     /// # Errors
-    /// A part of it can't be loaded, or isn't what belongs to these entries.
+    /// A part of it can't be loaded, or doesn't match these entries.
     pub(crate) fn settled(&self, tree: &Tree) -> Result<&Tree> {
         if let Some(settled) = self.made() {
             return Ok(settled);

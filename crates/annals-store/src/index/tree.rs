@@ -62,7 +62,7 @@ impl IndexTree {
         Ok(())
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     ///
     /// # Errors
     /// It is no tree.

@@ -1,8 +1,8 @@
 //! Looking for many keys at once.
 //!
 //! A lookup is a few steps, and before each of them it waits for memory: for the hints of a leaf, for slots, for an
-//! entry, for the row. The keys of a batch take each step one after another, so that their memory is fetched while
-//! the processor works on the others.
+//! entry, for the row. The keys of a batch take each step in sequence, so that their memory is fetched while the
+//! processor works on the others.
 
 use std::fmt;
 

@@ -234,7 +234,7 @@ impl<'a> IndexView<'a> {
 /// Rows in the order of an index, from both ends.
 ///
 /// `count`, `nth`, `skip` and `last` visit only rows that they return, and take logarithmic time. Values that don't
-/// fit the index are one error instead of rows; what can't be loaded is one error, and the end.
+/// fit the index are one error instead of rows; a page that can't be loaded is one error, and the end.
 pub struct IndexRows<'a> {
     index: IndexView<'a>,
     entries: Range<'a>,

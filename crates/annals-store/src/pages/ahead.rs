@@ -1,4 +1,4 @@
-//! Pages that are taken ahead: what follows in an array is to follow in memory.
+//! Pages that are allocated ahead: neighbours in an array should be neighbours in memory.
 //!
 //! The columns of a table grow side by side. If each allocated a page when it needs one, the pages of arrays would
 //! alternate. The processor prefetches what follows in memory, and would fetch pages of other arrays: summing a

@@ -1,4 +1,4 @@
-//! A base: what an array had at the last backfill, as a tree of entries in an image.
+//! A base: the contents of an array at the last backfill, as a tree of entries in an image.
 //!
 //! It is loaded when it is read, and never changes: [`grow`](mod@crate::pages::grow) makes another that shares the
 //! unchanged parts.
@@ -114,7 +114,7 @@ impl<T: Item> Base<T> {
         Self::new(self.root(), Arc::clone(&self.pager), self.check)
     }
 
-    /// True if what is loaded of it stays.
+    /// True if loaded items of it stay.
     pub(crate) fn keeps(&self) -> bool {
         self.pager.keeps()
     }
@@ -152,7 +152,7 @@ impl<T: Item> Base<T> {
         (self.check)(item).then_some(()).ok_or_else(|| ill_formed(stored))
     }
 
-    /// Notes what is at a place, and stays.
+    /// Sets the item at a place, which stays.
     pub(crate) fn remember(&self, index: usize, item: &T) {
         if self.height <= FLAT && covers(self.height, index) {
             let places = FANOUT << (BITS * u32::from(self.height));
@@ -160,7 +160,7 @@ impl<T: Item> Base<T> {
         }
     }
 
-    /// True if what is at a place was loaded to stay, or is known to be nothing. Loads nothing.
+    /// True if the item at a place was loaded to stay, or is known to be absent. Loads nothing.
     pub(super) fn has_loaded(&self, index: usize) -> bool {
         if self.known(index).is_some() || !covers(self.height, index) {
             return true;
@@ -188,10 +188,10 @@ impl<T: Item> Base<T> {
         self.root.as_ref().map_or(0, Link::memory)
     }
 
-    /// Returns what is at a place.
+    /// Returns the item at a place.
     ///
     /// # Errors
-    /// It can't be loaded, or isn't what was written.
+    /// It can't be loaded, or differs from the written one.
     pub(crate) fn get(&self, index: usize) -> Result<Option<Held<'_, T>>> {
         let Some((stored, item)) = self.leaf(index)? else { return Ok(None) };
         let item = self.item(stored, item)?;

@@ -12,8 +12,8 @@ struct Difference<'c, T, S> {
 }
 
 impl<T: Clone> Directory<T> {
-    /// Returns what is here and isn't the same in another one; at places where only that has something,
-    /// `cover`, if there is one. Costs the nodes that both have and don't share.
+    /// Returns the items here that differ from another one's; at places where only the other has one, `cover`, if
+    /// there is one. Costs the nodes that both have and don't share.
     pub(super) fn without(
         &self,
         other: &Self,

@@ -81,7 +81,7 @@ impl<T: Clone> Directory<T> {
         Self { root: (len > 0).then_some(root), height }
     }
 
-    /// Returns what is at a place.
+    /// Returns the item at a place.
     #[inline(always)]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         match self.root.as_ref()? {
@@ -93,7 +93,7 @@ impl<T: Clone> Directory<T> {
         }
     }
 
-    /// Returns what is at a place of a directory that is higher than most.
+    /// Returns the item at a place of a directory that is higher than most.
     #[inline(never)] // so that reading from most stays short
     fn get_below(&self, index: usize) -> Option<&T> {
         let mut node = self.root.as_ref().filter(|_| covers(self.height, index))?;

@@ -1,4 +1,4 @@
-//! Making the base of the next backfill from that of the last one and what changed since.
+//! Making the base of the next backfill from that of the last one and the changes since.
 
 use std::sync::{Arc, OnceLock};
 
@@ -55,7 +55,7 @@ impl<T: Item> Base<T> {
         Self { root, height, pager, check: self.check, flat }
     }
 
-    /// Changes what is below a link; none if nothing is left there.
+    /// Changes the part below a link; `None` if nothing is left there.
     fn change(
         &self,
         old: Option<&Link<T>>,

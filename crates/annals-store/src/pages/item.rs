@@ -21,7 +21,7 @@ pub(crate) trait Item: Clone + Send + Sync + 'static {
     /// True if it is the identical item, which then can't have changed, or both were removed.
     fn is_same(&self, other: &Self) -> bool;
 
-    /// Turns it into what a cache of loaded things has.
+    /// Converts it to the form in a cache of loaded items.
     fn into_cached(self) -> Cached;
 
     /// Finds it in a cache.

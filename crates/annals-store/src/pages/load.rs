@@ -1,4 +1,4 @@
-//! Loading a view: what an image says of it, read in the order in which it was saved.
+//! Loading a view: its metadata in an image, read in the order in which it was saved.
 //!
 //! Pages are not read: each array begins with its saved root.
 
@@ -12,7 +12,7 @@ use crate::pages::pager::Pager;
 use crate::{Error, Result};
 use annals_event::compact;
 
-/// Reads what a [`Saver`](crate::pages::save::Saver) wrote.
+/// Reads the output of a [`Saver`](crate::pages::save::Saver).
 #[derive(Debug)]
 pub(crate) struct Loader<'a> {
     metadata: &'a [u8],

@@ -1,13 +1,13 @@
 //! Pages: the memory of the store, shared between views and copied when it is changed.
 //!
 //! In reading order: a [`page`] is shared and copied, some of them allocated [`ahead`], and is in the
-//! [arena](crate::arena). A [`directory`] finds pages by number; their [`difference`] is what one has and another
-//! hasn't. A [`base`] finds and loads those of an image, through the [`pager`]. Its loaded items are in a [`flat`]
-//! array, and [`resident`] records which rows are completely in memory. A [`paged`] array is both, the directory over
-//! the base; an [`item`] is the content of its places. [`cells`] are arrays in pages. [`save`] and [`load`] are the
-//! two ways between a view and an image; [`keep`] is the target of the first. [`grow`] makes the next base, and
-//! [`rebase`] lets an array continue from it. [`unique`] is how shared things are changed, [`numbered`] how tables
-//! and indexes are found by number.
+//! [arena](crate::arena). A [`directory`] finds pages by number; their [`difference`] is the items that only one has.
+//! A [`base`] finds and loads those of an image, through the [`pager`]. Its loaded items are in a [`flat`] array, and
+//! [`resident`] records which rows are completely in memory. A [`paged`] array is both, the directory over the base;
+//! an [`item`] is the content of its places. [`cells`] are arrays in pages. [`save`] and [`load`] are the two ways
+//! between a view and an image; [`keep`] is the target of the first. [`grow`] makes the next base, and [`rebase`]
+//! lets an array continue from it. [`unique`] is how shared things are changed, [`numbered`] how tables and indexes
+//! are found by number.
 
 mod ahead;
 pub(super) mod base;

@@ -28,7 +28,7 @@ impl<T: Clone> Numbered<T> {
         self.0.push(Some(NoWeak::new(item)));
     }
 
-    /// Leaves out a number: what had it was dropped.
+    /// Skips a number: its owner was dropped.
     pub(crate) fn skip(&mut self) {
         self.0.push(None);
     }
@@ -38,7 +38,7 @@ impl<T: Clone> Numbered<T> {
         self.0.pop();
     }
 
-    /// Drops what has a number.
+    /// Drops the owner of a number.
     pub(crate) fn remove(&mut self, number: usize) {
         if let Some(item) = self.0.get_mut(number) {
             *item = None;
@@ -60,7 +60,7 @@ impl<T: Clone> Numbered<T> {
         self.0.get_mut(number)?.as_mut()
     }
 
-    /// Takes what has a number, and leaves the place empty.
+    /// Takes the owner of a number, and leaves the place empty.
     #[inline]
     pub(crate) fn take(&mut self, number: usize) -> Option<NoWeak<T>> {
         self.0.get_mut(number)?.take()

@@ -81,7 +81,7 @@ impl Epoch {
         self.number += 1;
     }
 
-    /// Returns the number, for what remembers when it was last prepared.
+    /// Returns the number, for structures that record when they were last prepared.
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }
@@ -113,7 +113,7 @@ impl PageRef {
         page
     }
 
-    /// Loads a page from an image; after what is stored of it are zeros.
+    /// Loads a page from an image; zeros follow the stored part.
     pub(crate) fn stored(stored: &Stored, source: &dyn Source) -> Result<Self> {
         let len = usize::try_from(stored.len).ok().filter(|&len| len <= PAGE).ok_or_else(|| {
             Error::corrupt(format!("a page of {} bytes in the image is too long", stored.len))
@@ -219,7 +219,7 @@ impl PageRef {
         unsafe { self.place(offset).cast::<[u8; W]>().read_unaligned() }
     }
 
-    /// Begins to fetch what is around a byte of the page, where the processor knows how, without waiting.
+    /// Prefetches the bytes around a byte of the page, if the processor can, without waiting.
     #[inline]
     pub(crate) fn fetch(&self, offset: usize) {
         assert!(offset < PAGE, "a cell lies within its page");
@@ -325,7 +325,7 @@ pub(crate) fn ask_for(bytes: &[u8]) {
     bytes.chunks(64).map(<[u8]>::as_ptr).chain(last).for_each(ask_for_line);
 }
 
-/// Asks the memory for what is around an address, where the processor knows how.
+/// Prefetches the bytes around an address, if the processor can.
 #[inline]
 fn ask_for_line(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

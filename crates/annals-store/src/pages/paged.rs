@@ -1,8 +1,8 @@
-//! A paged array: what changed in memory, over what is in an image.
+//! A paged array: changes in memory, over the items in an image.
 //!
 //! Invariants
-//! 1. The overlay's item at a place counts; where it has none, the base's counts. That has in memory what was in the
-//!    overlay before it was stored: a store that was never closed loads nothing.
+//! 1. The overlay's item at a place counts; where it has none, the base's counts. The base has the items in memory
+//!    that were in the overlay before it was stored: a store that was never closed loads nothing.
 //! 2. An item of the base is never changed: it is copied into the overlay first. So a view, which has
 //!    both, stays as it is.
 //! 3. Without a base, a removal leaves nothing. With one, it leaves an item that is *gone*, which reads as zeros or
@@ -19,7 +19,7 @@ use crate::pages::directory::Directory;
 use crate::pages::item::{Held, Item};
 use crate::pages::refresh::Refresh;
 
-/// Returns what arrays have in their places: two with the same one have the same.
+/// Returns the identity of an array's contents: two with the same one are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Version(u64);
 
@@ -93,7 +93,7 @@ impl<T: Item> Paged<T> {
         Self { overlay: Directory::filled(item, len), ..Self::default() }
     }
 
-    /// Begins with what is in an image.
+    /// Begins with the items in an image.
     pub(crate) fn on(base: Arc<Base<T>>) -> Self {
         Self { base: Some(base), ..Self::default() }
     }
@@ -108,13 +108,12 @@ impl<T: Item> Paged<T> {
         self.base.as_ref()
     }
 
-    /// Returns what changed since.
+    /// Returns the changes since.
     pub(crate) const fn overlay(&self) -> &Directory<T> {
         &self.overlay
     }
 
-    /// Returns what is at a place, if it is in the overlay: it may be written, where `Page::may_write`
-    /// says so.
+    /// Returns the item at a place, if it is in the overlay: it may be written if `Page::may_write` says so.
     #[inline]
     pub(crate) fn here(&self, index: usize) -> Option<&T> {
         self.overlay.get(index)
@@ -129,7 +128,7 @@ impl<T: Item> Paged<T> {
         }
     }
 
-    /// Returns what is at a place.
+    /// Returns the item at a place.
     ///
     /// # Errors
     /// It can't be loaded.
@@ -141,7 +140,7 @@ impl<T: Item> Paged<T> {
         }
     }
 
-    /// Returns what the base has at a place.
+    /// Returns the base's item at a place.
     ///
     /// # Errors
     /// It can't be loaded.

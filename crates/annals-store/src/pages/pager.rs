@@ -1,4 +1,4 @@
-//! The pager: where a store's views load from what isn't in memory, and what they keep of it.
+//! The pager: loads items that a store's views don't have in memory, and caches them.
 //!
 //! As long as the whole image fits into the budget, loaded items stay in place, and are then as fast as if they had
 //! always been there. If it doesn't fit, only the nodes of the directories stay; pages and long values go through a
@@ -27,15 +27,15 @@ const SHARDS: usize = 16;
 /// Items up to this length are read without checking first whether the image has them, in bytes.
 const SMALL: u32 = 1 << 20;
 
-/// Loads what is stored in an image.
+/// Loads stored items of an image.
 pub struct Pager {
     source: Arc<dyn Source>,
-    /// Whether what is loaded stays.
+    /// True if loaded items stay.
     keeps: AtomicBool,
     shards: [Mutex<Shard>; SHARDS],
     /// How many bytes each part of the cache may have.
     room: usize,
-    /// How many bytes were read from the image: tests see by it what isn't loaded twice.
+    /// How many bytes were read from the image: tests check with it that nothing is loaded twice.
     #[cfg(test)]
     loaded: std::sync::atomic::AtomicU64,
 }
@@ -96,13 +96,13 @@ impl Pager {
         if pages < LATE { pages + 1 } else { LATE }
     }
 
-    /// True if what is loaded stays where it was loaded to.
+    /// True if loaded items stay in place.
     #[inline]
     pub fn keeps(&self) -> bool {
         self.keeps.load(Ordering::Relaxed)
     }
 
-    /// Changes that, for what is loaded from now on.
+    /// Changes that for later loads.
     #[inline]
     pub fn set_keeps(&self, keeps: bool) {
         self.keeps.store(keeps, Ordering::Relaxed);
@@ -137,7 +137,7 @@ impl Pager {
         PageRef::stored_as_own(stored, self.source(), epoch)
     }
 
-    /// Returns an item from the cache, or loads it there; `check` refuses what isn't one.
+    /// Returns an item from the cache, or loads it there; `check` refuses invalid ones.
     pub(crate) fn through_cache<T: Item>(
         &self,
         stored: &Stored,
@@ -220,7 +220,7 @@ mod tests {
         shard.keep(stored(200, 2000), value(2000), 1000);
         assert!(shard.find(&stored(200, 2000)).is_none() && shard.bytes == before);
         assert!(shard.find(&stored(99, 100)).is_some());
-        // It replaces what was at its place, all the same.
+        // It replaces the item at its place nevertheless.
         shard.keep(stored(99, 2000), value(2000), 1000);
         assert!(shard.find(&stored(99, 100)).is_none() && shard.bytes < before);
     }

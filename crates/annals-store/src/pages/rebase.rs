@@ -12,7 +12,7 @@ use crate::pages::item::Item;
 use crate::pages::paged::{Paged, Version};
 use annals_storage::step;
 
-/// The base that an array got, and what of the array that was saved it has.
+/// The new base of an array, and the parts of the saved array in it.
 pub(super) struct Rebase<T> {
     pub(super) base: Arc<Base<T>>,
     /// The items of the overlay that the base has, the identical ones, and the removed ones.
@@ -65,8 +65,8 @@ impl<T: Item> Rebase<T> {
 }
 
 impl<T: Item> Paged<T> {
-    /// Continues from a newer base of the same array: what that has leaves the overlay. Costs what changed
-    /// since it was saved.
+    /// Continues from a newer base of the same array: its items leave the overlay. Costs time for the changes since
+    /// it was saved.
     pub(super) fn rebase(&mut self, rebase: &Rebase<T>) {
         if self.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, &rebase.base)) {
             return;

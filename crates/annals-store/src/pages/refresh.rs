@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A structure that can be made equal to another, at the cost of the differences.
 pub(crate) trait Refresh: Clone {
-    /// Makes this what a clone of the other is.
+    /// Makes this equal to a clone of the other.
     fn refresh(&mut self, newer: &Self);
 }
 

@@ -4,10 +4,10 @@
 //! than reading one of them; so it is recorded here for the neighbouring rows, which are in the same pages.
 //!
 //! Invariants
-//! 1. Views share what is noted as long as the bases of the table are the same: who takes others begins again. So the
-//!    record holds for all of them, with or without their changes. It says nothing of the changes of one view, unless
-//!    the base's items below stay, too. Moving a base's item to another slot resets the record: that slot may not
-//!    have been checked.
+//! 1. Views share the record as long as the bases of the table are the same: other bases reset it. So the record
+//!    holds for all of them, with or without their changes. It says nothing of the changes of one view, unless the
+//!    base's items below stay, too. Moving a base's item to another slot resets the record: that slot may not have
+//!    been checked.
 //! 2. A new column is in memory for every view that has it. Dropping one resets the record, since other views still
 //!    have it.
 

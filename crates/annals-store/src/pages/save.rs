@@ -92,7 +92,7 @@ impl AnyArray {
     }
 }
 
-/// Collects what is to be stored of a view.
+/// Collects the parts of a view to store.
 #[derive(Default)]
 pub(crate) struct Saver {
     metadata: Vec<u8>,
@@ -153,7 +153,7 @@ impl Saver {
         self.metadata.extend_from_slice(bytes);
     }
 
-    /// Hands over an array of pages; `content` says what is to be stored of one.
+    /// Passes an array of pages on; `content` returns the part of one to store.
     pub(super) fn pages(
         &mut self,
         pages: &Paged<PageRef>,

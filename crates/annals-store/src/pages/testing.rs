@@ -1,4 +1,4 @@
-//! An image in memory, for tests of what is saved and loaded.
+//! An image in memory, for tests of saving and loading.
 #![allow(clippy::unwrap_used, reason = "tests fail where it is wrong, as they should")]
 #![cfg_attr(not(test), allow(dead_code, reason = "the tests of other crates use a part of it"))]
 
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// Where pieces begin: at multiples of this.
 const UNIT: usize = 4096;
 
-/// An image that knows what was stored and what was left.
+/// An image that tracks stored and unreachable objects.
 #[derive(Debug, Default)]
 pub struct TestImage {
     bytes: Mutex<Vec<u8>>,
@@ -52,14 +52,14 @@ impl TestImage {
         Arc::new(Pager::new(Arc::clone(self) as Arc<dyn Source>, budget, keeps))
     }
 
-    /// Returns what stores pieces in it. With `once`, no object may become unreachable twice, as when each saved view
-    /// continues from the previous one.
+    /// Returns the writer of pieces into it. With `once`, no object may become unreachable twice, as when each saved
+    /// view continues from the previous one.
     #[inline]
     pub fn keeper(self: &Arc<Self>, once: bool) -> impl Keep + use<> {
         Keeper(Arc::clone(self), once)
     }
 
-    /// Stores what `save` hands over.
+    /// Stores the output of `save`.
     pub(crate) fn save(
         self: &Arc<Self>,
         pager: &Arc<Pager>,
@@ -105,7 +105,7 @@ impl TestImage {
     }
 }
 
-/// Loads what was saved.
+/// Loads the saved view.
 pub(crate) fn load<T>(
     saved: &Saved,
     pager: &Arc<Pager>,

@@ -1,4 +1,4 @@
-//! Tests of what arrays load from an image.
+//! Tests of loading arrays from an image.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Changing what a reference count shows to be ours alone.
+//! Mutable access to data whose reference count shows a single owner.
 //!
 //! `Arc::make_mut` locks out weak references with an atomic exchange, which is a tenth of the cost of
 //! inserting a row. The store makes no weak references, so that a plain load does.
@@ -11,7 +11,7 @@ use crate::pages::refresh::Refresh;
 
 /// Something that never has weak references.
 ///
-/// Its field is private, so that only what is here touches the count.
+/// Its field is private, so that only this module accesses the count.
 #[derive(Debug)]
 pub(crate) struct NoWeak<T>(Arc<T>);
 

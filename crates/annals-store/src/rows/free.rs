@@ -164,7 +164,7 @@ impl FreeSlots {
         self.ranges.save(out);
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     pub(super) fn load(input: &mut Loader<'_>) -> Result<Self> {
         let total = input.count()?;
         Ok(Self { total, blocks: Stack::load(input)?, ranges: Stack::load(input)? })

@@ -74,7 +74,7 @@ impl RowIter<'_> {
         }
     }
 
-    /// Returns what was found; an error is the last.
+    /// Returns the result; an error is the last.
     #[inline]
     fn give<T>(&mut self, found: Result<Option<T>>) -> Option<Result<T>> {
         if found.is_err() {
@@ -149,7 +149,7 @@ impl RowIter<'_> {
         Ok(true)
     }
 
-    /// Takes what the front has begun and not given.
+    /// Takes the part that the front has begun and not returned.
     fn take_front(&mut self) -> Extent {
         let rest = std::mem::take(&mut self.front);
         let bits = std::mem::take(&mut self.bits);

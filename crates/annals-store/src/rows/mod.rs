@@ -379,7 +379,7 @@ impl RowMap {
         self.free.save(out);
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     pub(super) fn load(input: &mut Loader<'_>) -> Result<Self> {
         let tail = Extent { start: input.number()?, len: input.number()?, base: input.count()? };
         let mut map = Self {
@@ -427,7 +427,7 @@ impl RowMap {
         self.live.memory(what) + self.extents.memory(what) + self.free.memory(what)
     }
 
-    /// Executes the invariants; says what is wrong.
+    /// Executes the invariants; returns an error for a violation.
     pub(super) fn check(&self) -> Result<()> {
         self.extents.check().map_err(|problem| problem.within("row map"))?;
         let mut used = self.free.ranges(self.slots_end)?;

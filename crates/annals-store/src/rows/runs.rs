@@ -1,4 +1,4 @@
-//! Runs of rows: ids one after another, in slots one after another.
+//! Runs of rows: consecutive ids, in consecutive slots.
 
 use super::{BLOCK, Extent, RowMap, key_of};
 use crate::Result;
@@ -43,8 +43,8 @@ impl RowMap {
         Ok((dead > part.base).then_some((part.base, (dead - part.base) as u64)))
     }
 
-    /// Adds rows that aren't there, with ids from `id` on: `count`, or as many as get slots one after another.
-    /// Returns the first slot and the number of rows; `None` if the row must be inserted alone.
+    /// Adds rows that don't exist, with ids from `id` on: `count`, or as many as get consecutive slots. Returns the
+    /// first slot and the number of rows; `None` if the row must be inserted alone.
     pub(in super::super) fn insert_run(
         &mut self,
         id: u64,

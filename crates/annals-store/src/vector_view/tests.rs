@@ -92,7 +92,7 @@ fn vectors_are_read_from_an_image() {
 fn an_error_is_the_last_item_of_a_vector() {
     let (image, view) = loaded(true);
     let table = view.table(TABLE).unwrap();
-    // Which rows there are is loaded now, and one page of what is in them.
+    // The existence of the rows is loaded now, and one page of their values.
     let numbers = table.vector(NUMBER, RowId(0), ROWS).unwrap();
     let texts = table.vector(TEXT, RowId(0), ROWS).unwrap();
     texts.values().next().unwrap().unwrap();

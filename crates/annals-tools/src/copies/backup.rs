@@ -20,8 +20,8 @@ use super::push::{Copied, push_in};
 /// The copy has its name only once all of it is on permanent storage. It may be written from then on; but a copy that
 /// [`push`](super::push()) updates must not be.
 ///
-/// Cost: reads all that is copied, and writes it; reads twice what follows the last slot. Memory for a
-/// frame, 1 MiB or one large row.
+/// Cost: reads and writes all copied bytes; reads the frames after the last slot twice. Memory for a frame, 1 MiB or
+/// one large row.
 ///
 /// # Errors
 /// `InUse` if there is a file `to`, or one of its kept segments; `NotFound`; `NotAJournal`; `Corrupt`;

@@ -36,7 +36,7 @@ pub struct Converted {
 /// Others may write `from` meanwhile. As with [`backup`](super::backup()), the part known to be on permanent storage
 /// is converted, and [`Converted::soft`] counts the transactions after that.
 ///
-/// Cost: reads `from` twice and what is written once, and verifies it all. Where `from` is being written, or wasn't
+/// Cost: reads `from` twice and the output once, and verifies it all. Where `from` is being written, or wasn't
 /// closed, a backup beside `to` is made first. Reading compressed files keeps 2 MiB of them unpacked.
 ///
 /// # Errors
@@ -90,7 +90,7 @@ pub fn convert(
     Ok(converted)
 }
 
-/// Takes what a scan verifies, and does nothing with it.
+/// Takes the verified events of a scan, and ignores them.
 struct Nothing;
 
 impl Sink for Nothing {

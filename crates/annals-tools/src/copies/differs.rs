@@ -60,7 +60,8 @@ pub(super) fn error(source: &Source, target: &Target, copy: &mut Source) -> Erro
     )
 }
 
-/// Returns the transaction that marks the first erasure which rewrote what a copy has, and which the copy hasn't had.
+/// Returns the transaction that marks the first erasure which rewrote history of a copy, and which the copy hasn't
+/// applied.
 fn erasure_between(source: &Source, target: &Target) -> Option<u64> {
     let (known, mut is_known) = (target.header.last_erasure(), false);
     let mut first = None;

@@ -156,7 +156,7 @@ impl Push {
         Ok((target, Copied { is_new, transactions: end.txid - before, end, segment, soft }))
     }
 
-    /// Copies what the copy lacks; returns how many transactions aren't hard.
+    /// Copies the commits that the copy lacks; returns how many transactions aren't hard.
     fn copy_all(&mut self, target: &mut Target, parts: &[Part]) -> Result<u64> {
         for (place, part) in parts.iter().enumerate() {
             let Some(next) = parts.get(place + 1) else {
@@ -169,7 +169,7 @@ impl Push {
         Ok(0)
     }
 
-    /// Says what is left of a new copy that can't be finished: nothing, if it has no transaction yet.
+    /// Returns the remains of a new copy that can't be finished: nothing, if it has no transaction yet.
     fn leave(&self, target: &Target, before: u64, error: Error) -> Error {
         if target.end.txid > before {
             let (shown, last) = (&target.shown, target.end.txid);

@@ -41,10 +41,10 @@ pub struct Merged {
 
 /// Writes the rows of several databases of the same schema into the new file `to`; they aren't changed. The rows of
 /// the first keep their ids, those of the others get new ones, and all references still refer to the same rows. Blobs
-/// that a row refers to are copied. `on_conflict` says what happens where two rows have the same key in a unique
-/// index, or single rows differ.
+/// that a row refers to are copied. `on_conflict` resolves two rows with the same key in a unique index, or single
+/// rows that differ.
 ///
-/// Cost: as opening each for reading, one after another, and inserting all rows. Memory for each conflict.
+/// Cost: as opening each for reading, one at a time, and inserting all rows. Memory for each conflict.
 ///
 /// # Errors
 /// `SchemaMismatch` if the schemas differ, showing where; `Unique` if two rows have the same key and that is

@@ -1,4 +1,4 @@
-//! The files that Annals makes beside a journal: known by their names, and proven by what they hold.
+//! The files that Annals creates beside a journal: recognized by their names, and proven by their contents.
 //!
 //! A name proves nothing: any program may have given it to a file. So nothing is removed here, or called this
 //! journal's, before its own bytes say so: a header with the journal's id, or the point at which a tail was cut off.
@@ -43,7 +43,7 @@ const TEMPORARY: [&str; 11] = [
     ".merge-",
 ];
 
-/// Returns what a name says of a file beside a journal; none if it says nothing.
+/// Returns the kind of a file beside a journal, from its name; `None` for other names.
 pub(super) fn kind(found: &str, journal: &str) -> Option<Kind> {
     if let Some(number) = number_in(found, journal) {
         return Some(Kind::Segment(number));

@@ -110,7 +110,7 @@ pub fn inspect_head_in(directory: &dyn Directory, name: &str) -> Result<HeadInsp
 /// Looks at a journal file. Writes nothing. Takes a single lock for a moment, which prevents removal of older
 /// segments while they are read; damage is part of the answer.
 ///
-/// Cost: reads the file once, and what is after its end again if something there seems wrong.
+/// Cost: reads the file once, and the bytes after its end again if there seems to be a problem.
 ///
 /// # Errors
 /// `NotFound`, `NotAJournal`, `Unsupported`, `Io`; `Corrupt` if not even a header is left.
@@ -200,7 +200,8 @@ pub(super) fn examine_storage(
     })
 }
 
-/// Returns what the files beside a journal prove of it. They are read before it, so that it has everything they do.
+/// Returns the points of a journal that the files beside it prove. They are read before it, so that it has everything
+/// they do.
 fn witnesses(
     (directory, name): (&dyn Directory, &str),
     storage: &dyn Storage,
@@ -267,7 +268,7 @@ struct State {
 }
 
 impl State {
-    /// Begins with what the segments before the file hold.
+    /// Begins with the contents of the segments before the file.
     fn begin(past: &Result<Past>, options: &Options, until: Option<u64>) -> Result<Self> {
         let mut state = Self { replay: Replay::default().until(until), ..Self::default() };
         let past = match past {
@@ -339,7 +340,7 @@ impl State {
         Ok(())
     }
 
-    /// Counts what counts by now.
+    /// Counts the frames that count by now.
     fn count(&mut self, end: u64) {
         while let Some((_, events)) = self.pending.front().copied().filter(|(at, _)| *at <= end) {
             self.events += events;
@@ -348,7 +349,7 @@ impl State {
     }
 }
 
-/// Says what a survey found.
+/// Converts a survey.
 pub(super) fn inspection(survey: &Survey, shown: &str) -> Inspection {
     let header = survey.head.header;
     let holder = survey.head.live.map(|live| live.pid).filter(|&pid| pid != 0);

@@ -159,7 +159,7 @@ pub struct HistoryInspection {
     pub txid: std::result::Result<u64, String>,
     /// The number of parts of the journal in it.
     pub zones: u64,
-    /// How many entries it has: rows one after another, or a comment, in such a part.
+    /// The number of its entries: consecutive rows, or a comment, in such a part.
     pub entries: u64,
     /// How many sorted runs of those there are.
     pub runs: usize,

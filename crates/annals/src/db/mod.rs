@@ -7,7 +7,7 @@
 //! - `replay`: from a journal to a state; `changes`: changes of rows, and the feed of commits;
 //! - `image`: the state of the image, and opening from it; `history`: the same for the history index;
 //! - `past`: past states;
-//! - `engine`: what the threads of an open database share, and what is done with it in the background;
+//! - `engine`: the state that threads of an open database share, and the background work;
 //! - `handle`: the database and its transactions, the handles of programs; `reader` is the read-only one;
 //! - `time`: reading the past and new commits, through these; `open`, with `acquire` and `careful`: how a database is
 //!   opened;

@@ -29,8 +29,8 @@ use crate::{Error, ErrorKind, Result};
 impl Options {
     /// Opens or creates a database for reading and writing, whatever its schema.
     ///
-    /// Cost: reads the head of the image and what the journal has after it; without an image all of the
-    /// journal, once: all segments of it from the last one on that begins with the state.
+    /// Cost: reads the head of the image and the journal after it; without an image all of the journal, once: all
+    /// segments of it from the last one on that begins with the state.
     ///
     /// # Errors
     /// `Busy`, naming the process that has it open; `NotFound`; `NotAJournal`; `Unsupported`; `Corrupt` if something
@@ -90,8 +90,8 @@ impl Options {
     /// this one or a newer one that still has all tables, fields, indexes and single rows of this.
     ///
     /// # Errors
-    /// As [`Self::open_read_only`]; `SchemaMismatch`, which says what is missing, or that the file's
-    /// schema is older.
+    /// As [`Self::open_read_only`]; `SchemaMismatch`, which names the missing item, or says that the file's schema is
+    /// older.
     pub fn open_schema_read_only(&self, path: impl AsRef<Path>, schema: &Schema) -> Result<Reader> {
         let reader = self.open_read_only(&path)?;
         let place = path.as_ref().display();
@@ -181,7 +181,7 @@ impl Options {
         Ok(database)
     }
 
-    /// Returns what a database needs that shares its file, if it does.
+    /// Returns the state for shared mode, if the database is shared.
     fn sharing(&self, directory: &Arc<dyn Directory>, name: &str) -> Option<Sharing> {
         self.shared.then(|| Sharing {
             directory: Arc::clone(directory),

@@ -1,4 +1,4 @@
-//! How a database is opened: what the program wants.
+//! The settings for opening a database.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -48,7 +48,7 @@ pub struct Options {
     pub(super) lock_timeout: Duration,
     pub(super) rebuild_timeout: Duration,
     pub(super) hard_only: bool,
-    /// How much of an image may be kept in memory, in bytes; 0: half of what the machine has.
+    /// How much of an image may be cached in memory, in bytes; 0: half of the machine's memory.
     pub(super) memory: u64,
     /// How many key frames an image keeps.
     pub(super) key_frames: KeyFrames,
@@ -127,7 +127,7 @@ impl Options {
         self
     }
 
-    /// Sets what to do with a journal that wasn't closed properly.
+    /// Sets the recovery of a journal that wasn't closed properly.
     #[must_use]
     pub const fn recovery(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
@@ -141,8 +141,8 @@ impl Options {
         self
     }
 
-    /// Sets whether a background thread zero-fills space ahead and advances the checkpoints on disk. Without it,
-    /// nothing happens but what the caller asks for.
+    /// Sets whether a background thread zero-fills space ahead and advances the checkpoints on disk. Without it, the
+    /// only work is that which the caller requests.
     #[must_use]
     pub const fn background(mut self, background: bool) -> Self {
         self.background = background;
@@ -179,9 +179,9 @@ impl Options {
         self
     }
 
-    /// Sets whether those who open for reading only see just what was flushed to permanent storage, rather
-    /// than all that was committed. (A half commit was flushed as well; a power cut may undo it all the
-    /// same, if the second copy of its slot wasn't.)
+    /// Sets whether read-only handles see only commits that were flushed to permanent storage, rather than all
+    /// commits. (A half commit was flushed as well; a power cut may undo it all the same, if the second copy of its
+    /// slot wasn't.)
     #[must_use]
     pub const fn hard_only(mut self, hard_only: bool) -> Self {
         self.hard_only = hard_only;

@@ -8,8 +8,8 @@ pub enum Older {
     /// It is kept, and needed to know the state.
     #[default]
     Kept,
-    /// It is kept, but not needed: the new segment begins with the state itself, so that what is older
-    /// may be forgotten later.
+    /// It is kept, but not needed: the new segment begins with the state itself, so that older history may be
+    /// forgotten later.
     NotNeeded,
     /// It is forgotten: the new segment begins with the state itself, and once that is on permanent
     /// storage all older segments are removed.
@@ -46,7 +46,7 @@ pub struct Forgotten {
 }
 
 impl Forgotten {
-    /// Joins what was forgotten with what was forgotten after it.
+    /// Joins two reports of forgotten history, the earlier one first.
     pub(super) fn joined(first: Option<Self>, second: Option<Self>) -> Option<Self> {
         match (first, second) {
             (Some(before), Some(now)) => Some(Self {

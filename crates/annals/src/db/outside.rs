@@ -20,7 +20,7 @@ use crate::storage::Directory;
 /// Cost: reads the files twice, since a transaction is only shown once it is known to commit.
 ///
 /// # Errors
-/// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`; and what the sink returns.
+/// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`; and errors of the sink.
 pub fn scan(path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
     Options::new().scan(path, sink)
 }
@@ -36,8 +36,7 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
 /// Examines a journal file, as [`inspect`](crate::inspect), and builds its state. Writes nothing; damage is part of
 /// the answer.
 ///
-/// Cost: reads the file once, and what is after its end again if something there seems wrong; memory
-/// for the state.
+/// Cost: reads the file once, and the bytes after its end again if there seems to be a problem; memory for the state.
 ///
 /// # Errors
 /// As [`inspect`](crate::inspect).

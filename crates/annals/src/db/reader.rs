@@ -113,34 +113,33 @@ impl Reader {
         Snapshot::new(self.pulling.published())
     }
 
-    /// Returns what was found when it was opened: a sentence for each thing worth telling a person, such as why
-    /// the image couldn't be used.
+    /// Returns the findings of opening it: a sentence for each fact of interest to a person, such as why the image
+    /// couldn't be used.
     #[must_use]
     pub fn findings(&self) -> &[String] {
         &self.pulling.findings
     }
 
-    /// Returns the commit that doesn't apply, if the journal holds one: what is shown is the state before it.
+    /// Returns the commit that doesn't apply, if the journal holds one: the shown state is the one before it.
     #[must_use]
     pub fn unapplied(&self) -> Option<Unapplied> {
         lock(&self.pulling.unapplied).clone()
     }
 
-    /// Returns what of the image, the page file beside the journal, was found damaged since it was opened: a
-    /// sentence for each thing, at most a hundred. A read that needs what is damaged replays the journal up to its
-    /// state, for [`Options::rebuild_timeout`](crate::Options::rebuild_timeout) at most; it is then an error of kind
+    /// Returns the damage of the image, the page file beside the journal, found since it was opened: one sentence
+    /// each, at most a hundred. A read that needs a damaged page replays the journal up to its state, for
+    /// [`Options::rebuild_timeout`](crate::Options::rebuild_timeout) at most. Then it fails with kind
     /// [`ErrorKind::PageLost`](crate::ErrorKind::PageLost). The next [`pull`](Self::pull) begins again without it.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
         self.pulling.reading.damage().findings()
     }
 
-    /// Loads newer commits, and returns the state after them. Takes no lock of the file: what is being written at the
-    /// moment is seen next time.
+    /// Loads newer commits, and returns the state after them. Takes no lock of the file: a concurrent commit is seen
+    /// the next time.
     ///
-    /// Cost: reads what was added to the journal, and replays it. Once the image has advanced by 1 MiB of the
-    /// journal, and by more than there is after it, the reader starts again from there. So it pins little space of
-    /// the image.
+    /// Cost: reads the new part of the journal, and replays it. Once the image has advanced by 1 MiB of the journal,
+    /// and by more than there is after it, the reader starts again from there. So it pins little space of the image.
     ///
     /// # Errors
     /// `NotFound` if the file was removed or replaced; `Unapplied` if a commit doesn't apply: all before it was

@@ -17,7 +17,7 @@ use crate::bytes::hash;
 use crate::event::compact;
 use annals_schema::TableNumber;
 
-/// The key of what isn't a table: the comments, whose rows are their hashes.
+/// The key of the comments, which are no table: their rows are the hashes.
 pub(crate) const COMMENTS: u64 = 0;
 
 /// The bits of a comment's hash that are kept: with fewer, more zones would be searched in vain.
@@ -26,7 +26,7 @@ const COMMENT_BITS: u32 = 32;
 /// Length of a page's start.
 const START: usize = 4;
 
-/// Rows with ids one after another, which a zone changes.
+/// Consecutive ids of rows that a zone changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     /// Which table: [`table_key`].
@@ -88,7 +88,7 @@ impl PageBuilder {
         let is_same = self.of.is_some_and(|of| of.is_of_same_rows(entry));
         let zones = self.group.len() + 1;
         let needed = START + self.bytes.len() + GROUP_AT_MOST + zones * ZONE_AT_MOST;
-        // A group that is ended needs as much as it has at most; what is after it as well.
+        // A completed group needs at most its present size; so does the one after it.
         let needed = needed + if is_same { 0 } else { GROUP_AT_MOST + ZONE_AT_MOST };
         if needed > PAGE {
             return false;

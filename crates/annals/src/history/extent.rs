@@ -61,7 +61,7 @@ impl Extent {
         to.0
     }
 
-    /// Reads what a head says of a run; `None` if it can't be.
+    /// Decodes the head's record of a run; `None` if it is invalid.
     pub(super) fn decode(bytes: &[u8; HISTORY_RUN_LEN]) -> Option<Self> {
         let from = Fields(bytes);
         let extent = Self {

@@ -1,4 +1,4 @@
-//! One run of several that follow one another: their entries by rows, without what was forgotten.
+//! Merging consecutive runs into one: their entries by rows, without forgotten ones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

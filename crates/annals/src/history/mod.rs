@@ -1,9 +1,9 @@
 //! The history index: the file beside a journal that records in which parts of it a row was changed. A cache:
 //! deleting it loses nothing, ever.
 //!
-//! The journal is cut into [`Zone`]s of whole frames. For each there is what is needed to begin reading there, and
-//! there are [`Entry`]s: which rows it changes, and which comments it has. Both are in runs, as in a log-structured
-//! tree: added zones are a new run, and runs of similar size are merged.
+//! The journal is cut into [`Zone`]s of whole frames. Each zone has the data needed to begin reading there, and
+//! [`Entry`]s: the rows that it changes, and its comments. Both are in runs, as in a log-structured tree: added zones
+//! are a new run, and runs of similar size are merged.
 //!
 //! In reading order: `format` is the bytes of the head; `zone`, `entry` and `node` are those of pages. `extent` is
 //! the position of a run and its pages; `write` makes a run, and `merge` one of several. `file` opens, creates and

@@ -1,4 +1,4 @@
-//! Looking things up: which zones change a row or may have a comment, and what a zone is.
+//! Lookups: the zones that change a row or may have a comment, and the data of a zone.
 
 use std::collections::HashMap;
 use std::io;

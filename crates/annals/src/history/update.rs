@@ -1,4 +1,4 @@
-//! Adding zones to an index file: a new run, and what becomes of it and those before it.
+//! Adding zones to an index file: a new run, and merging it with those before it.
 
 use super::entry::Entry;
 use super::extent::{self, Extent};
@@ -24,7 +24,7 @@ impl IndexFile {
     ) -> Result<()> {
         let added = self.add_once((zones, entries), bound, oldest);
         if added.is_err() {
-            // On a full disk others need that space; what can't be cut is free.
+            // On a full disk others need that space; if it can't be truncated, it is free space.
             let _ = self.storage.set_len(self.end());
             if let Some(Creation { directory, temporary, .. }) = &self.creation {
                 let _ = directory.remove(temporary);

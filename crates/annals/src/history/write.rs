@@ -1,5 +1,5 @@
-//! Writing a run: pages are written one after another when they are full, so that a run of any size needs only a
-//! record of each page in memory.
+//! Writing a run: each page is written when it is full, so that a run of any size needs only a record of each page in
+//! memory.
 
 use super::entry::{Entry, PageBuilder};
 use super::extent::Extent;
@@ -13,7 +13,7 @@ use crate::bytes::hash;
 /// How much is written at once.
 const BUFFER: usize = 64 * PAGE;
 
-/// Writes pages one after another.
+/// Writes pages in sequence.
 struct Pages<'s> {
     file: &'s IndexFile,
     at: u64,

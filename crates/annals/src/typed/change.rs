@@ -232,8 +232,8 @@ pub struct Changed<C> {
 }
 
 impl<C: AnyChange> Changed<C> {
-    /// Returns its types to what a transaction did. Rows of tables that the program doesn't know are left out: a newer
-    /// program may have added them.
+    /// Returns the changes of a transaction with their types. Rows of tables that the program doesn't know are left
+    /// out: a newer program may have added them.
     ///
     /// # Errors
     /// A value isn't of its field's type.

@@ -136,8 +136,7 @@ impl<S: TypedSchema> Database<S> {
         self.database.history_of(R::TABLE, id.into()).map(History::new)
     }
 
-    /// Returns what the transactions in a range of numbers changed, in order, up to the last commit
-    /// as of now.
+    /// Returns the changes by the transactions in a range of numbers, in order, up to the last commit as of now.
     ///
     /// # Errors
     /// The history there was forgotten, or the file is damaged; I/O error.
@@ -145,14 +144,14 @@ impl<S: TypedSchema> Database<S> {
         self.database.changes(txids).map(Changes::new)
     }
 
-    /// Follows what is committed from now on, each transaction once and in order: an iterator that
-    /// waits, or its `try_next`.
+    /// Follows the commits from now on, each transaction once and in order: an iterator that waits, or its
+    /// `try_next`.
     #[must_use]
     pub fn subscribe(&self) -> Subscription<S::Change> {
         Subscription::new(self.database.subscribe())
     }
 
-    /// Follows what was and is committed, beginning with the transaction `first`.
+    /// Follows past and new commits, beginning with the transaction `first`.
     ///
     /// # Errors
     /// The history there was forgotten, or `first` is later than the next transaction; I/O error.
@@ -222,13 +221,13 @@ impl<S: TypedSchema> Database<S> {
         self.database.image_error()
     }
 
-    /// Returns what was found damaged in the image since it was opened, and what was done about it.
+    /// Returns the damage found in the image since it was opened, and the action for each.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
         self.database.image_damage()
     }
 
-    /// Loads what other processes have committed since, in shared mode, and returns a snapshot of it.
+    /// Loads the commits of other processes since, in shared mode, and returns a snapshot of them.
     ///
     /// # Errors
     /// The file was removed or replaced, or another program upgraded its schema; it is damaged; I/O
@@ -237,7 +236,7 @@ impl<S: TypedSchema> Database<S> {
         self.database.pull().map(Snapshot::new)
     }
 
-    /// Returns what opening found and did.
+    /// Returns the report of opening.
     #[must_use]
     pub const fn recovered(&self) -> &Recovered {
         self.database.recovered()
@@ -298,8 +297,7 @@ impl<S: TypedSchema> Reader<S> {
         self.reader.history_of(R::TABLE, id.into()).map(History::new)
     }
 
-    /// Returns what the transactions in a range of numbers changed, in order, up to the last commit
-    /// as of now.
+    /// Returns the changes by the transactions in a range of numbers, in order, up to the last commit as of now.
     ///
     /// # Errors
     /// The history there was forgotten, or the file is damaged; I/O error.
@@ -307,14 +305,14 @@ impl<S: TypedSchema> Reader<S> {
         self.reader.changes(txids).map(Changes::new)
     }
 
-    /// Follows what is committed from now on, each transaction once and in order: an iterator that
-    /// waits, or its `try_next`.
+    /// Follows the commits from now on, each transaction once and in order: an iterator that waits, or its
+    /// `try_next`.
     #[must_use]
     pub fn subscribe(&self) -> Subscription<S::Change> {
         Subscription::new(self.reader.subscribe())
     }
 
-    /// Follows what was and is committed, beginning with the transaction `first`.
+    /// Follows past and new commits, beginning with the transaction `first`.
     ///
     /// # Errors
     /// The history there was forgotten, or `first` is later than the next transaction; I/O error.
@@ -322,7 +320,7 @@ impl<S: TypedSchema> Reader<S> {
         self.reader.subscribe_from(first).map(Subscription::new)
     }
 
-    /// Loads what was committed since, and returns the state after it. Waits for no writer.
+    /// Loads newer commits, and returns the state after them. Waits for no writer.
     ///
     /// # Errors
     /// The file was removed or replaced, or is damaged; I/O error.

@@ -7,7 +7,7 @@ use annals_schema::Timestamp;
 use super::{Change, Versioned};
 use crate::Result;
 
-/// One version of a row: what one transaction made of it.
+/// One version of a row: the change by one transaction.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Version<C> {
@@ -19,8 +19,8 @@ pub struct Version<C> {
     pub comments: Vec<String>,
     /// The change that it made to the row.
     pub change: C,
-    /// Whether it is the state with which the history begins that is left: the row may be older, but what made it so
-    /// was forgotten.
+    /// True if it is the state at the beginning of the kept history: the row may be older, but its earlier changes
+    /// were forgotten.
     pub is_beginning: bool,
 }
 
@@ -83,7 +83,8 @@ impl<R: Versioned> History<R> {
         self.history.newest(most)?.into_iter().map(Version::new).collect()
     }
 
-    /// Returns the same history without the types of its schema: for what was read of the journal and its index.
+    /// Returns the same history without the types of its schema: it reports how much of the journal and its index was
+    /// read.
     #[must_use]
     pub const fn as_dynamic(&self) -> &crate::History {
         &self.history

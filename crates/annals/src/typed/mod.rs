@@ -1,15 +1,14 @@
-//! The generic part of the typed API: what the code that [`schema!`](crate::schema) generates is
-//! made of.
+//! The generic part of the typed API: the types that the code of [`schema!`](crate::schema) uses.
 //!
-//! Generated code says what differs from schema to schema and from table to table: names, types and
-//! numbers. All that is the same is here, once, so that a program with many tables compiles quickly.
+//! Generated code has the parts that differ between schemas and tables: names, types and numbers. All that is the
+//! same is here, once, so that a program with many tables compiles quickly.
 //!
 //! In reading order: a [`TypedSchema`] represents a schema at compile time. [`Database`], [`Reader`], [`Snapshot`]
 //! and [`Transaction`] are generic over it, and [`CompiledSchema`] parses its text. A [`Record`] represents a table,
 //! and [`Id`] is the id of a row of it. [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it,
-//! [`Writer`] writes it; [`Nullable`] is what its parameters take for null. A [`Vector`] is a whole column of a run
-//! of its rows, and a [`Column`] says which. A [`Change`] is what became of a row, whose values are [`Versioned`],
-//! and a [`History`] all that became of it. [`Single`] and [`SingleWriter`] are for a table of one row.
+//! [`Writer`] writes it; [`Nullable`] is the type of its nullable parameters. A [`Vector`] is a whole column of a run
+//! of its rows, and a [`Column`] says which. A [`Change`] is one change of a row, whose values are [`Versioned`], and
+//! a [`History`] all of them. [`Single`] and [`SingleWriter`] are for a table of one row.
 
 mod change;
 mod column;

@@ -65,7 +65,7 @@ impl<'v, const N: usize> Nullable<&'v [u8]> for &'v [u8; N] {
     }
 }
 
-/// Makes a value of what such a parameter was given.
+/// Converts the argument of such a parameter to a value.
 pub fn nullable<'v, T: Into<ValueRef<'v>>>(value: impl Nullable<T>) -> ValueRef<'v> {
     value.or_null().into()
 }

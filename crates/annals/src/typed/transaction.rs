@@ -26,7 +26,7 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
         S::transaction(&self.writers)
     }
 
-    /// Returns what this transaction sees: the last commit and its own changes.
+    /// Returns the state that this transaction sees: the last commit and its own changes.
     #[must_use]
     pub fn view(&self) -> S::View<'_> {
         S::view(self.dynamic().view())
@@ -190,7 +190,7 @@ impl<'t, 'db> CustomTransaction<'t, 'db> {
         self.0.blob(blob)
     }
 
-    /// Returns what the transaction sees, without the types of the schema.
+    /// Returns the state that the transaction sees, without the types of the schema.
     #[must_use]
     pub fn dynamic_view(&self) -> &crate::View {
         self.0.view()

@@ -1,7 +1,7 @@
 //! Runs of rows: whole columns of them at once.
 //!
-//! A vector is the values of one field in rows whose ids are one after another. Reading and writing one costs a copy
-//! for each page if the field is a number, without a loop over the rows.
+//! A vector is the values of one field in rows with consecutive ids. Reading and writing one costs a copy for each
+//! page if the field is a number, without a loop over the rows.
 
 use std::borrow::Cow;
 
@@ -140,8 +140,8 @@ impl<'a, R: Record> Table<'a, R> {
         self.as_dynamic().vector(field, first.into(), count)
     }
 
-    /// Reads one field of `count` rows from `first` on: what generated code calls for
-    /// `get_vector_of_name(first, count)`.
+    /// Reads one field of `count` rows from `first` on; generated code calls it for `get_vector_of_name(first,
+    /// count)`.
     ///
     /// # Errors
     /// `NotFound`: a row of the run doesn't exist; `Invalid`: the field isn't of that type, or holds null and the

@@ -22,9 +22,9 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
-/// Between the comment that both skip and what only SQLite reads.
+/// Between the comment that both skip and the part that only SQLite reads.
 const BEFORE: &str = "/*/**/";
-/// Between that and what only PostgreSQL reads, up to the end of the line.
+/// Between that and the part that only PostgreSQL reads, up to the end of the line.
 const BETWEEN: &str = "/**/--*/";
 
 /// A part of a value that is too long to be at hand.
@@ -45,7 +45,7 @@ impl Part {
 }
 
 impl Dialect {
-    /// Returns what each reads.
+    /// Returns the text for each.
     pub(crate) fn choose(self, sqlite: &str, postgres: &str) -> String {
         match self {
             Self::Sqlite => sqlite.to_owned(),
@@ -55,7 +55,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the parts of a literal of digits: what each reads in front of them and after them.
+    /// Returns the parts of a literal of digits: the text before and after them for each.
     pub(super) fn parts(
         self,
         sqlite: &'static str,

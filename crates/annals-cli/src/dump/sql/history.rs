@@ -298,7 +298,7 @@ impl SqlTable {
     }
 }
 
-/// Returns what existing rows get for a field that is added.
+/// Returns the value of existing rows for an added field.
 fn default_of(command: &Command) -> Value {
     let Command::AddField { name, ty, nullable, default, .. } = command.clone() else {
         return Value::Null;

@@ -11,9 +11,9 @@
 //! | `timestamp` | `TIMESTAMP_MICROSECONDS` | `BIGINT` | microseconds since 1970 |
 //! | references | `INTEGER REFERENCES` | `BIGINT`, and a constraint | the id |
 //!
-//! A script for both uses PostgreSQL's words for types, except where SQLite needs its own. For what SQLite has
-//! no number there is another value: not a number is the text `NaN`; -0 and integers from 2^63 on are
-//! the eight bytes of the number, the most significant first, which SQLite sorts right.
+//! A script for both uses PostgreSQL's words for types, except where SQLite needs its own. Values without a number in
+//! SQLite have a substitute: NaN is the text `NaN`; -0 and integers from 2^63 on are the eight bytes of the number,
+//! the most significant first, which SQLite sorts right.
 //!
 //! Of very large and very small floats SQLite may take the last of 17 digits in a script for another one.
 

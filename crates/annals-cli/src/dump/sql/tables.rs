@@ -62,7 +62,7 @@ impl<'s> Tables<'s> {
         Ok(tables)
     }
 
-    /// Returns what has another name in SQL than here: table, column or index, and its name there.
+    /// Returns the items with another name in SQL: table, column or index, and its name there.
     #[cfg(feature = "sqlite")]
     pub(crate) fn renamed(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
@@ -113,7 +113,7 @@ impl<'s> Tables<'s> {
         }
     }
 
-    /// Returns where a reference leads, and what becomes of it.
+    /// Returns the target of a reference, and its rule.
     fn reference(&self, field: &Field) -> Option<String> {
         let Type::Reference(target, on_delete) = field.ty else { return None };
         let target = self.tables.iter().find(|table| table.table.number == target)?;

@@ -61,7 +61,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Begins at the start of a file; `path` is what errors call it.
+    /// Begins at the start of a file; `path` is its name in errors.
     pub(super) fn new(input: Box<dyn BufRead>, path: &Path) -> Result<Self> {
         let mut records = Self { input, path: path.to_owned(), line: 1, longest: LONGEST_TEXT };
         // The byte order mark that some programs write before UTF-8.

@@ -1,4 +1,4 @@
-//! A CSV file and the table that its rows go to; and what a folder of them holds.
+//! A CSV file and the table of its rows; and the contents of a folder of them.
 
 use std::path::{Path, PathBuf};
 

@@ -24,7 +24,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Opens the file; `bar` moves with what is read.
+    /// Opens the file; `bar` shows the progress of reading.
     pub(super) fn open(&self, bar: &indicatif::ProgressBar) -> Result<Reader> {
         let mut reader = Reader::new(files::open_input(&self.path, bar)?, &self.path);
         reader.skip_mark()?;

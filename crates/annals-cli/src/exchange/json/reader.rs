@@ -32,12 +32,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Begins to read a file; `path` is what errors call it.
+    /// Begins to read a file; `path` is its name in errors.
     pub(super) fn new(input: Box<dyn BufRead>, path: &Path) -> Self {
         Self { input, path: path.to_owned(), line: 1, longest: LONGEST_TEXT }
     }
 
-    /// Makes an error of what is wrong here.
+    /// Makes an error for this position.
     pub(super) fn wrong(&self, what: impl std::fmt::Display) -> Error {
         self.at(Error::invalid(what.to_string()))
     }
@@ -228,7 +228,7 @@ impl Reader {
         self.wrong(format_args!("a text has more than {} bytes, which is the most", self.longest))
     }
 
-    /// Reads what follows a backslash.
+    /// Reads the characters after a backslash.
     fn escaped(&mut self) -> Result<char> {
         let byte = self.byte()?;
         byte.into_iter().for_each(|byte| self.pass(byte));
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn a_text_that_no_field_could_hold_is_refused_before_it_takes_memory() {
-        // A string, one of escapes, a number, a word, and what is kept as JSON.
+        // A string, one of escapes, a number, a word, and a value kept as JSON.
         let cases: [(&[u8], &str); 6] = [
             (b"\"abcdefgh\"", ""),
             (b"\"abcdefghi\"", "x: line 1: a text has more than 8 bytes, which is the most"),

@@ -1,4 +1,4 @@
-//! The first pass: what the values of all columns are.
+//! The first pass: the kinds of the values of all columns.
 
 use rusqlite::{Connection, Result};
 

@@ -1,7 +1,7 @@
 //! SQLite's database files.
 //!
-//! In reading order: `write` makes one; `outline` reads what another has, and `columns` what its values are;
-//! `plan` makes a schema of that, with `types` and `defaults`; `read` takes the rows in.
+//! In reading order: `write` makes a file. `outline` reads the schema of another, and `columns` the kinds of its
+//! values; `plan` makes a schema of that, with `types` and `defaults`; `read` imports the rows.
 
 mod columns;
 mod defaults;
@@ -18,7 +18,7 @@ use annals::{Error, ErrorKind};
 pub(crate) use read::import;
 pub(crate) use write::write;
 
-/// Says what SQLite said, and of which file.
+/// Adds the file to SQLite's error.
 fn failed(path: &Path, error: &rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::CannotOpen) => ErrorKind::NotFound,

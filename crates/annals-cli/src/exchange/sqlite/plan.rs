@@ -24,7 +24,7 @@ pub(super) struct Plan {
     blurred: Vec<bool>,
 }
 
-/// Reads what there is, and returns a schema that holds it.
+/// Reads the file, and returns a schema that fits.
 pub(super) fn plan(connection: &Connection) -> rusqlite::Result<Result<(Schema, Vec<Plan>)>> {
     outline::tell_settings(connection)?;
     let mut plans = Vec::new();

@@ -12,10 +12,10 @@ use crate::exchange::scalar::{Converted, Scalar, convert};
 use crate::files;
 use crate::progress::Rows;
 
-/// Makes a database with what SQLite's holds.
+/// Makes a database with the contents of SQLite's.
 pub(crate) fn import(path: &Path, to: &To) -> Result<Arrived> {
     arrival::refuse_existing(&to.file)?;
-    // SQLite's own message doesn't say what is wrong.
+    // SQLite's own message doesn't name the problem.
     drop(files::open_plain(path)?);
     let sqlite = |error: rusqlite::Error| failed(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -5,8 +5,8 @@ use rusqlite::types::ValueRef;
 
 use crate::exchange::scalar::Scalar;
 
-/// Returns the type that the words ask for; none if they leave it open, or ask for decimals or times, which are
-/// what their values are.
+/// Returns the type that the words declare; `None` if they leave it open, or declare decimals or times, whose type
+/// follows from the values.
 pub(super) fn declared(words: &str) -> Option<Type> {
     let upper = words.to_ascii_uppercase();
     let word = upper.split('(').next().unwrap_or_default().trim();

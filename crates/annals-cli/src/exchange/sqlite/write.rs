@@ -101,7 +101,7 @@ fn bind(
     statement.raw_bind_parameter(place, value)
 }
 
-/// Returns what SQLite stores for a value; for a blob null, since its bytes are not at hand.
+/// Returns SQLite's form of a value; for a blob null, since its bytes are not in memory.
 fn output(value: ValueRef<'_>) -> ToSqlOutput<'_> {
     match value {
         ValueRef::Null | ValueRef::Blob(_) => ToSqlOutput::Owned(Owned::Null),

@@ -39,7 +39,7 @@ pub(crate) fn literal(value: ValueRef<'_>) -> String {
     harmless(&language::value_text(value))
 }
 
-/// Escapes what could steer a terminal in a text in quotes.
+/// Escapes characters of a quoted text that could control a terminal.
 pub(crate) fn harmless(text: &str) -> String {
     if !text.contains(steers) {
         return text.to_owned();
@@ -100,7 +100,7 @@ fn steers(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
-/// Returns what can be seen of a long text, and some more: the whole of it may be a gigabyte.
+/// Returns the visible part of a long text, and some more: the whole of it may be a gigabyte.
 fn beginning(text: &str, limit: usize) -> &str {
     /// Characters without width count too.
     const MORE: usize = 100;

@@ -1,4 +1,4 @@
-//! The commands that show what there is: rows, the schema, and everything as text, SQL or JSON.
+//! The commands that show the present state: rows, the schema, and everything as text, SQL or JSON.
 
 mod cell;
 mod layout;

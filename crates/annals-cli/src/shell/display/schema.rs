@@ -38,7 +38,7 @@ pub(crate) fn schema(present: &Present<'_>, words: &Words<'_>, screen: &mut Scre
     Ok(())
 }
 
-/// Returns a field's type and what else was said of it, as `add_field` reads it.
+/// Returns a field's type and its other properties, in the form of `add_field`.
 fn meaning(schema: &Schema, field: &Field) -> String {
     let mut text = field.ty.name().to_owned();
     match field.ty {

@@ -73,7 +73,7 @@ impl Column {
         ask_for(cell.unwrap_or_default());
     }
 
-    /// Asks the memory for the bytes to which the cell of a slot leads.
+    /// Prefetches the bytes that the cell of a slot refers to.
     #[inline]
     pub(crate) fn ask_for_text(&self, slot: usize) {
         if let Data::Variable(strings) = &self.data {

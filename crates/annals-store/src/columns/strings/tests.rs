@@ -1,4 +1,4 @@
-//! Strings of all lengths, against what was written.
+//! Strings of all lengths, against a model.
 
 use super::*;
 use crate::pages::paged::Counted;
@@ -95,8 +95,8 @@ fn what_was_rolled_back_behind_a_full_page_is_not_moved() {
     assert_eq!(*published.get(first).unwrap(), [b'x'; 600]);
 }
 
-/// Runs rounds of changes; after each the published strings are saved, and the next one continues from
-/// what was loaded, or from the same strings over their new base.
+/// Runs rounds of changes. After each the published strings are saved, and the next one continues from the loaded
+/// ones, or from the same strings over their new base.
 #[test]
 fn values_of_all_lengths_survive_being_saved() {
     for keeps in [true, false] {

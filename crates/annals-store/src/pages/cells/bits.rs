@@ -245,7 +245,7 @@ impl Bits {
         });
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     pub(crate) fn load(input: &mut Loader<'_>) -> Result<Self> {
         let mut small = [0; SMALL_WORDS];
         for word in &mut small {

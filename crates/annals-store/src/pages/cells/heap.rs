@@ -99,7 +99,7 @@ impl Heap {
         );
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     pub(crate) fn load(input: &mut Loader<'_>) -> Result<Self> {
         Ok(Self { pages: input.array(|_| true)? })
     }
@@ -142,8 +142,8 @@ impl Deref for NodePage<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8; PAGE] {
-        // SAFETY: node pages are written only when owned, through `get_mut` (invariant 3), which needs
-        // a `&mut` of what this borrows.
+        // SAFETY: node pages are written only when owned, through `get_mut` (invariant 3), which needs a `&mut` of
+        // the structure that this borrows.
         unsafe { self.0.whole() }
     }
 }
@@ -208,7 +208,7 @@ impl Nodes {
         out.pages(&self.pages, check, |_, page| Content::Whole(page.clone()));
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     pub(crate) fn load(input: &mut Loader<'_>, check: Check<PageRef>) -> Result<Self> {
         Ok(Self { pages: input.array(check)? })
     }
@@ -271,7 +271,7 @@ impl Longs {
         out.longs(&self.values);
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     pub(crate) fn load(input: &mut Loader<'_>) -> Result<Self> {
         Ok(Self { values: input.array(|_| true)? })
     }

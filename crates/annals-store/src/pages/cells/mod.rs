@@ -75,14 +75,14 @@ impl Pages {
         self.all.get(index)
     }
 
-    /// Returns true if what is at a place can be read again without loading anything. Loads it, if that
-    /// wasn't done yet.
+    /// Returns true if the item at a place can be read again without loading anything. Loads it, if that wasn't done
+    /// yet.
     #[inline]
     fn stays(&self, index: usize) -> Result<bool> {
         Ok(!matches!(self.get(index)?, Some(Held::Kept(_))))
     }
 
-    /// True if what is at a place, which stays, does so for all views over the same base.
+    /// True if the item at a place, which stays, does so for all views over the same base.
     fn stays_below(&self, index: usize) -> bool {
         self.all.stays_below(index)
     }
@@ -220,8 +220,8 @@ impl<const W: usize> Cells<W> {
             && self.pages.at_hand(slot / Self::EACH).is_some()
     }
 
-    /// Begins to fetch the page of a cell, if it is in memory: a KiB of it in a step, for the processor sees by
-    /// itself how that continues.
+    /// Prefetches the page of a cell, if it is in memory: a KiB of it in a step, since the processor then continues
+    /// by itself.
     #[inline]
     pub(crate) fn fetch(&self, slot: usize) {
         if let Some(page) = self.pages.at_hand(slot / Self::EACH) {
@@ -355,7 +355,7 @@ impl<const W: usize> Cells<W> {
         });
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     pub(crate) fn load(input: &mut Loader<'_>) -> Result<Self> {
         let small = input.bytes()?;
         if small.len() > SMALL[1] || !small.len().is_multiple_of(W) {

@@ -64,7 +64,7 @@ impl FreeNumbers {
         self.free.save(out, &Blanks::NONE);
     }
 
-    /// Loads what `save` wrote.
+    /// Loads the output of `save`.
     pub(crate) fn load(input: &mut Loader<'_>) -> Result<Self> {
         let (end, count) = (input.word()?, input.count()?);
         Ok(Self { end, count, free: Cells::load(input)? })

@@ -57,7 +57,7 @@ impl<const W: usize> Cells<W> {
         }))
     }
 
-    /// Writes what `cell_of` makes of some values to consecutive cells; zeros where it makes nothing.
+    /// Writes the results of `cell_of` for some values to consecutive cells; zeros where it has none.
     ///
     /// # Errors
     /// Their page can't be loaded.

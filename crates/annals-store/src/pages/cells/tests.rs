@@ -1,4 +1,4 @@
-//! Cells and bits, against what was written.
+//! Cells and bits, against a model.
 
 use super::bits::PAGE_BITS;
 use super::*;
@@ -103,7 +103,7 @@ fn bits_are_found_and_counted() {
     assert!(!bits.get(64).unwrap() && bits.get(200).unwrap() && Bits::ones(10).get(9).unwrap());
 }
 
-/// Runs against the same done cell by cell, with clones that must keep what they had.
+/// Runs against the same done cell by cell, with clones that must stay unchanged.
 #[test]
 fn runs_are_as_if_written_cell_by_cell() {
     let mut epoch = Epoch::first();

@@ -41,7 +41,7 @@ pub struct Changed {
     pub rows: Vec<RowChange>,
 }
 
-/// One version of a row: what one transaction made of it.
+/// One version of a row: the change by one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Version {
     /// The number of the transaction.
@@ -52,7 +52,7 @@ pub struct Version {
     pub comments: Vec<String>,
     /// The change that it made to the row.
     pub change: RowChange,
-    /// Whether it is the state with which the history begins that is left: the row may be older, but what made it so
-    /// was forgotten.
+    /// True if it is the state at the beginning of the kept history: the row may be older, but its earlier changes
+    /// were forgotten.
     pub is_beginning: bool,
 }

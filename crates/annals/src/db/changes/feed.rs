@@ -116,7 +116,7 @@ impl Feed {
         self.signal.notify_all();
     }
 
-    /// Returns what was committed last, and whether that is all.
+    /// Returns the last commit, and whether no more will follow.
     pub(in crate::db) fn latest(&self) -> (Option<Arc<Published>>, bool) {
         let news = lock(&self.news);
         (news.latest.clone(), news.is_over)

@@ -11,7 +11,8 @@ pub struct Txid(pub u64);
 
 /// A moment in the history of a database: the end of one of its transactions.
 ///
-/// Its text is what the program `annals` takes: `txid:17`, `time:2024-02-29T12:00:00Z`, `comment:before the fair`.
+/// Its text is the form that the program `annals` takes: `txid:17`, `time:2024-02-29T12:00:00Z`, `comment:before the
+/// fair`.
 ///
 /// ```
 /// use annals::{Moment, Txid};

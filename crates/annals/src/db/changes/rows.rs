@@ -37,7 +37,7 @@ struct Known {
     weight: usize,
 }
 
-/// Takes events, and returns what each transaction did to rows, through the present schema.
+/// Takes events, and returns the changes of rows by each transaction, through the present schema.
 #[derive(Debug)]
 pub(in crate::db) struct RowChanges {
     base: Arc<View>,
@@ -46,7 +46,7 @@ pub(in crate::db) struct RowChanges {
     touched: Vec<(Key, Values)>,
     comments: Vec<String>,
     turn: u64,
-    /// How many bytes what is known takes, about.
+    /// The approximate memory of the known rows, in bytes.
     weight: usize,
     /// Transactions that were read, and not yet taken.
     pub(in crate::db) done: VecDeque<Changed>,

@@ -69,7 +69,7 @@ impl<'i> Laps<'i> {
     }
 }
 
-/// Waits until no thread runs a backfill, for `timeout` at most; none begins as long as what this returns is held.
+/// Waits until no thread runs a backfill, for `timeout` at most; none begins while the returned guard is held.
 pub(in crate::db) fn wait_for_backfill<'i>(
     core: &Core,
     imager: &'i Imager,
@@ -271,7 +271,7 @@ fn key_frames(
     drafting.frames(imager.key_frames, next, &are_read)
 }
 
-/// Returns what a catalog says beside what the store does: how late the clock was.
+/// Returns the metadata of a catalog besides the store's: how late the clock was.
 fn metadata(core: &Core, of_store: &[u8]) -> Vec<u8> {
     let last = core.checkpoints().last_clock_time.load(Ordering::Relaxed);
     [&last.to_le_bytes()[..], of_store].concat()
@@ -353,9 +353,9 @@ fn try_to_install(core: &Core, imager: &Imager) {
     }
 }
 
-/// Lets the published view continue from the newest root, too, if the ending transaction was open when the
-/// backfill ended. Else a database that rests would keep the root before and what the backfill stored. A load and
-/// a comparison, unless one has ended since.
+/// Lets the published view continue from the newest root, too, if the ending transaction was open when the backfill
+/// ended. Else an idle database would keep the previous root and its stored pages. A load and a comparison, unless
+/// one has ended since.
 #[inline]
 pub(in crate::db) fn install_late(core: &Core, writing: &mut Writing) {
     if let Some(imager) = core.image()

@@ -43,7 +43,7 @@ pub(in crate::db) struct Written {
     pub(in crate::db) is_acknowledged: bool,
 }
 
-/// Commits what was written since the last commit: steps 1 to 4. [`Group::wait`] does the rest.
+/// Commits the events since the last commit: steps 1 to 4. [`Group::wait`] does the rest.
 ///
 /// # Errors
 /// `Unique`, `Reference`, `Io`: nothing was committed, and the caller rolls back. `UnknownOutcome`.
@@ -178,7 +178,7 @@ impl Group {
     }
 }
 
-/// A thread that leads. If it panics (in a foreign storage), no thread waits for it for ever.
+/// A thread that is the leader. If it panics (in a foreign storage), no thread waits for it for ever.
 struct Leading<'g>(&'g Group);
 
 impl Drop for Leading<'_> {

@@ -63,7 +63,7 @@ pub(in crate::db) struct Core {
     pub(in crate::db) forgotten: Mutex<Option<Forgotten>>,
     /// The view that was rebuilt last for a snapshot over lost pages.
     pub(in crate::db) rescued: Rescued,
-    /// How long a read or a write waits for what a damaged page held.
+    /// How long a read or a write waits for the rebuild of a damaged page.
     pub(in crate::db) rebuild_timeout: Duration,
     /// True if work is done in the background.
     pub(in crate::db) works_in_background: bool,
@@ -119,7 +119,7 @@ impl Core {
         rescuer
     }
 
-    /// Returns who leads threads and views here, if the database is open.
+    /// Returns the rescuer for threads and views, if the database is open.
     pub(in crate::db) fn rescuer(&self) -> Weak<Rescuer> {
         self.rescuer.get().cloned().unwrap_or_default()
     }
@@ -233,12 +233,12 @@ impl Core {
         self.imager.as_deref()
     }
 
-    /// Notes what went wrong with the image in the background.
+    /// Notes a problem of the image in the background.
     pub(in crate::db) fn note_image_error(&self, error: &Error) {
         *lock(&self.image_error) = Some(error.to_string());
     }
 
-    /// Returns what went wrong with the image in the background, if anything did since the last backfill.
+    /// Returns the problem of the image in the background since the last backfill, if there was one.
     pub(in crate::db) fn image_error(&self) -> Option<String> {
         lock(&self.image_error).clone()
     }

@@ -1,15 +1,15 @@
-//! Group commit: commits are written one after another, flushed together, and acknowledged in order.
+//! Group commit: commits are written in sequence, flushed together, and acknowledged in order.
 //!
-//! A transaction hands its written commit over, and lets the next one begin, which builds on it. Then it waits. One
-//! of the waiting threads is the leader: it does the steps of the levels once for all commits written by then, and
-//! publishes them. (Group commit is as old as DeWitt et al., 1984; the leader among the waiting threads is as in
-//! InnoDB and RocksDB.)
+//! A transaction adds its written commit to the queue, and lets the next one begin, which builds on it. Then it
+//! waits. One of the waiting threads is the leader: it does the steps of the levels once for all commits written by
+//! then, and publishes them. (Group commit is as old as DeWitt et al., 1984; the leader among the waiting threads is
+//! as in InnoDB and RocksDB.)
 //!
 //! Invariants
 //! 1. `waiting` has all written commits that aren't acknowledged, in the order of their txids. They are added in this
 //!    order, by the holder of the writer's lock.
 //! 2. A commit is published when its level, and that of all before it, is reached.
-//! 3. At most one thread leads. Its target was written before it began.
+//! 3. At most one thread is the leader. Its target was written before it began.
 //! 4. Once a leader failed, nothing more is published.
 
 use std::collections::VecDeque;
@@ -55,7 +55,7 @@ pub(in crate::db) struct Group {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     pub(super) waiting: VecDeque<Waiting>,
-    /// Whether a thread leads.
+    /// True if there is a leader.
     pub(super) is_led: bool,
     /// Why nothing can be acknowledged any more.
     pub(super) failure: Option<String>,
@@ -118,7 +118,7 @@ impl Group {
         self.published.store(Arc::new(Published { view, point, file }));
     }
 
-    /// Returns what was committed last.
+    /// Returns the last commit.
     pub(in crate::db) fn published(&self) -> Arc<Published> {
         self.published.load_full()
     }
@@ -136,7 +136,7 @@ impl Group {
         latest
     }
 
-    /// Shows what other processes committed. Nothing waits then.
+    /// Shows the commits of other processes. Nothing waits then.
     pub(in crate::db) fn show(&self, view: Arc<View>, point: Point) {
         let _queue = lock(&self.queue);
         let file = Arc::clone(&self.segment.load().file);
@@ -149,8 +149,8 @@ impl Group {
         self.show(view, point);
     }
 
-    /// Publishes the same state over another base. The caller holds the writer, and `view` is what the store
-    /// published last.
+    /// Publishes the same state over another base. The caller is the writer, and `view` is the last one that the
+    /// store published.
     pub(in crate::db) fn replace(&self, view: Arc<View>) {
         let mut queue = lock(&self.queue);
         match queue.waiting.back_mut() {

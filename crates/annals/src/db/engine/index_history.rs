@@ -60,7 +60,7 @@ pub(in crate::db) fn index_history_at_close(core: &Core) {
     }
 }
 
-/// Adds what the journal has after the index, as much as one step does; returns whether there is more.
+/// Adds the next part of the journal to the index, as much as one step does; returns true if there is more.
 fn add_history(core: &Core, sizes: &Sizes) -> Result<bool> {
     // Must be first: a process that removes segments may hold the lock that this takes.
     let root = core.image().and_then(Imager::reached_point);

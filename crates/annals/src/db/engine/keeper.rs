@@ -1,4 +1,4 @@
-//! The keeper: a thread that does ahead and afterwards what no commit should wait for.
+//! The keeper: a thread that does work before and after commits for which no commit should wait.
 //!
 //! Every 10 ms while something is written, it zeroes space ahead, flushes the frames of a long transaction, and
 //! publishes the end of the journal. After 100 ms without a write it advances a slot; after a second it sleeps until

@@ -11,7 +11,7 @@
 //! 1. At most one thread of a handle rebuilds. Reads and commits continue meanwhile.
 //! 2. The writer's lock is held for the last stretch only: at most [`LAST_STRETCH`] bytes of the journal, unless
 //!    commits outrun the replay.
-//! 3. No backfill runs as long as a rebuild does: it would publish what reaches damaged pages.
+//! 3. No backfill runs during a rebuild: it would publish references to damaged pages.
 
 use crate::db::engine::backfill;
 use std::ops::ControlFlow;
@@ -192,7 +192,7 @@ fn finish_rebuild(core: &Core, writing: &mut Writing) -> bool {
     install_rebuilt(core, imager, state, writing, &mut working).is_ok()
 }
 
-/// Chooses a root, and replays the journal from there to what is published.
+/// Chooses a root, and replays the journal from there to the published state.
 fn rebuilt(core: &Core, imager: &Imager) -> Result<Ready, Otherwise> {
     let rebuilding = imager.rebuilding();
     let stopping = Arc::clone(&rebuilding.is_stopping);
@@ -245,7 +245,7 @@ fn rebuilt(core: &Core, imager: &Imager) -> Result<Ready, Otherwise> {
     }
 }
 
-/// Replays what was committed meanwhile, until little is left.
+/// Replays the commits made meanwhile, until little is left.
 fn catch_up(core: &Core, ready: &mut Ready) -> Result<(), Otherwise> {
     loop {
         let published = core.group.published();

@@ -48,7 +48,7 @@ pub(in crate::db) fn restart(core: &Core, older: Older, timeout: Duration) -> Re
 }
 
 /// As [`Self::restart`], for the writer, which in shared mode has the lock for restarts and the turn. `fits` may
-/// refuse what the new segment begins with, by its length in bytes.
+/// refuse the state at the beginning of the new segment, by its length in bytes.
 pub(in crate::db) fn restart_in_turn(
     core: &Core,
     writing: &mut Writing,

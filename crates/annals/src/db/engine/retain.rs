@@ -1,5 +1,5 @@
-//! Rules of retention, and what is done by them: by the thread in the background after each of its backfills,
-//! when the database is closed, and on request.
+//! Rules of retention, and their application: by the background thread after each of its backfills, when the database
+//! is closed, and on request.
 //!
 //! ```text
 //! 1. see which segments there are, and how large the live state is
@@ -26,8 +26,8 @@ use crate::{Error, ErrorKind, Result};
 /// next time.
 pub(in crate::db) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Does what the rules say that the database was opened with, if it was with any, and notes what was forgotten. A
-/// conflict with others isn't an error: it is retried the next time.
+/// Applies the rules that the database was opened with, if there are any, and notes the forgotten history. A conflict
+/// with others isn't an error: it is retried the next time.
 ///
 /// # Errors
 /// As [`Database::retain`], except for `Busy`.
@@ -112,7 +112,7 @@ pub(in crate::db) fn blob_bytes(core: &Core) -> Result<u64> {
     lens.map(|len| Ok(len?.unwrap_or(0))).sum()
 }
 
-/// Notes what was forgotten, besides what was before.
+/// Adds to the forgotten history.
 fn note_forgotten(core: &Core, forgotten: Option<Forgotten>) {
     let mut all = lock(&core.forgotten);
     *all = Forgotten::joined(all.take(), forgotten);

@@ -1,4 +1,4 @@
-//! When a backfill begins by itself: the one place that decides it.
+//! The trigger of automatic backfills: the one place that decides it.
 //!
 //! | when                     | what is looked at                                                     |
 //! |--------------------------|-----------------------------------------------------------------------|

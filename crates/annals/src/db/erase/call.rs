@@ -54,8 +54,8 @@ struct Plan {
 ///
 /// Comments stay unless they are to go, too; the schema and other rows stay, also where they say the same. A field's
 /// default, and zeros that `insert_vector` made, were never written to the row, and stay. A process with the old
-/// files open continues to see them. File systems and disks may keep the bytes of what was removed, unless they are
-/// to be overwritten and the medium does that in place; copies elsewhere aren't known here.
+/// files open continues to see them. File systems and disks may keep the bytes of removed files, unless they are to
+/// be overwritten and the medium does that in place; copies elsewhere aren't known here.
 ///
 /// A crash leaves the old history or the new one, as a whole; the next opening of the journal for writing removes the
 /// remaining files.
@@ -106,7 +106,7 @@ fn look(options: &Options, directory: &dyn Directory, name: &str) -> Result<Held
     Ok(Held::new(storage, shown, past?, &survey))
 }
 
-/// Opens a journal alone, recovers it, and ends what was left half done.
+/// Opens a journal alone, recovers it, and completes interrupted operations.
 fn hold(
     options: &Options,
     directory: &dyn Directory,
@@ -127,7 +127,7 @@ fn hold(
         let (survey, ()) =
             scan::survey(&watched, &shown, rule, || Ok(()), looks_wrong, |(), _, _| Ok(()))
                 .map_err(|error| watched.explain(error, &shown))?;
-        // The image, which erasing removes, may have what the journal lost.
+        // The image, which erasing removes, may have data that the journal lost.
         let witnesses = image_witnesses(directory, name, &survey.head);
         check_end(&witnesses, &survey, directory, name, &*storage)?;
         replace::finish(directory, name, &survey.head.header)?;

@@ -1,4 +1,4 @@
-//! Putting what was rewritten in its place, so that nothing of the old is left beside it.
+//! Putting rewritten files in place, so that nothing of the old ones is left beside them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -84,7 +84,7 @@ fn put_in_place(
     directory.flush()
 }
 
-/// Reads what the marker says; what is proven to be of the journal, if an older version made it.
+/// Reads the contents of the marker; if an older version made it, those files that are proven to be of the journal.
 fn read_list(directory: &dyn Directory, journal: &str, header: &Header) -> io::Result<List> {
     let marker = erasing_name(journal, header.last_erasure().unwrap_or_default());
     let (marker, id) = (directory.open(&marker, Access::Read)?, &header.journal_id);
@@ -162,8 +162,8 @@ pub(super) fn removable(beside: &Beside, header: &Header) -> Vec<(String, Kind)>
     own.cloned().collect()
 }
 
-/// Finds kept segments that don't belong to the history that is known, though their headers say so: what they
-/// hold can't be read.
+/// Finds kept segments that don't belong to the known history, though their headers claim so: their contents can't be
+/// read.
 pub(super) fn find_stray(beside: &Beside, known: &[u64], newest: u64) -> Option<String> {
     let is_stray = |kind: &Kind| match kind {
         Kind::Segment(number) => *number < newest && !known.contains(number),

@@ -20,7 +20,7 @@ pub struct Erase {
     /// disk or a file system has made itself, as SSDs and file systems that copy on write do. A process that reads an
     /// old file meanwhile finds it damaged.
     pub overwrite: bool,
-    /// Only says what would be done: takes no lock, and writes nothing.
+    /// Only reports the plan: takes no lock, and writes nothing.
     pub dry_run: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct Erased {
     /// Files beside the journal that were removed, or would be, since they may hold values: all that are proven to be
     /// made of it.
     pub removed: Vec<String>,
-    /// Files with names of such ones that aren't proven to be of this journal. They were left where they are: look
-    /// what they hold.
+    /// Files with names of such ones that aren't proven to be of this journal. They were left in place: check their
+    /// contents.
     pub unproven: Vec<String>,
 }

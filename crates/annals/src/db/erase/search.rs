@@ -44,7 +44,7 @@ struct Comments {
     wrote: bool,
 }
 
-/// The names of fields, and what was found of each.
+/// The names of fields, and the counts for each.
 pub(super) type Found = Vec<(String, Values)>;
 
 /// The values to erase.
@@ -180,7 +180,7 @@ impl Search {
         event::decode(frame.payload, 0, schema, &mut |schema, event| {
             match *event {
                 Event::Comment(text) => comments += u64::from(!text.is_empty()),
-                // The state repeats what was dropped before it.
+                // The state repeats fields that were dropped before it.
                 Event::Schema(_) if is_repeated => {}
                 Event::Schema(Command::DropTable { table }) => {
                     dropped_tables.extend(schema.table(*table).cloned());

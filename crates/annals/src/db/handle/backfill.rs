@@ -30,16 +30,16 @@ use crate::{BackfillProgress, Error, ErrorKind, Result};
 /// The pause before the next check for readers.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The lock of backfills, if there can be an image, and what else it takes to change the files.
+/// The lock of backfills, if there can be an image, and the other locks for changing the files.
 pub(in crate::db) type ClaimedWholly<'d> = (Option<MutexGuard<'d, Working>>, Claimed<'d>);
 
 impl Database {
-    /// Does what [`backfill_watched`](Self::backfill_watched) does, and says how the journal is restarted in
-    /// the modes that do so, [`BackfillMode::Restart`] and [`BackfillMode::Truncate`].
+    /// Does what [`backfill_watched`](Self::backfill_watched) does, and chooses how the journal is restarted in the
+    /// modes that do so, [`BackfillMode::Restart`] and [`BackfillMode::Truncate`].
     ///
     /// The history is kept unless `how` allows to forget it: then the new segment begins with the state itself
     /// (schema, rows with their ids, blobs). All older segments are removed once that and an image over it are on
-    /// permanent storage. The report says what was.
+    /// permanent storage. The forgotten history is reported.
     ///
     /// Cost: that of a full backfill, a few flushes for the restart, and of a small backfill; to forget, also
     /// that of writing all rows and blobs to the journal.
@@ -138,7 +138,7 @@ impl Database {
         }
     }
 
-    /// Frees what is free of the image; returns its length.
+    /// Truncates the free end of the image; returns its length.
     fn shrink_image(&self, timeout: Duration) -> Result<u64> {
         let (working, (claim, writing)) = self.claim_wholly(timeout)?;
         let (Some(mut working), Some(imager)) = (working, self.core().image()) else {
@@ -175,7 +175,7 @@ impl Database {
     }
 }
 
-/// Joins the reports of two backfills, one after the other.
+/// Joins the reports of two consecutive backfills.
 fn joined(first: Backfilled, second: Backfilled) -> Backfilled {
     let outcome = match first.outcome {
         BackfillOutcome::Advanced => BackfillOutcome::Advanced,

@@ -153,9 +153,8 @@ impl Source<'_> {
 
 /// Reads a blob from the journal, piece by piece; each is verified before any of its bytes is given.
 ///
-/// It is [`io::Read`] and [`io::Seek`]; where those meet damage, the error is of kind `InvalidData`.
-/// It keeps the last piece (at most 64 KiB), so small reads one after another cost one read of the
-/// file for each piece.
+/// It is [`io::Read`] and [`io::Seek`]; where those meet damage, the error is of kind `InvalidData`. It keeps the
+/// last piece (at most 64 KiB), so sequential small reads cost one read of the file for each piece.
 #[derive(Clone)]
 pub struct BlobReader<'a> {
     source: Source<'a>,
@@ -314,7 +313,7 @@ impl io::Seek for BlobReader<'_> {
     }
 }
 
-/// Wraps an error, so that what happened isn't lost.
+/// Wraps an error, so that its details aren't lost.
 fn to_io(error: Error) -> io::Error {
     let kind = match error.kind() {
         ErrorKind::Corrupt => io::ErrorKind::InvalidData,

@@ -76,7 +76,7 @@ pub(in crate::db) struct Setup {
     pub(in crate::db) imager: Option<Arc<Imager>>,
     pub(in crate::db) level: Level,
     pub(in crate::db) background: bool,
-    /// How long a read or a write waits for what a damaged page held.
+    /// How long a read or a write waits for the rebuild of a damaged page.
     pub(in crate::db) rebuild_timeout: Duration,
     /// The rules of retention.
     pub(in crate::db) retention: Retention,
@@ -155,8 +155,8 @@ impl Database {
         Snapshot::new(self.core.group.published())
     }
 
-    /// Begins a transaction; waits until the one before has ended or is on its way to permanent storage.
-    /// It sees all that was written before it, also what isn't acknowledged yet.
+    /// Begins a transaction; waits until the one before has ended or is on its way to permanent storage. It sees all
+    /// earlier writes, also those that aren't acknowledged yet.
     ///
     /// # Errors
     /// `Invalid` in a thread that has a transaction open already (it would wait for itself);
@@ -193,7 +193,7 @@ impl Database {
         self.transact(change)
     }
 
-    /// Does what [`write`](Self::write) does, with errors of any type that the program likes.
+    /// Does what [`write`](Self::write) does, with any error type of the program.
     ///
     /// # Errors
     /// The error of `change`; else see [`Transaction::commit`] and [`Database::begin`].
@@ -207,7 +207,7 @@ impl Database {
         Ok(value)
     }
 
-    /// Returns what opening found and did.
+    /// Returns the report of opening.
     #[must_use]
     pub const fn recovered(&self) -> &Recovered {
         &self.recovered
@@ -237,13 +237,13 @@ impl Database {
     }
 
     /// Updates the image, the page file beside the journal, to the newest commit, so that the next opening has less
-    /// to replay. It happens by itself when the journal has grown; this does it now.
+    /// to replay. It also happens in the background when the journal has grown; this does it now.
     ///
     /// Readers and writers continue meanwhile; with [`BackfillMode::Full`] it waits for the open transaction. In
-    /// shared mode it doesn't happen by itself, but when the last handle is closed. It takes a turn. If another
-    /// process has updated the image meanwhile, it first starts again from there, which costs a replay of the journal
-    /// after it. Cost: makes the journal hard (a flush), writes each page that changed since the last one, and
-    /// flushes the image once.
+    /// shared mode it doesn't happen in the background, but when the last handle is closed. It takes a turn. If
+    /// another process has updated the image meanwhile, it first starts again from there, which costs a replay of the
+    /// journal after it. Cost: makes the journal hard (a flush), writes each page that changed since the last one,
+    /// and flushes the image once.
     ///
     /// # Errors
     /// `Unsupported` on a raw device, which has no image. `Invalid` in a thread that has a transaction open, if the
@@ -282,24 +282,23 @@ impl Database {
         }
     }
 
-    /// Refuses what would wait for a backfill that this thread watches.
+    /// Refuses to wait for a backfill that this thread watches.
     pub(in crate::db) fn refuse_nested_backfill(&self) -> Result<()> {
         self.core.image().map_or(Ok(()), Imager::refuse_nesting)
     }
 
-    /// Returns what went wrong with the image in the background since the last backfill; nothing is lost by
-    /// that.
+    /// Returns the problem of the image in the background since the last backfill; nothing is lost by that.
     #[must_use]
     pub fn image_error(&self) -> Option<String> {
         self.core.image_error()
     }
 
-    /// Returns what of the image, the page file beside the journal, was found damaged since it was opened, and what
-    /// became of it: a sentence for each thing, at most a hundred. Nothing is lost by that.
+    /// Returns the damage of the image, the page file beside the journal, found since it was opened, and the action
+    /// for each: one sentence each, at most a hundred. Nothing is lost by that.
     ///
     /// Data that doesn't verify when it is read isn't used any more. The state is rebuilt in the background, from an
-    /// older root of the image or from the journal. Reads and writes that need none of what is damaged continue;
-    /// others wait for that, for [`Options::rebuild_timeout`] at most, and are then an error of kind
+    /// older root of the image or from the journal. Reads and writes that don't need the damaged pages continue;
+    /// others wait for the rebuild, for [`Options::rebuild_timeout`] at most, and then fail with kind
     /// [`ErrorKind::PageLost`]. A transaction that has changed something already is one in any case.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
@@ -310,13 +309,13 @@ impl Database {
     /// nothing to recover. Snapshots stay valid, and continue reading blobs.
     ///
     /// # Errors
-    /// `Poisoned` or `Io`: what was acknowledged as durable is durable even so. In a forked child
-    /// closing does nothing, and is `Poisoned`.
+    /// `Poisoned` or `Io`: commits acknowledged as durable are durable even so. In a forked child closing does
+    /// nothing, and is `Poisoned`.
     pub fn close(mut self) -> Result<()> {
         self.close_once(Duration::MAX)
     }
 
-    /// Does at once what happens in the background after a while without commits.
+    /// Does at once the background work after a while without commits.
     ///
     /// # Errors
     /// As the background work would meet: `Poisoned` or `Io`.
@@ -372,7 +371,7 @@ impl Database {
         Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.file().name))
     }
 
-    /// Returns what acknowledges commits.
+    /// Returns the group, which acknowledges commits.
     pub(in crate::db) fn group(&self) -> &Group {
         &self.core.group
     }
@@ -398,7 +397,7 @@ impl Database {
         self.background.as_ref()
     }
 
-    /// Returns what the threads share.
+    /// Returns the state that threads share.
     pub(in crate::db) fn core(&self) -> &Core {
         &self.core
     }
@@ -416,7 +415,7 @@ impl Database {
         }
         let (keeper, background) = (self.keeper.take(), self.background.take());
         if let Err(error) = self.check_origin() {
-            // Their threads aren't here, and what those held when the process was forked is held for ever.
+            // Their threads aren't in this process, and locks that they held at the fork are never released.
             std::mem::forget((keeper, background));
             return Err(error);
         }

@@ -38,7 +38,7 @@ impl Database {
                 continue;
             }
             match self.go_on_in(&found, &old, writing, sharing) {
-                // It continued again, and forgot what was needed.
+                // It continued again, and forgot history that was needed.
                 Err(_) if !found.storage.is_linked().map_err(io)? => {}
                 done => return done,
             }
@@ -71,7 +71,7 @@ impl Database {
         }
     }
 
-    /// Takes the head lock of a segment with others; returns whether the path still leads there.
+    /// Acquires the head lock of a segment in shared mode; returns true if the path still refers to it.
     fn join_again(&self, storage: &dyn Storage, old: &Segment) -> Result<bool> {
         let io = |error| Error::io(format!("{}: can't lock it", old.file.name), error);
         let clock = &self.core().clock;

@@ -150,7 +150,7 @@ impl Database {
         let before = imager.damage().count();
         let done =
             backfill::carry_out(self.core(), (imager, mode, watch), working, published, phases);
-        // The next one begins again, without what is damaged.
+        // The next one starts again, without the damaged pages.
         done.inspect_err(|error| working.note_damage(error, imager.damage().count() > before))
     }
 

@@ -1,4 +1,4 @@
-//! The handle of a database and its transactions: what programs call.
+//! The handle of a database and its transactions: the functions that programs call.
 
 pub(in crate::db) mod backfill;
 pub(in crate::db) mod blobs;

@@ -22,8 +22,8 @@ impl Database {
     }
 
     /// Removes all segments with a lower number than `before`, which begins with the state itself. Returns the
-    /// forgotten history; or else the oldest segment in use by a reader: then nothing was removed. Snapshots of this handle
-    /// stay what they are, with their blobs.
+    /// forgotten history; or else the oldest segment in use by a reader: then nothing was removed. Snapshots of this
+    /// handle stay valid, with their blobs.
     ///
     /// # Errors
     /// `Invalid` if that segment doesn't begin with the state; `Corrupt` if it is missing or damaged;
@@ -54,7 +54,7 @@ impl Database {
         restarted.map_err(|error| self.core().advise_space(error))
     }
 
-    /// Refuses what only files can do.
+    /// Refuses an operation that only files support.
     pub(in crate::db) fn refuse_device(&self) -> Result<()> {
         let file = self.file();
         if file.storage.has_fixed_len() {
@@ -108,12 +108,12 @@ impl Database {
         retain::plan_retention(self.core(), live, rules)
     }
 
-    /// Forgets the history that rules of retention don't keep, and returns it. First it removes what it can at once,
-    /// which needs no free space. Then it updates the image, and continues the journal in a segment that begins with
-    /// the state if the rules need one. So it costs only a backfill as long as less was written since the last one
-    /// than the live state's size. Waits up to `timeout` for each of the others.
+    /// Forgets the history that rules of retention don't keep, and returns it. First it removes all that needs no
+    /// free space. Then it updates the image, and continues the journal in a segment that begins with the state if
+    /// the rules need one. So it costs only a backfill as long as less was written since the last one than the live
+    /// state's size. Waits up to `timeout` for each of the others.
     ///
-    /// A database that was opened with [`Options::retention`](crate::Options::retention) does this by itself.
+    /// A database that was opened with [`Options::retention`](crate::Options::retention) does this in the background.
     ///
     /// # Errors
     /// As [`backfill`](Self::backfill), [`restart`](Self::restart) and [`forget_before`](Self::forget_before).

@@ -61,7 +61,7 @@ impl Database {
     /// waits while another thread has a transaction of this handle open, or waits for its turn. In exclusive mode
     /// there is nothing to load.
     ///
-    /// Cost: reads what was added to the journal, and replays it.
+    /// Cost: reads the new part of the journal, and replays it.
     ///
     /// # Errors
     /// `Invalid` in a thread that has a transaction open; `NotFound` if the file was removed or replaced. `Unapplied`
@@ -339,7 +339,7 @@ impl Database {
         Ok(is_own && next.iter().take(read).all(|&byte| byte == 0))
     }
 
-    /// Recovers what a process left that was interrupted. No other process writes meanwhile.
+    /// Recovers the writes of an interrupted process. No other process writes meanwhile.
     fn recover(&self, writing: &mut Writing, sharing: &Sharing) -> Result<()> {
         let Sharing { directory, file, recovery, .. } = sharing;
         let shown = directory.display(file);
@@ -361,13 +361,13 @@ impl Database {
         Ok(())
     }
 
-    /// Looks at what follows the last known commit.
+    /// Reads the frames after the last known commit.
     fn look(&self, head: Head, writing: &Writing) -> Result<Survey> {
         let file = self.file();
         Survey::since(&*file.storage, &file.name, head, writing.writer.committed())
     }
 
-    /// Replays what follows the last known commit up to `end`, and shows it.
+    /// Replays the frames after the last known commit up to `end`, and shows them.
     fn bring_in(
         &self,
         writing: &mut Writing,
@@ -396,7 +396,7 @@ impl Database {
         }
     }
 
-    /// Locks belong to files, not to names: what isn't at its name any more must not be written.
+    /// Locks belong to files, not to names: a file that isn't at its name any more must not be written.
     fn is_linked(&self) -> Result<bool> {
         self.file().storage.is_linked().map_err(|error| self.unreadable(error))
     }

@@ -48,7 +48,7 @@ impl Pending<'_> {
     ///
     /// # Errors
     /// `UnknownOutcome` if a flush failed: reopen the database to see whether the transaction survived. `Poisoned` or
-    /// `Io` if a transaction without events can't make durable what was before it.
+    /// `Io` if a transaction without events can't make earlier commits durable.
     pub fn wait(self) -> Result<Commit> {
         let Self { database, level, .. } = self;
         database.check_origin()?;
@@ -63,7 +63,7 @@ impl Pending<'_> {
         } else if level.flushes() {
             database.harden()?;
         } else {
-            // What the transaction saw must not be taken back.
+            // The state that the transaction saw must not be taken back.
             database.group().settle()?;
         }
         Ok(Commit { txid: self.point.txid, position: self.point.position, level })
@@ -118,7 +118,7 @@ impl<'db> Transaction<'db> {
         }
     }
 
-    /// Returns what this transaction sees: the last commit and its own changes.
+    /// Returns the state that this transaction sees: the last commit and its own changes.
     #[must_use]
     pub fn view(&self) -> &View {
         self.writing.store.view()
@@ -251,7 +251,7 @@ impl<'db> Transaction<'db> {
         })
     }
 
-    /// Deletes a row; and at once what refers to it by `cascade`, with what refers to that, while references by
+    /// Deletes a row, and at once the rows that refer to it by `cascade`, with their own referrers; references by
     /// `set_null` become null. The commit checks `restrict`.
     ///
     /// Cost: with enforced references to the table, a lookup in an index that begins with the reference, or a scan of

@@ -1,4 +1,4 @@
-//! Tests of what becomes of a transaction when a page can't be loaded.
+//! Tests of transactions that need a page which can't be loaded.
 
 use std::sync::Arc;
 

@@ -98,7 +98,7 @@ pub(in crate::db) fn check_readable(found: &Schema, schema: &Schema) -> Result<(
     Err(Error::new(ErrorKind::SchemaMismatch, message))
 }
 
-/// Shows where two schemas went different ways, and says what to do.
+/// Shows where two schemas diverge, and says what to do.
 fn advised(difference: &Difference) -> String {
     format!(
         "{difference}\nleave the lines that the file has as they are, and write changes below them"

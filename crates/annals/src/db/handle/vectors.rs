@@ -105,7 +105,7 @@ impl Transaction<'_> {
         })
     }
 
-    /// Runs what must happen wholly or not at all. If it fails, or if the program's values panic when
+    /// Runs a change that must apply as a whole or not at all. If it fails, or if the program's values panic when
     /// they are asked for, all that is left is to roll back.
     pub(in crate::db) fn wholly(
         &mut self,

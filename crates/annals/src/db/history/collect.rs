@@ -108,7 +108,7 @@ impl event::Sink for Rows<'_> {
 }
 
 impl Collector {
-    /// Begins after what the commands of this schema are before, with the zone of a number.
+    /// Begins after the history that the commands of this schema cover, with the zone of a number.
     pub(in crate::db) fn new(schema: Schema, next_zone: u64, zone_len: u64) -> Self {
         Self {
             zone_len,
@@ -124,7 +124,8 @@ impl Collector {
         }
     }
 
-    /// Begins within a state that a segment begins with, after what the commands of this schema are before.
+    /// Begins within the state at the beginning of a segment, after the history that the commands of this schema
+    /// cover.
     fn resume_state(&mut self, state: Schema) {
         (self.state, self.is_resumed) = (state, true);
     }
@@ -134,7 +135,7 @@ impl Collector {
         self.schema.commands().len() as u64
     }
 
-    /// True if what was collected may end here: not within a state that is repeated.
+    /// True if the collected part may end here: not within a state that is repeated.
     pub(in crate::db) fn may_end(&self) -> bool {
         self.zone.is_none_or(|zone| !zone.is(STATE))
             && self.zones.last().is_none_or(|last| !last.is(STATE) || !last.is(ENDS_INSIDE))
@@ -196,7 +197,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Ends the zone, if one was begun: its entries are sorted, and rows one after another joined.
+    /// Ends the zone, if one was begun: its entries are sorted, and consecutive rows joined.
     pub(in crate::db) fn end_zone(&mut self) {
         let Some(zone) = self.zone.take() else { return };
         self.zones.push(zone);

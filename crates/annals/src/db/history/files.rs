@@ -42,7 +42,7 @@ pub(in crate::db) struct Seen<'f> {
 }
 
 impl Files {
-    /// Opens the files up to what is published.
+    /// Opens the files up to the published state.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -65,7 +65,7 @@ impl Files {
         self.head.header.journal_id
     }
 
-    /// Returns the segment in which what is read ends.
+    /// Returns the segment in which the files end.
     pub(in crate::db) const fn segment(&self) -> u64 {
         self.head.header.segment
     }

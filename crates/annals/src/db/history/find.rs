@@ -38,7 +38,7 @@ pub(in crate::db) struct Parts {
 /// An index, as far as it covers the history that is read.
 pub(in crate::db) struct Indexed<'i> {
     pub(in crate::db) lookup: Lookup<'i>,
-    /// The last of its zones that is before the end of what is read.
+    /// The last of its zones before the end of the files.
     last: u64,
     /// The segment with which the history that is left begins.
     first_segment: u64,
@@ -134,7 +134,7 @@ impl<'i> Indexed<'i> {
             return Ok(None);
         }
         let tail = Since { segment: zone.segment, point: zone.end };
-        // Whether what is after follows it: each frame is verified.
+        // True if the rest follows it: each frame is verified.
         files.read_all(tail, &mut |_| Ok(()))?;
         let commands = commands_behind(&mut lookup, last, index.head().bound.commands)?;
         let bytes = files.behind(tail);
@@ -171,7 +171,7 @@ impl<'i> Indexed<'i> {
         Ok(())
     }
 
-    /// Adds what a transaction needs that continues after a zone.
+    /// Adds the zones that a transaction needs which continues after a zone.
     fn add_behind(&mut self, number: u64, zone: Zone, wanted: &mut BTreeSet<u64>) -> Result<()> {
         let mut behind = (number, zone);
         while behind.1.is(ENDS_INSIDE) {
@@ -188,7 +188,7 @@ impl<'i> Indexed<'i> {
         Ok(())
     }
 
-    /// Returns a zone, if it is part of the history that is left, and before the end of what is read.
+    /// Returns a zone, if it is part of the kept history, and before the end of the files.
     fn zone(&mut self, number: u64) -> Result<Option<Zone>> {
         if number > self.last {
             return Ok(None);
@@ -206,7 +206,7 @@ impl<'i> Indexed<'i> {
     /// `Corrupt`, `Io`.
     pub(in crate::db) fn last_at(&mut self, files: &Files, time: i64) -> Result<Option<u64>> {
         let mut number = self.lookup.zone_of_time(time)?.map(|(number, _)| number);
-        // One after the end of what is read says nothing of those before.
+        // A zone after the end of the files says nothing about earlier ones.
         while let Some(at) = number.filter(|at| *at > self.last) {
             number = at.checked_sub(1);
         }

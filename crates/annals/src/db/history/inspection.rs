@@ -39,7 +39,7 @@ pub(in crate::db) fn inspect(
     }
 }
 
-/// Returns what the history index of a journal proves of it: it only ever has what the image does.
+/// Returns the point of the journal that its history index proves: that is never beyond the image's.
 pub(in crate::db) fn witness(
     directory: &dyn Directory,
     journal: &str,
@@ -66,7 +66,7 @@ fn told_of(index: &IndexFile) -> HistoryInspection {
 impl Snapshot {
     /// Verifies the history index beside the journal: every page, that it belongs to this journal, and that each of
     /// its parts is at its position. If it is to be `deep`, it is rebuilt in memory, and each entry compared. `None`
-    /// if there is no index, or it can't be used for what this snapshot shows.
+    /// if there is no index, or it can't be used for this snapshot.
     ///
     /// Cost: reads the index, and for a deep check the journal; memory for all entries.
     ///
@@ -104,7 +104,7 @@ impl Snapshot {
         Ok(Some(HistoryCheck { inspection, problem }))
     }
 
-    /// Compares what an index has with what the journal does.
+    /// Compares the contents of an index with the journal.
     fn compare(&self, files: &Files, index: &IndexFile, deep: bool) -> Result<()> {
         let (mut zones, mut entries) = (Vec::new(), Vec::new());
         let mut zone = |number: u64, zone: &Zone| -> Result<()> {

@@ -20,7 +20,7 @@ struct Looking<'m> {
     last: Option<u64>,
 }
 
-/// Returns the number of the transaction at whose end a moment is, up to what is published; 0 before the first one.
+/// Returns the number of the transaction at whose end a moment is, up to the published state; 0 before the first one.
 ///
 /// # Errors
 /// `NotFound` if there is none; of a time, if it was forgotten; `Corrupt`, `Unsupported`, `Io`.
@@ -97,7 +97,7 @@ impl Looking<'_> {
         Ok(())
     }
 
-    /// Finds it in what is indexed.
+    /// Finds it in the indexed part.
     fn look_up(
         &self,
         files: &Files,

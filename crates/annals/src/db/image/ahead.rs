@@ -1,4 +1,4 @@
-//! Writing ahead of a backfill what is larger than memory: see [`spill`](super::spill).
+//! Writing changes larger than memory ahead of a backfill: see [`spill`](super::spill).
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -64,8 +64,8 @@ impl Imager {
         }
     }
 
-    /// Writes what is in memory alone of a store's working view to free space, and lets the view continue from
-    /// that; `of` is the transaction that is open, if it is, or the last one.
+    /// Writes the pages of a store's working view that are in memory alone to free space, and lets the view continue
+    /// from them; `of` is the open transaction, if there is one, or the last one.
     pub(in crate::db) fn spill(
         &self,
         working: &mut Working,

@@ -1,4 +1,4 @@
-//! Comparing two views by what they hold: the slow truth beside an image is the replay of the journal.
+//! Comparing the contents of two views: the slow check of an image is the replay of the journal.
 //!
 //! Pages, slots and nodes of trees may differ, and so they do: they depend on when a store was loaded. Values visible
 //! to a program may not.
@@ -8,8 +8,8 @@ use annals_schema::{Blob, Schema, Table, ValueRef};
 use crate::Result;
 use crate::store::View;
 
-/// Says what the first thing is in which two views differ, if there is one: schema, rows with all their
-/// values and ids, next ids, the order of indexes, where blobs are. Reads all of both.
+/// Returns the first difference of two views, if there is one: schema, rows with all their values and ids, next ids,
+/// the order of indexes, positions of blobs. Reads all of both.
 ///
 /// # Errors
 /// Something of either can't be loaded.

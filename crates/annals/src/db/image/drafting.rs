@@ -74,12 +74,12 @@ impl<'d, 'i> Drafting<'d, 'i> {
         Self { draft, image, txid, queue, queued: 0, written, clock, pages: 0, watch }
     }
 
-    /// Returns what was written, and returns what wasn't.
+    /// Returns the counts of written objects, and frees the space of unwritten ones.
     pub(in crate::db) fn end(self) -> (Counts, Vec<(u64, Piece)>) {
         (self.written, self.queue)
     }
 
-    /// Writes what is in the queue.
+    /// Writes the objects in the queue.
     pub(in crate::db) fn write(&mut self) -> Result<()> {
         let begun = self.clock.elapsed();
         match write_all(self.image, &self.queue) {
@@ -92,8 +92,8 @@ impl<'d, 'i> Drafting<'d, 'i> {
         self.tell()
     }
 
-    /// Leaves what those arrays that were saved `before` reach that a view hasn't any more: of tables, fields and
-    /// indexes that were dropped. Their unreadable parts stay allocated until the database is reopened: then no root
+    /// Marks as unreachable the objects of arrays saved `before` that a view doesn't have any more: of dropped
+    /// tables, fields and indexes. Their unreadable parts stay allocated until the database is reopened: then no root
     /// reaches them.
     pub(in crate::db) fn leave_dropped(&mut self, before: &[Array], saved: &Saved) {
         let image = self.image;

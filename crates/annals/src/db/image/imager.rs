@@ -46,7 +46,7 @@ pub(in crate::db) struct Imager {
     status: Mutex<Status>,
     pending: Mutex<Option<Arc<Saved>>>,
     newest: AtomicU64,
-    /// Whether what others committed fills the memory and can't be written.
+    /// True if commits of others fill the memory and can't be written.
     pub(in crate::db) is_stuck: AtomicBool,
     /// The thread that is in a progress callback of its backfill; 0: none.
     watching: AtomicUsize,
@@ -166,8 +166,8 @@ pub(in crate::db) fn cannot_look(image: &Image, error: io::Error) -> Error {
 }
 
 impl Imager {
-    /// Begins with what opening found. `budget` limits how much of the image may be cached, in bytes; `spills` says
-    /// that no other process writes the image meanwhile.
+    /// Begins with the result of opening. `budget` limits how much of the image may be cached, in bytes; `spills`
+    /// says that no other process writes the image meanwhile.
     pub(in crate::db) fn new(
         directory: &Arc<dyn Directory>,
         found: &Found,
@@ -198,7 +198,7 @@ impl Imager {
         }
     }
 
-    /// Returns what of images was found damaged.
+    /// Returns the known damage of images.
     pub(in crate::db) const fn damage(&self) -> &Arc<Damage> {
         &self.damage
     }
@@ -297,7 +297,7 @@ impl Imager {
         *lock(&self.pending) = None;
     }
 
-    /// Notes what was published: stores continue from it.
+    /// Notes the published root: stores continue from it.
     pub(in crate::db) fn note_saved(&self, saved: Saved, number: u64) {
         let mut pending = lock(&self.pending);
         *pending = Some(Arc::new(saved));
@@ -320,7 +320,7 @@ impl Imager {
         self.note_status(working);
     }
 
-    /// Notes what became of the image, for those who don't wait for a backfill.
+    /// Sets the status of the image, for threads that don't wait for a backfill.
     pub(in crate::db) fn note_status(&self, working: &Working) {
         *lock(&self.status) = Status::of(working);
     }
@@ -404,7 +404,7 @@ impl Imager {
         usize::try_from(self.budget / 4).unwrap_or(usize::MAX)
     }
 
-    /// Decides whether what is loaded from the image stays, once it has a view's changes too.
+    /// Decides whether pages loaded from the image stay in memory, once it has a view's changes too.
     pub(in crate::db) fn choose_what_stays(
         &self,
         pager: &Pager,

@@ -101,7 +101,7 @@ pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) spills: bool,
     /// The number of key frames to keep in updates.
     pub(in crate::db) key_frames: KeyFrames,
-    /// Where damage is noted, which drops the roots that reach it; none: damage is an error of what reads it.
+    /// The record of damage, which excludes the roots that reach it; `None`: damage is an error of its reader.
     pub(in crate::db) damage: Option<&'a Arc<Damage>>,
     /// Where anything is known to be damaged, all of a root is read before it is taken.
     pub(in crate::db) is_whole: bool,
@@ -177,7 +177,7 @@ impl Looking<'_> {
         if has_none {
             return Ok(found);
         }
-        // Before the survey, so that this finds what they prove.
+        // Before the survey, so that the survey uses the points that they prove.
         found.witnesses = image_witnesses(&**self.directory, self.name, &found.head);
         match self.open_pinned(&found) {
             Ok(Looked::Nothing) => {}
@@ -243,13 +243,13 @@ impl Looking<'_> {
         (!self.storage.has_fixed_len()).then(|| Arc::new(imager()))
     }
 
-    /// Replays what follows the root that was found, up to the end of a commit at position `to`.
+    /// Replays the journal after the found root, up to the end of a commit at position `to`.
     pub(in crate::db) fn replay_to(&self, begun: &Begun, to: u64) -> Result<(Replay, Point)> {
         let head = Head::read(self.storage, &self.directory.display(self.name))?;
         self.replay_behind(&begun.past, begun.resume(), (&head, to))
     }
 
-    /// Replays what counts by this survey, up to the end of a commit at position `to`, or before one that
+    /// Replays the part that counts by this survey, up to the end of a commit at position `to`, or before one that
     /// doesn't apply.
     pub(in crate::db) fn replay_counted(
         &self,
@@ -271,7 +271,7 @@ impl Looking<'_> {
         self.replay_all_over(to, None)
     }
 
-    /// Does so, and lets what is larger than memory go to an image.
+    /// Does so, and may write changes larger than memory to an image.
     pub(in crate::db) fn replay_all_over(
         &self,
         to: u64,
@@ -391,7 +391,7 @@ impl Looking<'_> {
     }
 }
 
-/// Returns the store, if it has just what a commit ends.
+/// Returns the store, if its end is exactly that of a commit.
 fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
     match point == end {
         true => Ok(replay.finish().0),

@@ -32,13 +32,13 @@ pub(in crate::db) fn compare(working: &Working, view: &View) {
         Ok(None) => {}
         Ok(Some(what)) => panic!("root {number} of the image and its view differ in {what}"),
         Err(error) if error.kind() == ErrorKind::Io => {}
-        // Tests damage what backfills before had written.
+        // Tests damage the output of earlier backfills.
         Err(_) if image.has_older_damage(root) => {}
         Err(error) => panic!("root {number} of the image can't be read: {error}"),
     }
 }
 
-/// Says what differs first, if anything does.
+/// Returns the first difference, if there is one.
 fn difference(image: &Arc<Image>, root: &Root, view: &View) -> Result<Option<String>> {
     let pager = Arc::new(Pager::new(Arc::clone(image) as _, u64::MAX, true));
     let catalog = read_catalog(&**image, root)?;

@@ -31,7 +31,7 @@ pub(in crate::db) struct Reading {
     damage: Arc<Damage>,
     /// How much of it was known when the reader last began again.
     known: AtomicUsize,
-    /// How long a read waits for what a damaged page held.
+    /// How long a read waits for the rebuild of a damaged page.
     rebuild_timeout: Duration,
 }
 
@@ -46,7 +46,7 @@ pub(in crate::db) struct Beginning {
     pub(in crate::db) before: u64,
     /// A sentence for each thing worth telling a person.
     pub(in crate::db) findings: Vec<String>,
-    /// The commit that doesn't apply, where there is one: what was replayed ends before it.
+    /// The commit that doesn't apply, if there is one: the replayed state ends before it.
     pub(in crate::db) unapplied: Option<Unapplied>,
 }
 
@@ -95,12 +95,12 @@ impl Reading {
         self.budget
     }
 
-    /// Returns what of the image was found damaged.
+    /// Returns the damage of the image found so far.
     pub(in crate::db) const fn damage(&self) -> &Arc<Damage> {
         &self.damage
     }
 
-    /// Returns how long a read waits for what a damaged page held.
+    /// Returns how long a read waits for the rebuild of a damaged page.
     pub(in crate::db) const fn rebuild_timeout(&self) -> Duration {
         self.rebuild_timeout
     }
@@ -158,7 +158,7 @@ impl Reading {
         let found = looking.find().ok()?;
         let begun = found.begun.as_ref()?;
         let from = begun.root.point;
-        // Its place in the journal is proven by what follows it, or by being the end.
+        // Its position in the journal is proven by the frame after it, or by being the end.
         if begun.root.segment != file.segment
             || from.position > to
             || (from.position == to && from != end)
@@ -186,7 +186,7 @@ fn all(
     Ok((survey, replayed))
 }
 
-/// Returns what is known to be on permanent storage.
+/// Returns the part known to be on permanent storage.
 fn hard(
     looking: &Looking<'_>,
     found: &mut Found,

@@ -15,8 +15,8 @@ pub enum BackfillMode {
     Passive,
     /// Waits for the transaction that is open: afterwards the image has the end of the journal.
     Full,
-    /// As full; then waits for the readers of older roots and lets the journal continue in a new segment. The
-    /// old one is sealed and kept as history. See [`Database::backfill_with`](crate::Database::backfill_with).
+    /// As full; then waits for the readers of older roots and continues the journal in a new segment. The old one is
+    /// sealed and kept as history. See [`Database::backfill_with`](crate::Database::backfill_with).
     Restart,
     /// As restart. Then it truncates the unused end of the image, or replaces it by a copy without gaps if more than
     /// half of it is free. It removes older segments if, and only if, the caller allows forgetting history.
@@ -123,8 +123,7 @@ pub struct BackfillPhases {
     pub wait: Duration,
     /// Making the journal hard up to the bound.
     pub harden: Duration,
-    /// Finding free space, where it wasn't known; finding what changed; checksums. Completed pages are written
-    /// meanwhile.
+    /// Finding free space, if unknown; finding changed pages; checksums. Completed pages are written meanwhile.
     pub collect: Duration,
     /// Waiting for writes to the image.
     pub write: Duration,
@@ -133,8 +132,8 @@ pub struct BackfillPhases {
     /// Letting the store continue from the new root, while no transaction can begin; nothing if one had to do
     /// that itself.
     pub install: Duration,
-    /// Freeing what the store had besides, while transactions continue; where much was written, also waiting
-    /// a moment for one that has to continue from the new root before.
+    /// Freeing replaced memory of the store, while transactions continue; after many writes, also waiting a moment
+    /// for a transaction that has to continue from the new root before.
     pub free: Duration,
 }
 

@@ -24,7 +24,7 @@ pub(in crate::db) struct Spill {
     pub(in crate::db) draft: PutAside,
     /// The pages written so far.
     pub(in crate::db) written: Counts,
-    /// The arrays of what was spilled last, as a catalog would have them.
+    /// The arrays that were spilled last, in the form of a catalog.
     pub(in crate::db) arrays: Vec<Array>,
     /// The transaction that is open, if a part of it is that one's.
     pub(in crate::db) open: Option<u64>,

@@ -55,7 +55,7 @@ impl Looking<'_> {
                     return Ok((survey, replay, imager));
                 }
                 Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
-                // An older root may do: this one reaches what is known to be damaged by now.
+                // An older root may be usable: damage of this one is known by now.
                 Err(error) if error.kind() == ErrorKind::PageLost => {
                     storage.read_again();
                     let again = self.find()?;
@@ -92,7 +92,7 @@ impl Looking<'_> {
         Ok((survey, replay, imager.or_else(|| self.imager(found))))
     }
 
-    /// Refuses a journal that ends before what the image proves.
+    /// Refuses a journal that ends before a point that the image proves.
     pub(in crate::db) fn check_end(&self, found: &Found, survey: &Survey) -> Result<()> {
         check_end(&found.witnesses, survey, &**self.directory, self.name, self.storage)
     }
@@ -105,7 +105,7 @@ impl Looking<'_> {
         replay.before(&Counted { head, from, shown: &shown, end, hard })
     }
 
-    /// Surveys the journal's file, with what `begin` makes and the segments before it replayed.
+    /// Surveys the journal's file, with the visitor of `begin`, after a replay of the segments before it.
     fn survey_behind(
         &self,
         past: &Past,

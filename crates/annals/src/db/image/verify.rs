@@ -1,5 +1,4 @@
-//! Looking at the image of a journal from outside, for people: whether all of it verifies, whether it is
-//! that journal's, and whether it says what the journal does.
+//! Verifying the image of a journal without opening, for people: its checksums, its journal, and its contents.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +53,7 @@ pub struct ImageCheck {
 pub struct ImageComparison {
     /// The last transaction of both states.
     pub txid: u64,
-    /// The last transaction that the image has by itself.
+    /// The last transaction in the image itself.
     pub image_txid: u64,
     /// The first thing in which they differ.
     pub difference: Option<String>,
@@ -65,7 +64,7 @@ const LOOKS: usize = 5;
 
 /// Verifies all of the image beside a journal, and that it belongs to that journal; `None` if there is none. Takes no
 /// lock except on the roots that it reads, so that their space isn't overwritten, and writes nothing; problems are
-/// part of the answer. Nothing is lost by that: the image holds only what the journal does.
+/// part of the answer. Nothing is lost by that: the image has no data that the journal lacks.
 ///
 /// Cost: reads all of the image once, and the journal after the image's point.
 ///
@@ -118,7 +117,7 @@ pub fn check_image_in(
 /// image. Takes no lock and writes nothing. Newer commits of others are first replayed after that state, so that both
 /// end with the same transaction.
 ///
-/// Cost: reads all of the image once, and what the journal has after it; memory for all of that.
+/// Cost: reads all of the image once, and the journal after it; memory for all of that.
 ///
 /// # Errors
 /// `Corrupt` if the image can't be used, or the journal is damaged; `Busy` if commits were taken back

@@ -35,7 +35,7 @@ use crate::{Error, ErrorKind, Result};
 /// Through which schema the past is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::db) enum Through {
-    /// The present one, by the numbers of fields: what wasn't there yet is empty, or has its default.
+    /// The present one, by the numbers of fields: later tables are empty, and later fields have their default.
     Present,
     /// The one of that time.
     Then,

@@ -25,8 +25,8 @@ pub(in crate::db) fn late_entries(budget: u64) -> usize {
 }
 
 impl Earlier {
-    /// Finds the nearest root before the end of a transaction, which the segment with this header has. `None`
-    /// if there is none that can be used: what is wrong with an image is no error.
+    /// Finds the nearest root before the end of a transaction, which the segment with this header has. `None` if
+    /// there is none that can be used: a problem of an image is no error here.
     pub(in crate::db) fn find(
         file: &JournalFile,
         present: &Present<'_>,

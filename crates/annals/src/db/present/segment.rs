@@ -132,7 +132,7 @@ impl JournalFile {
         if segment == self.segment { self.reach(position) } else { 0 }
     }
 
-    /// Returns what a segment is called in messages.
+    /// Returns a segment's name in messages.
     pub(in crate::db) fn name_of(&self, segment: u64) -> String {
         match segment == self.segment {
             true => self.name.clone(),

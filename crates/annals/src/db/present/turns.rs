@@ -1,4 +1,4 @@
-//! Turns: several processes write one file, one after another.
+//! Turns: several processes write one file in turn.
 //!
 //! A writer acquires the turn lock, then waits for the tail lock, and releases the turn lock once it has that. So a
 //! process that writes repeatedly waits after one that waited already. Locks vanish with their process.
@@ -76,7 +76,7 @@ impl Users {
         *lock(&self.count) > 0
     }
 
-    /// Waits until no thread needs the turn any more: at most for the flush of what is written.
+    /// Waits until no thread needs the turn any more: at most for the flush of written commits.
     pub(in crate::db) fn wait_for_none(&self) {
         let count = lock(&self.count);
         drop(

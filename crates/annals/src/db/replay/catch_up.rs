@@ -100,7 +100,7 @@ pub(in crate::db) fn catch_up(
     }
 }
 
-/// Says what to do where a commit doesn't apply in a segment that the journal continued in.
+/// Adds advice for a commit that doesn't apply in a segment in which the journal continued.
 fn unapplied(error: Error, txid: u64) -> Error {
     if error.transaction().is_none() {
         return error;

@@ -1,4 +1,4 @@
-//! The kept segments before a file: what is needed of them to know the state, or the whole history.
+//! The kept segments before a file: those needed for the state, or for the whole history.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(in crate::db) struct Opened {
 }
 
 impl Opened {
-    /// Opens a file, and by `find` what is needed before it.
+    /// Opens a file, and by `find` the files needed before it.
     pub(in crate::db) fn new(
         directory: &dyn Directory,
         name: &str,
@@ -45,8 +45,8 @@ impl Opened {
     }
 }
 
-/// Opens a file, and by `find` what belongs to it. Another process may continue the journal in another segment
-/// meanwhile, and forget some: unless it `is_whole`, it starts over then.
+/// Opens a file, and by `find` the files that belong to it. Another process may continue the journal in another
+/// segment meanwhile, and forget some: unless it `is_whole`, it starts over then.
 pub(in crate::db) fn open_moving<T>(
     (directory, name): (&dyn Directory, &str),
     find: impl Fn(&Arc<dyn Storage>, &str) -> Result<T>,
@@ -79,7 +79,7 @@ pub(in crate::db) struct Since {
     pub(in crate::db) point: Point,
 }
 
-/// Sealed segments, one after another, and then a file.
+/// Consecutive sealed segments, and then a file.
 #[derive(Debug)]
 pub(in crate::db) struct Past {
     /// The oldest first.
@@ -93,7 +93,7 @@ pub(in crate::db) struct Past {
 }
 
 impl Past {
-    /// Opens what is needed to know the state: from the last segment on that begins with it.
+    /// Opens the segments needed for the state: from the last one on that begins with it.
     pub(in crate::db) fn needed(
         directory: &dyn Directory,
         name: &str,

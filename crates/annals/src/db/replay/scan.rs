@@ -16,7 +16,7 @@ use crate::storage::{Access, Directory, Storage};
 use crate::store::{BlobPiece, Store, View};
 use crate::{Error, ErrorKind, Result};
 
-/// Takes what happened in a journal, in order.
+/// Takes the events of a journal, in order.
 pub trait Sink {
     /// Takes the beginning of a transaction: its events follow. Does nothing unless it is written.
     ///
@@ -79,7 +79,7 @@ pub(in crate::db) fn scan_storage(
             scan.frame(&frame, shown)?;
         }
     }
-    // The end of what was verified a moment ago, not of what can be read now.
+    // The end of the part that was verified a moment ago, not of the part that can be read now.
     if reader.position() == end {
         return Ok(());
     }
@@ -135,7 +135,7 @@ pub(in crate::db) fn take_frame(
     }
 }
 
-/// Says where an event failed, and what to do if it is none.
+/// Adds the position of a failed event to the error, and advice if it is no event.
 fn explain(error: Error, shown: &str, frame: &Frame<'_>) -> Error {
     let (position, txid) = (frame.header.position, frame.header.txid);
     let error = error.within(format!("{shown}: transaction {txid}, frame at position {position}"));
@@ -148,7 +148,7 @@ fn explain(error: Error, shown: &str, frame: &Frame<'_>) -> Error {
     }
 }
 
-/// As [`explain`], and says which transaction doesn't apply, if that is what is wrong.
+/// As [`explain`]; also names the transaction if it doesn't apply.
 fn explain_event(error: Error, shown: &str, frame: &Frame<'_>) -> Error {
     let is_about_events = is_about_events(&error);
     let error = explain(error, shown, frame);
@@ -263,8 +263,7 @@ impl Applying<'_> {
 }
 
 impl event::Sink for Applying<'_> {
-    /// So many that what is done once for a run costs little, and so few that the values stay in the first
-    /// cache.
+    /// So many that the fixed cost of a run is small, and so few that the values stay in the first-level cache.
     const RUN: usize = 256;
 
     #[inline]

@@ -1,4 +1,4 @@
-//! A commit that verifies, but whose events don't apply: which event it is, why, and what to do.
+//! A commit that verifies, but whose events don't apply: the event, the reason, and the advice.
 //!
 //! A replay stops at the first event that doesn't apply, with an error that names its transaction. Then the
 //! replay is done once more, and ends before that transaction. The events of that transaction are tried one
@@ -37,13 +37,13 @@ pub struct Unapplied {
 }
 
 impl Unapplied {
-    /// Returns the error of what can't be done with the file at this path.
+    /// Returns the error of a refused operation on the file at this path.
     #[must_use]
     pub fn error(&self, shown: &str) -> Error {
         Error::new(ErrorKind::Unapplied, self.explain(shown))
     }
 
-    /// Says in sentences what is wrong with the file at this path, and what to do.
+    /// Describes in sentences the problem of the file at this path, and the advice.
     #[must_use]
     pub fn explain(&self, shown: &str) -> String {
         let (last, path) = (self.txid.saturating_sub(1), shown_path(shown));
@@ -145,8 +145,8 @@ impl Stop {
         self.before = Committed::of(frame).map(|commit| commit.point()).or(self.before);
     }
 
-    /// Tries the events of a frame of the transaction; what follows that is left alone. The store is to be
-    /// rolled back afterwards.
+    /// Tries the events of a frame of the transaction; later frames are ignored. The store is to be rolled back
+    /// afterwards.
     pub(in crate::db) fn take(
         &mut self,
         frame: &Frame<'_>,
@@ -239,21 +239,21 @@ pub(in crate::db) fn is_about_events(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported)
 }
 
-/// Makes room in memory for what a replay applies.
+/// Makes room in memory during a replay.
 pub(in crate::db) trait MakeRoom: fmt::Debug + Send + Sync {
-    /// Writes what a store holds to the image, if it is too much; `is_open`: not all of it may count.
+    /// Writes the contents of a store to the image, if they are too large; `is_open`: not all of it may count.
     ///
     /// # Errors
     /// Those of writing to the image.
     fn make_room(&self, store: &mut Store, txid: u64, is_open: bool) -> Result<()>;
 
-    /// Forgets what was written before.
+    /// Drops the earlier spills.
     fn begin(&self);
 
     /// Notes that all that was written is committed.
     fn commit(&self);
 
-    /// Notes that what was written doesn't count.
+    /// Notes that the spilled pages don't count.
     fn roll_back(&self);
 }
 

@@ -34,7 +34,7 @@ impl Proven {
     }
 }
 
-/// Returns what the roots of the image prove that is beside a journal; nothing if there is none of it.
+/// Returns the points that the roots of the image beside a journal prove; nothing if it has no image.
 pub(in crate::db) fn image_witnesses(
     directory: &dyn Directory,
     journal: &str,

@@ -101,8 +101,8 @@ struct Bringing<'db, 's> {
 /// blobs whose bytes aren't in the database; those that the state lacks too are added.
 ///
 /// # Errors
-/// `Invalid`: what was kept before has tables that the state hasn't; `Corrupt`: the state can't be read whole; `Io`.
-/// Then nothing was written.
+/// `Invalid`: the state kept before has tables that the known state lacks; `Corrupt`: the state can't be read whole;
+/// `Io`. Then nothing was written.
 pub(super) fn bring(
     database: &Database,
     state: &Snapshot,

@@ -14,7 +14,7 @@ use crate::journal::segments::Seal;
 use crate::journal::{Link, Point, Trailer, Walk};
 use crate::storage::Storage;
 
-/// Frames one after another, linked by the chain.
+/// Consecutive frames, linked by the chain.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     /// Where the first begins, and the last ends.
@@ -49,7 +49,7 @@ impl Proof {
             let last = match proof.stretches.last_mut().filter(|_| follows) {
                 Some(last) => last,
                 None => {
-                    // Only the first frame can follow what isn't a frame: the header.
+                    // Only the first frame can follow something other than a frame: the header.
                     let (from, is_proven) = (frame.header.position, follows);
                     proof.stretches.push(Stretch { from, to: from, is_proven });
                     let Some(last) = proof.stretches.last_mut() else { continue };

@@ -80,7 +80,7 @@ impl Restored {
     }
 }
 
-/// Transactions one after another that shared a fate.
+/// Consecutive transactions with the same result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The txid of the first.

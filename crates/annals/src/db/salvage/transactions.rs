@@ -32,7 +32,7 @@ pub(super) struct From<'p> {
 pub(super) struct Salvage<'db> {
     from: From<'db>,
     database: &'db Database,
-    /// The segment that is read, how many bytes are in those before it, and what is proven of its frames.
+    /// The current segment, the bytes in those before it, and the proof of its frames.
     segment: u64,
     bytes_before: u64,
     proof: Proof,
@@ -49,7 +49,7 @@ pub(super) struct Salvage<'db> {
     open: Option<Open<'db>>,
     /// The last txid seen; `None` if not even a header has the first one.
     seen: Option<u64>,
-    /// Whether anything was lost, so that what follows may not fit.
+    /// True if something was lost, so that later transactions may not fit.
     is_torn: bool,
     /// Numbers of blobs from which on their bytes were lost, and where that ends.
     lost_blobs: Vec<(u64, u64)>,
@@ -168,7 +168,7 @@ impl<'db> Salvage<'db> {
         }
     }
 
-    /// Takes what the image has, if all transactions up to its own have been seen, and some of them are lost.
+    /// Takes the state of the image, if all transactions up to its own have been seen, and some of them are lost.
     fn reach(&mut self, txid: u64) -> Result<()> {
         let Some(image) = self.image.filter(|&image| image < txid) else { return Ok(()) };
         self.image = None;
@@ -372,7 +372,7 @@ impl<'db> Salvage<'db> {
     }
 }
 
-/// Returns what is left of a run of txids without others, first and last of each.
+/// Returns the rest of a run of txids without others, first and last of each.
 fn without((first, last): (u64, u64), others: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut others = others.to_vec();
     others.sort_unstable();
@@ -392,7 +392,7 @@ fn without((first, last): (u64, u64), others: &[(u64, u64)]) -> Vec<(u64, u64)> 
     left
 }
 
-/// Checks what a commit checks.
+/// Checks the constraints of a commit.
 pub(super) fn check(transaction: &Transaction<'_>) -> Result<()> {
     transaction.writing.store.check_unique()?;
     transaction.writing.store.check_references()

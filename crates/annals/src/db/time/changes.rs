@@ -1,4 +1,4 @@
-//! The changes of a range of transactions, one after another.
+//! The changes of a range of transactions, in order.
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Changes {
         let (base, cursor) = match first {
             // Nothing will be read.
             _ if is_over => state_of(published),
-            // The state that is left of what was forgotten is a change from nothing.
+            // The remaining state of forgotten history is a change from nothing.
             None => (Arc::clone(Store::new().published()), JournalCursor::first(&file)?),
             Some(first) => match first.saturating_sub(1) {
                 before if before == published.point.txid => state_of(published),
@@ -92,7 +92,7 @@ impl Changes {
         self.cursor.read(&end, (self.last, BATCH), &mut self.rows)
     }
 
-    /// Returns what differs after all that is left, rather than transaction by transaction.
+    /// Returns the total differences of the range, rather than those of each transaction.
     fn differences(mut self) -> Result<Vec<RowChange>> {
         let mut all = AsOne(&mut self.rows);
         let end = End { file: &self.file, position: self.position };
@@ -202,8 +202,9 @@ impl Snapshot {
 }
 
 impl Database {
-    /// Returns what the transactions of a range of numbers did, in their order, up to the last commit as of now: each
-    /// with its time, its comments, and the rows that differ after it, with all their values before and after.
+    /// Returns the changes by the transactions of a range of numbers, in their order, up to the last commit as of
+    /// now. Each has its time, its comments, and the rows that differ after it, with all their values before and
+    /// after.
     ///
     /// Values are seen through the present schema, by the numbers of its fields; rows of tables that were dropped are
     /// left out. A range without a beginning begins with the oldest kept history: if some was forgotten, the first

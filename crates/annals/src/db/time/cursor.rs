@@ -68,8 +68,8 @@ impl JournalCursor {
         self.since
     }
 
-    /// Reads into a sink what was committed after this, up to the transaction `last` at most, and no further when
-    /// `most` bytes were read; returns whether there is more. It can't be used after an error.
+    /// Reads the commits after this into a sink, up to the transaction `last`, and stops after `most` bytes; returns
+    /// true if there is more. It can't be used after an error.
     pub(in crate::db) fn read(
         &mut self,
         end: &End<'_>,

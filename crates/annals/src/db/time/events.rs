@@ -55,7 +55,7 @@ impl Events {
     /// Reads the events into a sink, in memory that doesn't grow with them.
     ///
     /// # Errors
-    /// `Corrupt`; `Unsupported`; `Io`; and what the sink returns.
+    /// `Corrupt`; `Unsupported`; `Io`; and errors of the sink.
     pub fn read(mut self, sink: &mut impl Sink) -> Result<()> {
         let end = End { file: &self.file, position: self.position };
         self.cursor.read(&end, (self.last, u64::MAX), sink).map(drop)

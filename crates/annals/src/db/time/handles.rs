@@ -49,8 +49,8 @@ impl Database {
     /// Returns the number of the transaction at whose end a moment is; 0 before the first one. A number is itself, up to
     /// the last one.
     ///
-    /// Cost: nothing for a number. Else with the history index a part of the journal of about 64 KiB, and what isn't in
-    /// the index yet; without it reads the whole journal.
+    /// Cost: nothing for a number. Else with the history index a part of the journal of about 64 KiB, and the part
+    /// that isn't in the index yet; without it reads the whole journal.
     ///
     /// # Errors
     /// `NotFound` if there is no such transaction, or no state is left that is so old; `Corrupt`, `Unsupported`,

@@ -199,7 +199,7 @@ impl Subscription {
         }
     }
 
-    /// Reads a part of what there is.
+    /// Reads a part of the available journal.
     fn read_on(&mut self) -> Result<Read> {
         let forked = |error| Error::io("a subscription of another process", error);
         self.origin

@@ -56,7 +56,7 @@ brief!(History, "History", "bytes": |it| it.bytes);
 #[derive(Clone, Copy, Debug)]
 struct Tail {
     since: Since,
-    /// How many commands of the schema are before it; unknown where what is before was just read.
+    /// The number of commands of the schema before it; unknown if the part before was just read.
     commands: Option<u64>,
 }
 
@@ -96,7 +96,7 @@ impl Reader {
 }
 
 impl History {
-    /// Begins to read the history of a row up to what is published.
+    /// Begins to read the history of a row up to the published state.
     pub(in crate::db) fn open(
         published: &Published,
         table: TableNumber,
