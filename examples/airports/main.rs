@@ -1,8 +1,8 @@
 //! The main job, on real data: five tables of OurAirports and four years of their daily changes.
 //!
-//! Loads the state of 2021-11-02, replays 37,572 changes as dated transactions, proves that the
-//! result is the state of 2025-12-31 field by field, reopens the file from its image, and a copy by replaying the
-//! journal, and proves it again, asks questions through indexes, looks at days of the past, and at one row's.
+//! Loads the state of 2021-11-02, and replays 37,572 changes as dated transactions. Compares the result with the
+//! state of 2025-12-31 field by field. Reopens the file from its image, and a copy by replaying the journal, and
+//! compares again. Then queries indexes, and reads days of the past and one row's history.
 //!
 //! `cargo run --release --example airports [FILE]`
 #![allow(clippy::print_stdout, reason = "an example prints what it finds")]

@@ -10,13 +10,13 @@ use crate::memory::peak;
 
 const NAME: &str = "some.annals-image";
 
-/// Takes the bytes for an image: after a first byte that is 0 as they are, after 1 with right checksums,
-/// and after others for the program that makes one, of which as many bytes as it says are changed, by
-/// what is at the end, before the checksums are made right.
+/// Makes an image of the bytes, by the first one. After 0 they are used unchanged, and after 1 with corrected
+/// checksums. Otherwise they are a program that makes an image. Bytes at the end then change as many bytes of it,
+/// before the checksums are corrected.
 ///
 /// # Panics
-/// If memory grows out of proportion, looking changes the file, a check finds nothing wrong with what can't be
-/// opened or read, or what is good isn't good any more after a backfill.
+/// If memory grows out of proportion, reading changes the file, a check finds no problem in an unreadable file, or a
+/// backfill damages a sound one.
 pub fn image(input: &[u8]) {
     let Some((how, rest)) = input.split_first() else { return };
     let mut bytes = match how {

@@ -22,8 +22,8 @@ pub(crate) const NAME: &str = "some.annals";
 /// that makes one.
 ///
 /// # Panics
-/// If memory grows out of proportion, a file that can't be opened is changed, reading and writing
-/// don't agree on what it holds, or what opens can't be written, closed and opened again.
+/// If memory grows out of proportion, an unreadable file is changed, or reading and writing disagree on the contents.
+/// Also if an opened file can't be written, closed and opened again.
 pub fn journal(input: &[u8]) {
     let Some((how, rest)) = input.split_first() else { return };
     let bytes = if how.is_multiple_of(2) { rest.to_vec() } else { draft(rest) };

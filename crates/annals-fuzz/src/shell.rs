@@ -15,8 +15,8 @@ use crate::journal::{NAME, open};
 /// Takes the bytes for a script, whose lines after an error run as a script of their own.
 ///
 /// # Panics
-/// If the database can't be closed and opened again as it was, if its log or its dump doesn't run,
-/// or doesn't make the same database.
+/// If the database can't be closed and reopened unchanged, if its log or its dump doesn't run, or doesn't make the
+/// same database.
 pub fn shell(input: &[u8]) {
     if !input.split(|&byte| byte == b'\n').all(is_tame) {
         return;

@@ -10,8 +10,8 @@
 //! Opening a journal without transactions flushes the directory too. So the name is durable before the first commit,
 //! even if the creator ended before step 3.
 //!
-//! Step 0 removes a NAME.new-ID only if its lock is free, and if it has no frames (else it may be the last name of a
-//! journal that was in use). A process that creates one and hasn't locked it yet finds it locked or missing, and
+//! Step 0 removes a NAME.new-ID only if its lock is free, and if it has no frames. Else it may be the last name of a
+//! journal that was in use. A process that creates one and hasn't locked it yet finds it locked or missing, and
 //! retries.
 
 use std::io;

@@ -10,8 +10,8 @@
 //! 4. write one slot, with a new secret; flush; write the other; flush
 //! ```
 //!
-//! Before 3 has returned, a crash leaves the same journal to recover, with the same outcome or with a shorter tail
-//! that was never known to be durable.
+//! Before 3 has returned, a crash leaves the same journal to recover. The outcome is the same, or a shorter tail,
+//! which was never known to be durable.
 
 use super::checkpoints::FLUSHES_AT_FIRST;
 use super::format::{FRAME_ALIGN, Live, Point, Secret, Slot};

@@ -2,9 +2,9 @@
 //!
 //! Words: B is the first position that doesn't verify; C the end of the last commit before it, for a commit counts
 //! when its chain verifies; K the durable end, the farthest position that was known to be flushed. K is the largest
-//! of these: all copies of slots that verify, the hard position in the live block, points known to the caller (the
-//! image's roots), and the durable positions in frames whose tags the secret of the file proves. The journal is
-//! damaged if C < K, and if no slot can be read.
+//! of these: all copies of slots that verify, the hard position in the live block, and points known to the caller
+//! (the image's roots). The durable positions in frames count too, if the secret of the file proves their tags. The
+//! journal is damaged if C < K, and if no slot can be read.
 //!
 //! A [`Rule`] may accept fewer commits, but never fewer than K requires.
 
@@ -317,8 +317,8 @@ impl Survey {
         self.left_out.as_ref().map_or(self.end, Committed::point)
     }
 
-    /// Fails if a slot has another point for the last commit frame than the frames, or one between the commit
-    /// `before` and that, where no commit ends.
+    /// Fails if a slot has another point for the last commit frame than the frames. Also fails if it has one between
+    /// the commit `before` and that, where no commit ends.
     fn check_slots(&self, before: u64, name: &str) -> Result<()> {
         let end = self.reached();
         for slot in self.head.copies() {

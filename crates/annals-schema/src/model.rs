@@ -1,8 +1,8 @@
 //! The model: a log of commands, and the tables and indexes that they build.
 //!
 //! Invariants
-//! 1. A table's number is its index among all tables ever created, a field's among all that its table ever had, an
-//!    index's among all ever created. Numbers start at 0 and are never used again.
+//! 1. A table's number is its position among all tables ever created, and so is an index's. A field's is that among
+//!    all that its table ever had. Numbers start at 0 and are never used again.
 //! 2. [`Schema::tables`], [`Table::fields`] and [`Schema::indexes`] hold the items that weren't dropped, in order of
 //!    the numbers; their names are unique.
 //! 3. The table and fields of an index exist; so does the table of an enforced reference.

@@ -1,8 +1,8 @@
 //! Points in time, and their text form.
 //!
 //! Dates are counted in the proleptic Gregorian calendar with Howard Hinnant's algorithms `days_from_civil` and
-//! `civil_from_days`. Years begin in March there, so that the leap day is the last day of a year, and everything
-//! repeats after an era of 400 years.
+//! `civil_from_days`. Years begin in March there, so that the leap day is the last day of a year. Everything repeats
+//! after an era of 400 years.
 
 use std::fmt;
 use std::str::FromStr;

@@ -12,7 +12,7 @@
 //! | 2^62 + n | [`Lock::Pin`] of root number n, on the image; all others are on the journal |
 //!
 //! A database that is alone holds the head exclusively as long as it is open. Those that take turns hold the head
-//! shared as long as they are open, so that the two kinds exclude each other, and the tail exclusively for each
+//! shared as long as they are open, so that the two kinds exclude each other. They hold the tail exclusively for each
 //! transaction. A process that waits for the tail holds the turn meanwhile. So a process that has just released the
 //! tail can't acquire it again before: it would need the turn first.
 //!

@@ -133,7 +133,7 @@ impl Store {
 
     /// Fails (kind `Reference`) if an enforced reference that this transaction set, or whose row it deleted, is
     /// dangling. To call before commit. Costs a lookup for each doubtful one. For rows that `restrict` protects it is
-    /// one in an index that begins with the reference, or a scan of the referring table if there is none.
+    /// one in an index that begins with the reference; without one, a scan of the referring table.
     pub fn check_references(&self) -> Result<()> {
         for &(table, field, run) in &self.doubts.set {
             self.check_set(table, field, run)?;

@@ -177,8 +177,8 @@ impl Printer for Text {
     }
 }
 
-/// Prints each transaction as an object. The events are first in it, because txid, time, level and position are known
-/// only at its end, and a transaction may be larger than memory.
+/// Prints each transaction as an object. The events are first in it: txid, time, level and position are known only at
+/// its end, and a transaction may be larger than memory.
 struct Json {
     output: Output,
     events: u64,

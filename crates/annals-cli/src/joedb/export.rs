@@ -1,8 +1,8 @@
 //! Makes entries of events.
 //!
 //! Each event becomes an entry, an insert one for the row and one for each field that isn't zero. If a row gets an id
-//! that was used before, all fields are written, because joedb's interpreter and its pack tool keep the old row's
-//! values there.
+//! that was used before, all fields are written. joedb's interpreter and its pack tool keep the old row's values
+//! there.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Seek, Write};

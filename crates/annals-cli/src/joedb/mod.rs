@@ -3,8 +3,8 @@
 //! In reading order: `format` defines the parts of a file. `reader` and `writer` read and write its entries, and know
 //! nothing of Annals' tables. `survey` finds the part of a file that counts, and `times` its times; `kind` maps
 //! joedb's types to Annals' and back. `import` turns entries into transactions, and `export` events into entries. For
-//! export, `plan` finds events that belong together, `live` tracks existing rows, `names` makes names valid in joedb,
-//! `unset` handles rows of zeros, and `losses` counts values that joedb can't hold.
+//! export, `plan` finds events that belong together, and `live` tracks existing rows. `names` makes names valid in
+//! joedb, `unset` handles rows of zeros, and `losses` counts values that joedb can't hold.
 //!
 //! The format isn't Annals': it is described in `docs/joedb.md`.
 #![deny(clippy::indexing_slicing)]

@@ -1,7 +1,7 @@
 //! Reads entries in sequence, in memory that doesn't grow with the file.
 //!
-//! Every length is compared with the rest of the file before it is used, so that no file can cause the use of more
-//! memory than its own length.
+//! Every length is compared with the rest of the file before it is used. So no file causes the use of more memory
+//! than its length.
 
 use std::io::{self, BufRead, Read, Take};
 

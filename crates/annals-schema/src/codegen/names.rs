@@ -1,8 +1,8 @@
 //! Names: everything in a schema gets a name that Rust accepts and that is unique in its scope.
 //!
-//! The rule: a name stays as it is if it can. A keyword becomes a raw identifier. A keyword that can't be a raw
-//! identifier (`self`, `super`, `crate`, `Self`, `_`), a name that generated code uses itself, and a name in use get
-//! `_` appended, as often as necessary to be unique.
+//! The rule: a name stays as it is if it can. A keyword becomes a raw identifier. Three kinds of names get `_`
+//! appended, as often as necessary to be unique: keywords that can't be raw identifiers (`self`, `super`, `crate`,
+//! `Self`, `_`), names that generated code uses itself, and names in use.
 
 use std::collections::{HashMap, HashSet};
 

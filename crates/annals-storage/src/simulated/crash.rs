@@ -121,8 +121,8 @@ impl CrashStates {
     }
 
     /// Returns a random state. Half of the time every fact is drawn independently. Otherwise it is one of the
-    /// patterns in which programs tend to be wrong (all in order up to some moment, all but the last, the last alone,
-    /// one fact unlike all others, ..).
+    /// patterns in which programs tend to be wrong: all in order up to some moment, all but the last, the last alone,
+    /// one fact unlike all others, ..
     #[must_use]
     pub fn random(&self, rng: &mut Rng) -> SimulatedDisk {
         let mode = self.random_mode(rng);

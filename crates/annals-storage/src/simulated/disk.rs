@@ -20,8 +20,8 @@ type Interruption = Box<dyn FnOnce() + Send>;
 /// process.
 ///
 /// *Operations* change something: writes, changes of length, flushes, and changes of names. They are counted from 0,
-/// and each has one line in the transcript. (A crash at anything else has the same effects as one at the next
-/// operation.) Operations that fail by themselves, because a name is missing or taken, aren't counted. Reads are
+/// and each has one line in the transcript. A crash at anything else has the same effects as one at the next
+/// operation. Operations that fail by themselves, because a name is missing or taken, aren't counted. Reads are
 /// counted separately.
 #[derive(Clone)]
 pub struct SimulatedDisk {

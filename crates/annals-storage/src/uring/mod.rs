@@ -9,8 +9,8 @@
 //! 4. A ring that can't be made, or fails, is no failure of the disk: the batch is written in another way,
 //!    once nothing of it is under way. Where no ring can be made it isn't tried again for the same file.
 //!
-//! While the rest of a batch is written, the kernel is asked to start writing the finished parts to the disk, so that
-//! the caller's flush waits less. That doesn't affect the guarantees of a flush.
+//! While the rest of a batch is written, the kernel starts writing the finished parts to the disk, so that the
+//! caller's flush waits less. That doesn't affect the guarantees of a flush.
 
 #![allow(unsafe_code, reason = "the kernel reads memory that the compiler doesn't know it reads")]
 

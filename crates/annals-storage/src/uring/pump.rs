@@ -171,8 +171,8 @@ impl<'q, 'r, 'a, Q: Queue> Pump<'q, 'r, 'a, Q> {
     }
 }
 
-/// True for errors by which a ring refuses a write, permanently or for now (it cancels writes when a signal arrives
-/// just as it needs another thread). Then `pwritev` is tried, which shows whether the write itself is impossible.
+/// True for errors by which a ring refuses a write, permanently or for now. (It cancels writes when a signal arrives
+/// just as it needs another thread.) Then `pwritev` is tried, which shows whether the write itself is impossible.
 fn is_ring_s_own(error: &io::Error) -> bool {
     let own = [libc::EAGAIN, libc::ECANCELED, libc::EINVAL, libc::EOPNOTSUPP, libc::ENOMEM];
     error.raw_os_error().is_some_and(|code| own.contains(&code))

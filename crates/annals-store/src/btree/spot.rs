@@ -1,7 +1,7 @@
 //! Finding the spot of one key: for who needs no path back up, or has it once and inserts there.
 //!
-//! A lookup mostly waits for memory. A search for several keys first prefetches the memory of the next step for each
-//! of them, before the first of them takes it ([`Tree::ask_for_slots`], [`Tree::ask_for_cell`]).
+//! A lookup mostly waits for memory. A search for several keys prefetches the memory of the next step for all of them
+//! before the first takes it ([`Tree::ask_for_slots`], [`Tree::ask_for_cell`]).
 
 use super::node::{HEADER, Node, SLOT};
 use super::place::{LEVELS, child_for};

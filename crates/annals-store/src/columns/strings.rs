@@ -40,8 +40,8 @@ const HEAD: usize = 12;
 /// quarter of a page stays empty at its end.
 const LONGEST: usize = PAGE / 4 - HEAD;
 
-/// As long as a column never had more values outside their cells than this, each has separate memory, so that a
-/// column of one row needs no page.
+/// As long as a column never had more values outside their cells than this, each has separate memory. So a column of
+/// one row needs no page.
 const FEW: u32 = 8;
 
 /// The number of cells of short values that are collected before they are written.

@@ -166,8 +166,8 @@ impl Image {
         Ok(self.holds_newest(&self.roots()?))
     }
 
-    /// Returns true if the file at the image's name is this image, with the same newest root, and whether it may be
-    /// written through this handle.
+    /// Returns true if the file at the image's name is this image, with the same newest root. Also returns whether
+    /// this handle may write it.
     ///
     /// # Errors
     /// `Io`.

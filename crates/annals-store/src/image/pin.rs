@@ -10,7 +10,7 @@
 //! space sees the pin: that is at the earliest the second one that begins later.
 //!
 //! A view over a backfill without a root yet pins the root below, and the backfill itself by a number that no root
-//! has. A handle that opens the image later finds no root with the objects of such a view, and so allocates space
+//! has. A handle that opens the image later finds no root with the objects of such a view. So it allocates space
 //! after the file's end alone (see [`super::space`]). The handle of the backfill knows these objects.
 
 use std::io;

@@ -113,7 +113,7 @@ impl Roots {
 
     /// Chooses the root to use: the newest that `judge` doesn't refuse. A root in the first copy only, whose backfill
     /// wrote much, is judged only if there is no other. A backfill overwrites the slot of the root before the last
-    /// one, and the second copy of the last one may not have been flushed yet.
+    /// one. The second copy of the last one may not have been flushed yet.
     ///
     /// `judge` verifies the objects of a root; an error of damage drops the root. `len` is the file's length, read
     /// after the slots.

@@ -2,19 +2,19 @@
 //! is never stored.
 //!
 //! Invariants
-//! 1. `used` has all space that either root on disk and the key frames reach, all space that a pin may reach, and the
-//!    space of the current backfill. Only space that isn't in it is allocated.
+//! 1. `used` has all space that either root on disk and the key frames reach. It also has all space that a pin may
+//!    reach, and the space of the current backfill. Only space that isn't in it is allocated.
 //! 2. `live` has the space of the newest root, with the changes of the current backfill.
-//! 3. Space that a root no longer reaches waits with that root's number and the number of the first root that had it,
-//!    until no root on disk or pinned is between them. So a root that is pinned for ever keeps exactly its own space.
+//! 3. Space that a root no longer reaches waits with two numbers: that root's, and that of the first root that had
+//!    it. It is free when no root on disk or pinned is between them. So a root that is pinned for ever keeps exactly
+//!    its own space.
 //! 4. Some space is unknown here: that of a root older than `known_from` that is no key frame, and that of another
-//!    handle's backfill without a root (whose pin has a number above all roots'). It is known only to be before
-//!    `fence`. While one of them is pinned, space is only given out after that.
-//! 5. A suspended backfill may be visible before it has a root, through views that pin the root below it. From the
-//!    moment that such a view may exist, all space of this backfill counts as first reached through the root below,
-//!    for as long as that is pinned. Space that no view can have reached is free as soon as the backfill's own view
-//!    continues without it. Other handles can't know any of this: for them such a view has a separate pin, for which
-//!    4 holds.
+//!    handle's backfill without a root. (The pin of that has a number above all roots'.) It is known only to be
+//!    before `fence`. While one of them is pinned, space is only given out after that.
+//! 5. A suspended backfill may be visible before it has a root, through views that pin the root below it. Once such a
+//!    view may exist, all space of this backfill counts as first reached through the root below, as long as that is
+//!    pinned. Space that no view can have reached is free as soon as the backfill's own view continues without it.
+//!    Other handles can't know any of this: for them such a view has a separate pin, for which 4 holds.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 //! 2. A page whose tag is the current epoch was made by the current transaction and is reached from
 //!    the working view alone; a view is published only by moving the epoch on.
 //! 3. In a page with another tag the writer writes only cells that no published view refers to (they are after every
-//!    published length), and nothing at all in a page tagged as shared.
+//!    published length). It writes nothing at all in a page tagged as shared.
 //! 4. A reader reads only cells that its view refers to. So a reader and the writer never meet in a cell; where they
 //!    may meet in a word (bitmaps), both sides use atomics.
 //! 5. The contents of a page are little-endian on every machine.

@@ -1,7 +1,7 @@
 //! The pager: loads items that a store's views don't have in memory, and caches them.
 //!
-//! As long as the whole image fits into the budget, loaded items stay in place, and are then as fast as if they had
-//! always been there. If it doesn't fit, only the nodes of the directories stay; pages and long values go through a
+//! As long as the whole image fits into the budget, loaded items stay in place, and are as fast as if they had never
+//! been elsewhere. If it doesn't fit, only the nodes of the directories stay; pages and long values go through a
 //! cache of that size.
 
 use std::collections::HashMap;

@@ -2,15 +2,15 @@
 //!
 //! Runs of ids in a run of slots are *extents*. Rows that are appended lengthen the last extent, the tail, which is a
 //! few numbers in the table's root. All others are in a tree by their first id. Ids are managed in blocks of 1024. A
-//! block with more than half of its ids in use gets its own extent, and one with an eighth or less in use in an
-//! extent is removed from it. So memory is proportional to the rows, whatever their ids.
+//! block with more than half of its ids in use gets its own extent. One with an eighth or less in use in an extent is
+//! removed from it. So memory is proportional to the rows, whatever their ids.
 //!
 //! Invariants
 //! 1. Extents don't overlap, in ids nor in slots; no slot is both in an extent and free.
 //! 2. The tail is after all extents of the tree.
 //! 3. A row exists if its id is in an extent and its slot's live bit is set. `len` counts them.
 //! 4. `slots_end` never decreases, except by rollback. No view refers to a slot at or after the `slots_end` that it
-//!    was published with, nor to one of its tail that its tail hadn't reached.
+//!    was published with. Nor does it refer to one of its tail that its tail hadn't reached.
 //! 5. `next_id` is larger than any id ever used.
 
 mod blocks;

@@ -61,10 +61,10 @@ pub fn push_in(
 
 /// Updates a copy of a database from it: once, or repeatedly while others write it.
 ///
-/// The copy has the same frames, byte for byte, and so the same txids and chains, and continues in a new
-/// segment where the original does. It is a database at every moment, also after a crash, and others may
-/// read it meanwhile. Only transactions are copied that are known to be on permanent storage. (A half commit
-/// at the very end is, though a power cut may still undo it, as `docs/crash.md` says.)
+/// The copy has the same frames, byte for byte, and so the same txids and chains. It continues in a new segment where
+/// the original does. It is a database at every moment, also after a crash, and others may read it meanwhile. Only
+/// transactions are copied that are known to be on permanent storage. (A half commit at the very end is, though a
+/// power cut may still undo it, as `docs/crash.md` says.)
 ///
 /// ```
 /// # fn main() -> annals::Result<()> {

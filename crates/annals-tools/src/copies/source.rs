@@ -79,7 +79,7 @@ impl Source {
     }
 
     /// Returns the position up to which the newest segment is known to be on permanent storage, also according to its
-    /// writers, and the last transaction in it. All up to `from` is known.
+    /// writers. Also returns the last transaction in it. All up to `from` is known.
     ///
     /// # Errors
     /// `Corrupt` if it ends before a point that the image proves; `Io`.

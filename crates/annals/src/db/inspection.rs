@@ -81,8 +81,8 @@ impl Inspection {
         self.may_hold_a_commit() || self.uncommitted_frames > 0
     }
 
-    /// True if a copy of the header or of a slot doesn't verify, if the copies of a slot differ, or if a
-    /// stored chain is wrong. Nothing is lost by that, and opening the file for writing repairs it.
+    /// True if a copy of the header or of a slot doesn't verify, the copies of a slot differ, or a stored chain is
+    /// wrong. Nothing is lost by that, and opening the file for writing repairs it.
     #[must_use]
     pub fn has_damaged_copy(&self) -> bool {
         let differs = |[first, second]: &[Option<Slot>; 2]| first.is_none() || first != second;

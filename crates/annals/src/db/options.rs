@@ -149,10 +149,10 @@ impl Options {
         self
     }
 
-    /// Makes each commit end at the end of a sector of this many bytes, so that no later write touches the sectors of
-    /// an earlier commit. This is for disks that may damage the sector in which a write is interrupted. A power of
-    /// two from 512 to 65,536; 4096 fits all common disks. Costs that much space for each small commit. Commits that
-    /// were made without it keep their places.
+    /// Makes each commit end at the end of a sector of this many bytes. So no later write touches the sectors of an
+    /// earlier commit. This is for disks that may damage the sector in which a write is interrupted. A power of two
+    /// from 512 to 65,536; 4096 fits all common disks. Costs that much space for each small commit. Commits that were
+    /// made without it keep their places.
     #[must_use]
     pub const fn sector_padding(mut self, bytes: u32) -> Self {
         self.sector = bytes as u64;

@@ -11,10 +11,10 @@ use super::{Id, Record, Table, Writer};
 use crate::Result;
 use crate::store::{Fetched, Primitive, VectorView, sealed};
 
-/// The values of one field in consecutive rows: made with `From` of a slice of the field's type
-/// (`&[i64]`, `&[bool]`, `&[&str]`, `&[String]`, `&[Id]`, `&[Timestamp]`, ..), or of a slice of
-/// `Option`s of it, where `None` is null; [`strings`](crate::store::Values::strings) and
-/// [`bytes`](crate::store::Values::bytes) take whatever can be borrowed as such.
+/// The values of one field in consecutive rows. Make it with `From` of a slice of the field's type: `&[i64]`,
+/// `&[bool]`, `&[&str]`, `&[String]`, `&[Id]`, `&[Timestamp]`, .. Or use a slice of `Option`s of it, where `None` is
+/// null; [`strings`](crate::store::Values::strings) and [`bytes`](crate::store::Values::bytes) take whatever can be
+/// borrowed as such.
 pub type Vector<'a> = crate::store::Values<'a>;
 
 impl<R> sealed::Sealed for Id<R> {}
@@ -30,8 +30,8 @@ unsafe impl<R: Record> Primitive for Id<R> {
 /// A Rust type that a run of values of a field can be read as.
 ///
 /// These are the types of a row's getters: `bool`, the integers and floats, `Timestamp`, `Blob`, and ids. Also `Cow`
-/// of `str` and of `[u8]`, borrowed where the view has the value in memory, and `Option` of each for fields that may
-/// be null.
+/// of `str` and of `[u8]`, borrowed if the view has the value in memory. `Option` of each is for fields that may be
+/// null.
 pub trait Element<'a>: Sized {
     /// Reads a run.
     ///

@@ -100,8 +100,8 @@ impl Column {
         }
     }
 
-    /// True if all strings or bytes of some slots in one page are in their cells, and can be read without an error,
-    /// for all views over the same bases. Values of fixed size can.
+    /// True if all strings or bytes of some slots in one page are in their cells, and reading them can't fail, for
+    /// all views over the same bases. Values of fixed size can.
     pub(crate) fn texts_are_short_below(&self, slots: Range<usize>) -> bool {
         match &self.data {
             Data::Variable(strings) => strings.are_short_below(slots, self.ty == Type::String),

@@ -2,9 +2,9 @@
 //!
 //! It is woken after each commit, and begins when the tail is long enough for a backfill to pay
 //! ([`trigger`](super::trigger) says when). It also begins when the changes in memory alone are a large part of the
-//! allowed memory, or when a committed transaction has written pages ahead. After a backfill it keeps the rules of
-//! retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried again when
-//! the tail has doubled: no commit fails by it.
+//! limit, or when a committed transaction has written pages ahead. After a backfill it keeps the rules of retention,
+//! if there are any. An error is reported by `Database::image_error`, and the backfill is tried again when the tail
+//! has doubled: no commit fails by it.
 
 use crate::db::engine::{backfill, index_history, retain, trigger};
 use std::ops::ControlFlow;

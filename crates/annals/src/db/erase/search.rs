@@ -238,8 +238,8 @@ impl Search {
         all.filter(|(of, _)| *of == table).map(|&(_, field)| field).collect()
     }
 
-    /// Returns the values to erase, except blobs, the names of the fields with their counts, and the number of values
-    /// of other fields with the same names, which were dropped before.
+    /// Returns the values to erase, except blobs, and the names of the fields with their counts. Also returns the
+    /// number of values of other fields with the same names, which were dropped before.
     ///
     /// # Errors
     /// `NotFound`: there never was such a table or field, or nothing was found.

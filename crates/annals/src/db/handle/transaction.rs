@@ -254,8 +254,8 @@ impl<'db> Transaction<'db> {
     /// Deletes a row, and at once the rows that refer to it by `cascade`, with their own referrers; references by
     /// `set_null` become null. The commit checks `restrict`.
     ///
-    /// Cost: with enforced references to the table, a lookup in an index that begins with the reference, or a scan of
-    /// the referring table if there is none.
+    /// Cost: for each enforced reference to the table, a lookup in an index that begins with it; without one a scan
+    /// of the referring table.
     ///
     /// # Errors
     /// `NotFound`: no such table or row; `Invalid`: the row, or one that would be deleted with it, is
@@ -327,8 +327,8 @@ impl<'db> Transaction<'db> {
     }
 
     /// Commits without waiting for a flush: the changes are written, and the next transaction builds on them, but
-    /// they are neither visible to [`Database::read`] nor promised until [`Pending::wait`] has returned. (A soft
-    /// commit that needn't wait for an earlier one is visible at once.) So one thread can share a flush among several
+    /// they are neither visible to [`Database::read`] nor promised until [`Pending::wait`] has returned. A soft
+    /// commit that needn't wait for an earlier one is visible at once. So one thread can share a flush among several
     /// transactions, or do other work meanwhile.
     ///
     /// In shared mode it waits all the same, since the turn ends with it.

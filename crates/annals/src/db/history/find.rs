@@ -1,7 +1,7 @@
 //! The parts of a journal to read for a lookup, from the history index as far as the journal proves it.
 //!
-//! An index is used up to the end of its last zone before the end of the files, if the journal after that zone
-//! follows it. The chain there covers everything before, so that the history is the indexed one.
+//! An index is used up to its last zone before the end of the files, if the journal after that zone follows it. The
+//! chain there covers everything before, so that the history is the indexed one.
 
 use std::collections::BTreeSet;
 

@@ -18,12 +18,12 @@ use crate::{Error, ErrorKind, Result};
 /// Writes a new journal `to` with all that verifies in the journal `from`, in all its segments; they aren't
 /// changed. The transactions keep their order, times (as explicit ones) and levels, and get new txids.
 ///
-/// After damage a transaction is kept if all its frames verify, the chain proves that they are of this history
-/// ([`Options::unproven`]), and it fits the kept state before it. If a schema change was lost, rows after it may have
-/// been written in another form; unfit ones are left out, but check the rest.
+/// After damage a transaction is kept if all its frames verify, and it fits the kept state before it. The chain must
+/// also prove that the frames are of this history ([`Options::unproven`]). If a schema change was lost, rows after it
+/// may have been written in another form; unfit ones are left out, but check the rest.
 ///
-/// If transactions are lost, and the image has a later state, or a segment begins with one, then one transaction
-/// changes the new journal to that state, after those kept up to there. Its comment says so.
+/// If transactions are lost, a later state may be in the image, or at the beginning of a segment. Then one
+/// transaction changes the new journal to that state, after those kept up to there. Its comment says so.
 ///
 /// Cost: reads the old files twice, and writes as much; memory for the state.
 ///

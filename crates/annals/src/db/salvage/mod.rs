@@ -1,8 +1,8 @@
 //! Salvage: a new journal with all transactions of a damaged one that verify, in all its segments.
 //!
-//! Up to the damage that is the whole history. After it a transaction is taken if all its frames verify, it is proven
-//! to be of this history, none of its frames can be missing, and it fits the state of the transactions before it: as
-//! a whole or not at all. Loss of a schema change or a row makes others unfit; they are listed. A state known from
+//! Up to the damage that is the whole history. After it a transaction is taken as a whole or not at all. All its
+//! frames must verify and be proven to be of this history, and none can be missing. It must also fit the state of the
+//! transactions before it. Loss of a schema change or a row makes others unfit; they are listed. A state known from
 //! the image, or at the beginning of a segment, replaces the lost transactions before it.
 //!
 //! In reading order: `copy` is the whole procedure; `parts` are the files of the history, and the `proof` decides

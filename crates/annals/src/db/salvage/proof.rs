@@ -2,8 +2,8 @@
 //!
 //! A frame verifies by itself, whichever program wrote it: also one that was stored in a value, or one of another
 //! history. So after bytes that don't verify, frames count as the journal's only if the chain links them forward to a
-//! proof. That is a slot, a seal and the header of the next segment, a root of the image, or a frame whose tag was
-//! made with the secret of the file. Frames that follow those by the chain count with them.
+//! proof. These are a slot, a seal and the header of the next segment, a root of the image, or a frame with a tag
+//! made with the file's secret. Frames that follow those by the chain count with them.
 
 use std::io;
 

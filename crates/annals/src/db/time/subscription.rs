@@ -159,9 +159,9 @@ impl Subscription {
     /// ended, see [`is_over`](Self::is_over).
     ///
     /// # Errors
-    /// `NotFound`: it was so slow that rules of retention forgot history that it hadn't read (the message names the
-    /// beginning of the history), or the file was removed or replaced. `Corrupt`; `Unsupported`; `Io`; in a forked
-    /// child `Poisoned`. It is over then.
+    /// `NotFound`: rules of retention forgot history that it hadn't read, and the message names the beginning of the
+    /// rest; or the file was removed or replaced. `Corrupt`; `Unsupported`; `Io`; in a forked child `Poisoned`. It is
+    /// over then.
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Changed>> {
         self.next_within(Some(timeout))
     }
