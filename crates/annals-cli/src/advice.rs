@@ -135,7 +135,7 @@ fn options_and_settings_that_messages_name_are_there() {
 
 #[test]
 fn messages_speak_of_settings_by_a_name_that_can_be_found() {
-    // A bare name, as `lock_timeout`, is no option of the program, and says nothing to who uses that.
+    // A bare name, as `lock_timeout`, is no option of the program, and means nothing to its users.
     let options = texts(&root().join("crates/annals/src/db"), "rs");
     let (_, text) = options.iter().find(|(path, _)| path.ends_with("options.rs")).unwrap();
     let settings: Vec<_> = quoted(text, "pub const fn ")

@@ -67,7 +67,7 @@ struct Progress {
     secret: Secret,
     /// The contents of the live block on disk.
     told: Option<Live>,
-    /// Whether a commit with a flush was asked for since the last prefill.
+    /// True if a commit with a flush was requested since the last prefill.
     flushing: bool,
     commits: u64,
 }

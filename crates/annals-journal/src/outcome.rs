@@ -49,7 +49,7 @@ pub struct Recovered {
     pub unclean: bool,
     /// The cut bytes, if any were cut.
     pub cut: Option<Cut>,
-    /// The copy of the whole file that was made before anything was cut off, if one was asked for.
+    /// The copy of the whole file that was made before anything was cut off, if requested.
     pub copied_to: Option<String>,
     /// A sentence for each thing worth telling a person; empty if there is none.
     pub findings: Vec<String>,

@@ -126,7 +126,7 @@ fn write_journal() -> Vec<u8> {
     content(&*storage)
 }
 
-/// Every possible outcome of a creation.
+/// Every kind of change to created items.
 fn write_schema_changes(script: &mut Script) {
     let (city, mark) = (TableNumber(0), TableNumber(1));
     script.writer.begin(Level::Checksummed).unwrap();

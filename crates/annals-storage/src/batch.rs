@@ -76,7 +76,7 @@ pub enum Engine {
 /// The result of [`Storage::write_batch`](super::Storage::write_batch).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batched {
-    /// How many writes the system was asked for. More than there are runs where some were short.
+    /// How many writes were requested of the system: more than runs if some were short.
     pub writes: u64,
     /// How many bytes were written.
     pub bytes: u64,

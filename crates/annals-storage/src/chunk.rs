@@ -19,7 +19,7 @@ pub const CHUNK: usize = 2 << 20;
 #[derive(Debug)]
 pub struct Chunk(NonNull<u8>);
 
-// SAFETY: it is memory, and who has it has it alone.
+// SAFETY: it is memory with a single owner.
 unsafe impl Send for Chunk {}
 
 impl Chunk {
@@ -55,7 +55,7 @@ impl Chunk {
         system::make_huge(self.0)
     }
 
-    /// Touches a part of it that will be written to, all at once. Its content stays as it is.
+    /// Touches a part of it that will be written, all at once. Its content is unchanged.
     pub fn prepare(&self, from: usize, len: usize) {
         debug_assert!(from <= CHUNK && len <= CHUNK - from, "it lies within the chunk");
         system::prepare(self.0, from, len);

@@ -138,8 +138,8 @@ pub trait Storage: Send + Sync + Debug {
     /// Releases a lock at once, though handles of this `Storage` continue reading. Nothing if it isn't held.
     fn unlock(&self, lock: Lock) -> io::Result<()>;
 
-    /// Returns the least of these numbers whose [`Lock::Pin`] is held, through this handle or any other. Takes
-    /// nothing for longer than the call: who tries to take one of them meanwhile may be refused, and tries again.
+    /// Returns the least of these numbers whose [`Lock::Pin`] is held, through this handle or any other. Holds no
+    /// lock after the call. An attempt to acquire one of them meanwhile may be refused, and must be retried.
     ///
     /// # Errors
     /// `Unsupported` where the system knows no locks on parts of a file.
@@ -245,7 +245,7 @@ pub trait Directory: Send + Sync + Debug {
         None
     }
 
-    /// Returns who may use a file; `None` if there is no such file, or where that is unknown.
+    /// Returns the permissions of a file; `None` if there is no such file, or they are unknown.
     fn permissions(&self, _name: &str) -> io::Result<Option<Permissions>> {
         Ok(None)
     }

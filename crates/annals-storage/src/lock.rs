@@ -156,7 +156,7 @@ impl Locks {
         self.pins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns who holds a lock through this open file; none for a pin.
+    /// Returns the process that holds a lock through this open file; `None` for a pin.
     const fn held(&self, lock: Lock) -> Option<&AtomicU64> {
         Some(match lock {
             Lock::Head => &self.head,

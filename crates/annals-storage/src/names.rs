@@ -48,7 +48,7 @@ impl Names {
         let rest = real.as_encoded_bytes().strip_prefix(alias.real.as_encoded_bytes());
         match rest.map(std::str::from_utf8) {
             Some(rest) => Some(format!("{}{}", alias.shown, rest.ok()?)),
-            // One that looks like the alias can't be asked for.
+            // A name that looks like the alias can't be requested.
             None => real.to_str().filter(|name| !name.starts_with(&alias.shown)).map(str::to_owned),
         }
     }

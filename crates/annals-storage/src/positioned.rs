@@ -1,7 +1,7 @@
 //! Reading and writing at a position, continued after short calls.
 //!
-//! The operating system may do less than it was asked for, or be interrupted by a signal. Neither
-//! is an error, and neither gets further up than this module.
+//! The operating system may do less than requested, or be interrupted by a signal. Neither is an error, and this
+//! module hides both.
 
 #![allow(clippy::disallowed_methods, reason = "this room touches the machine")]
 

@@ -1,7 +1,7 @@
 //! The unwritten rest of a run.
 //!
-//! The system may write less than it was asked for, also in the middle of a part. The rest is then requested again; a
-//! write that doesn't continue at all is an error.
+//! The system may write less than requested, also in the middle of a part. The rest is then requested again; a write
+//! that doesn't continue at all is an error.
 
 use std::borrow::Cow;
 use std::io::{self, IoSlice};

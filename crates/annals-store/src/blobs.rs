@@ -87,7 +87,7 @@ impl Blobs {
         Ok(())
     }
 
-    /// Hands the table over to be saved.
+    /// Passes the table on to be saved.
     pub(super) fn save(&self, out: &mut Saver) {
         out.number(self.last);
         self.pieces.save(out);

@@ -10,7 +10,7 @@ pub use crate::db::{
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;
 
-/// Returns whom an operation with these options reports its progress to.
+/// Returns the progress callback of an operation with these options.
 #[must_use]
 pub fn watch(options: &crate::Options) -> Option<Watch> {
     options.watch()

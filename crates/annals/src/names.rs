@@ -148,7 +148,7 @@ impl Drop for Names {
 /// Returns a handle of the directory of a new file that is made of a journal, and gets its permissions.
 ///
 /// # Errors
-/// `Io`: it can't be seen who may use the journal.
+/// `Io`: the permissions of the journal can't be read.
 pub fn like(
     (directory, journal): (&dyn Directory, &str),
     to: Arc<dyn Directory>,

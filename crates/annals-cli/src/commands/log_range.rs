@@ -39,7 +39,7 @@ impl Range {
     pub(crate) const ALL: Self = Self { after: None, upto: None, table: None };
 }
 
-/// Hands that part over to a printer.
+/// Passes that part to a printer.
 pub(crate) struct Part<P> {
     pub(crate) printer: P,
     range: Range,

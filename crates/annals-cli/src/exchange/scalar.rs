@@ -141,7 +141,7 @@ impl Seen {
         }
     }
 
-    /// Returns the type that holds all that was seen. Texts that are times become such if that is asked for.
+    /// Returns the type that holds all values seen. Texts that are times become times if requested.
     pub(crate) fn natural(&self, times: bool) -> Type {
         let asked = |ty: &Type| *ty != Type::Timestamp || times;
         if times && self.texts && self.times && self.kinds() == 1 {

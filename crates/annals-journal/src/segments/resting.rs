@@ -26,7 +26,7 @@ type Recent = Mutex<VecDeque<(u64, Arc<dyn Storage>)>>;
 #[derive(Debug, Default)]
 pub struct Chain {
     recent: Arc<Recent>,
-    /// How many were added, and the last of them as it is when it rests.
+    /// How many were added, and the last of them in its resting form.
     count: usize,
     last: Option<Arc<Resting>>,
 }

@@ -8,7 +8,7 @@ use super::inode::{Inode, SECTOR_SIZE, Sector, sectors_of, zeros};
 use super::machine::Machine;
 use super::{Rng, SimulatedDisk};
 
-/// All disks that may be found after a crash; each is made when it is asked for.
+/// All disks that may be found after a crash; each is made on demand.
 ///
 /// Making one costs about as much as copying a pointer for each sector of the files.
 #[derive(Clone, Debug)]
@@ -181,7 +181,7 @@ impl CrashStates {
     }
 
     /// Makes the disk with the facts that `pick` chooses; it gets a fact's history and the number of choices. Sectors
-    /// beyond the chosen length aren't asked for.
+    /// beyond the chosen length are skipped.
     fn build(&self, mut pick: impl FnMut(&[(u64, usize)], usize) -> usize) -> SimulatedDisk {
         let mut names = BTreeMap::new();
         for (name, open) in &self.names {

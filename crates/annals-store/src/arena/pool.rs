@@ -8,8 +8,7 @@ use annals_storage::Chunk;
 
 /// How many chunks there may be without a page in use.
 pub(super) const KEPT: usize = 2;
-/// How many chunks there are before huge pages are asked for: a small database takes no more memory than its
-/// pages.
+/// The number of chunks before huge pages are requested: a small database takes no more memory than its pages.
 pub(super) const SMALL: usize = 4;
 /// The number of chunks before the next attempt, after a slow huge page; doubled each time.
 const PAUSE: usize = 16;

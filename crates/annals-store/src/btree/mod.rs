@@ -97,7 +97,7 @@ impl Tree {
         self.nodes.memory(what) + self.long.memory(what) + self.counts.memory(what) + lists
     }
 
-    /// Hands the tree over to be saved.
+    /// Passes the tree on to be saved.
     pub(super) fn save(&self, out: &mut Saver) {
         out.number(u64::from(self.root));
         out.count(self.height);

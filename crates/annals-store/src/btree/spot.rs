@@ -1,4 +1,4 @@
-//! Finding the spot of one key: for who needs no path back up, or has it once and inserts there.
+//! Finding the spot of one key, without a path back up, or for inserting there.
 //!
 //! A lookup mostly waits for memory. A search for several keys prefetches the memory of the next step for all of them
 //! before the first takes it ([`Tree::ask_for_slots`], [`Tree::ask_for_cell`]).

@@ -86,7 +86,7 @@ impl Column {
         }
     }
 
-    /// Returns whose values they are.
+    /// Returns the field of the values.
     #[inline]
     pub(crate) const fn field(&self) -> FieldNumber {
         self.field
@@ -119,7 +119,7 @@ impl Column {
         self.nulls.get_or_insert_default();
     }
 
-    /// Makes the value of a slot null; who asks for a plain value reads zero.
+    /// Makes the value of a slot null; reading it as a plain value returns zero.
     pub(crate) fn erase(&mut self, slot: usize, fresh: bool, epoch: &Epoch) -> Result<()> {
         self.replace(slot, zero_of(self.ty), fresh, epoch)?;
         match &mut self.nulls {
@@ -409,7 +409,7 @@ impl Column {
         }
     }
 
-    /// Hands the column over to be saved.
+    /// Passes the column on to be saved.
     pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
         if let Some(nulls) = &self.nulls {
             nulls.save(out, blanks);

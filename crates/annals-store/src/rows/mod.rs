@@ -331,7 +331,7 @@ impl RowMap {
         Ok(())
     }
 
-    /// Returns slots back.
+    /// Frees slots.
     fn give(&mut self, slots: (usize, usize), epoch: &Epoch) -> Result<()> {
         self.free.make_mut().give(slots, self.slots_end, epoch)
     }

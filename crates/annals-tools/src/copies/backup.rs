@@ -10,9 +10,9 @@ use annals_storage::{Clock, Directory, SystemClock};
 use super::push::{Copied, push_in};
 
 /// Writes a copy of a database into the new file `to`, while others may write, restart and forget: the same journal,
-/// with all of its history that is left, up to the last transaction that is known to be on permanent storage. Each
-/// frame is verified. Kept segments are beside the copy as beside the original; an image isn't copied, and isn't
-/// needed. Writes nothing to the original.
+/// with its whole kept history, up to the last transaction that is known to be on permanent storage. Each frame is
+/// verified. Kept segments are beside the copy as beside the original; an image isn't copied, and isn't needed.
+/// Writes nothing to the original.
 ///
 /// A program that has the database open, and wants all that was acknowledged in the copy, calls
 /// [`hard_checkpoint`](annals::Database::hard_checkpoint) first.

@@ -104,8 +104,8 @@ impl Source {
         Self::new(Arc::clone(&self.directory), &self.name)
     }
 
-    /// Opens the newest segment and those before it, the oldest first: from segment `from` on, if that
-    /// is left, else all from which the state can be known.
+    /// Opens the newest segment and those before it, the oldest first: from segment `from` on, if that exists, else
+    /// all that are needed for the state.
     pub(crate) fn look(&mut self, from: Option<u64>) -> Result<Vec<Part>> {
         let mut tries = 0;
         loop {

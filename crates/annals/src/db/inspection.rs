@@ -96,7 +96,7 @@ impl Inspection {
     }
 }
 
-/// A segment of a journal, as it is beside the others.
+/// A segment of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentInspection {
     /// Its path.

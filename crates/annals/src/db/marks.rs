@@ -53,7 +53,7 @@ impl Marks {
                 let mut later = self.erasures.iter().skip(place + 1);
                 let today = later.try_fold(told.after, |chain, by| by.carry(told.txid, chain));
                 let known = self.known.get(&told.txid).map_or(&[][..], Vec::as_slice);
-                // Of the first one that is left only the state may be there.
+                // The first kept one may have only the state.
                 let is_known = today.is_some_and(|chain| known.contains(&chain));
                 if !is_known && told.txid > first {
                     return Some(format!(

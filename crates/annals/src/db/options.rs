@@ -312,7 +312,7 @@ impl Options {
         if self.memory == 0 { storage::memory() / 2 } else { self.memory }
     }
 
-    /// Returns whom an operation reports its progress to.
+    /// Returns the progress callback of an operation.
     pub(crate) fn watch(&self) -> Option<Watch> {
         self.watch.clone()
     }

@@ -41,7 +41,7 @@ pub struct Forgotten {
     pub bytes: u64,
     /// The first transaction in them, and the last.
     pub transactions: (u64, u64),
-    /// When the first of them was begun, and the first that is left.
+    /// The beginnings of the first of them, and of the first kept one.
     pub times: (Timestamp, Timestamp),
 }
 

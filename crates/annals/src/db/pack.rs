@@ -36,7 +36,7 @@ pub struct Packed {
 }
 
 impl Database {
-    /// Forgets all history, and keeps the present as it is: schema, rows with their ids, next ids and blobs. The
+    /// Forgets all history, and keeps the present unchanged: schema, rows with their ids, next ids and blobs. The
     /// journal continues in a new segment that begins with the state; txids and chain continue, too. Nothing is done
     /// if that would take more bytes than all segments have together. Waits for the writer up to `timeout`; snapshots
     /// stay valid.

@@ -165,7 +165,7 @@ impl Pulling {
         published
     }
 
-    /// Returns itself as who can rebuild views.
+    /// Returns itself as the rescuer, which rebuilds views.
     pub(super) fn me(&self) -> Weak<dyn Rescue> {
         Weak::clone(&self.me) as Weak<dyn Rescue>
     }

@@ -108,7 +108,7 @@ impl<'f> Lookup<'f> {
         }
     }
 
-    /// Returns the first zone of a run for which something is so, as it is for all after it.
+    /// Returns the first zone of a run with a property that all later ones have too.
     fn partition(&mut self, run: &Extent, is_so: impl Fn(&Zone) -> bool) -> Result<u64> {
         let (mut low, mut high) = (run.zone, run.end_zone());
         while low < high {

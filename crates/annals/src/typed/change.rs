@@ -132,7 +132,7 @@ pub struct Change<R: Versioned> {
 }
 
 impl<R: Versioned> Change<R> {
-    /// Returns the types of the table to a change of one of its rows.
+    /// Adds the table's types to a change of one of its rows.
     ///
     /// # Errors
     /// It is of another table, or a value isn't of its field's type.
@@ -199,14 +199,14 @@ impl<R: Versioned> PartialEq for Change<R> {
 
 /// A change of a row of any table that a program knows: generated code has an enum of them.
 pub trait AnyChange: Sized {
-    /// Returns its types to a change; `None` if the program doesn't know the table.
+    /// Adds the types to a change; `None` if the program doesn't know the table.
     ///
     /// # Errors
     /// A value isn't of its field's type.
     fn of(change: RowChange) -> Result<Option<Self>>;
 }
 
-/// Returns the types of a table to a change of one of its rows, as one of those of any table.
+/// Adds a table's types to a change of one of its rows, as one of those of any table.
 ///
 /// # Errors
 /// As [`Change::new`].
@@ -253,7 +253,7 @@ pub struct Changes<C> {
 }
 
 impl<C: AnyChange> Changes<C> {
-    /// Returns its types to changes.
+    /// Adds the types to changes.
     pub fn new(changes: crate::Changes) -> Self {
         Self { changes, kind: PhantomData }
     }
@@ -275,7 +275,7 @@ pub struct Subscription<C> {
 }
 
 impl<C: AnyChange> Subscription<C> {
-    /// Returns its types to a subscription.
+    /// Adds the types to a subscription.
     #[must_use]
     pub fn new(subscription: crate::Subscription) -> Self {
         Self { subscription, kind: PhantomData }

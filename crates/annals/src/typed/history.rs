@@ -25,7 +25,7 @@ pub struct Version<C> {
 }
 
 impl<R: Versioned> Version<Change<R>> {
-    /// Returns the types of the table to a version of one of its rows.
+    /// Adds the table's types to a version of one of its rows.
     ///
     /// # Errors
     /// As [`Change::new`].
@@ -68,7 +68,7 @@ pub struct History<R> {
 }
 
 impl<R: Versioned> History<R> {
-    /// Returns the types of the table to the history of one of its rows.
+    /// Adds the table's types to the history of one of its rows.
     pub const fn new(history: crate::History) -> Self {
         Self { history, kind: PhantomData }
     }

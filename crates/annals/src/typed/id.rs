@@ -11,7 +11,7 @@ use annals_storage::TypedId;
 use super::Record;
 use crate::store::CellId;
 
-/// The id of a row of one table: 8 bytes, and no other table's id fits where it is asked for.
+/// The id of a row of one table: 8 bytes. Another table's id has another type.
 #[repr(transparent)] // so that a run of ids can be borrowed as a run of numbers
 pub struct Id<R> {
     row: RowId,

@@ -62,7 +62,7 @@ impl Owned {
 /// The keys and values of a row. The vector is used again for the next.
 type Cells = Vec<(String, Owned)>;
 
-/// Hands all rows to `each`, with the name of their table.
+/// Passes all rows to `each`, with the name of their table.
 fn walk(
     source: &Source,
     bar: &ProgressBar,

@@ -47,7 +47,7 @@ impl FreeNumbers {
         Ok(number)
     }
 
-    /// Returns a number back.
+    /// Frees a number.
     ///
     /// # Errors
     /// The stack can't be loaded.

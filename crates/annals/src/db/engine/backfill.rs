@@ -48,7 +48,7 @@ const FREED_SLOWLY: u64 = 16 << 20;
 /// How long, then, a backfill waits for a store to continue from the new root, to free that itself.
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// How often a backfill is tried again that meets damage: there are not more roots than these.
+/// The number of retries of a backfill that finds damage: there are at most this many roots.
 const MOST_ROOTS: usize = 8;
 
 /// How long it waits between two looks.

@@ -124,7 +124,7 @@ impl Core {
         self.rescuer.get().cloned().unwrap_or_default()
     }
 
-    /// Returns who can rebuild views.
+    /// Returns the rescuer, which rebuilds views.
     pub(in crate::db) fn rescue(&self) -> Weak<dyn Rescue> {
         self.rescuer() as Weak<dyn Rescue>
     }

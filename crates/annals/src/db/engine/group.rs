@@ -37,7 +37,7 @@ pub(in crate::db) struct Group {
     pub(super) segment: Arc<Current>,
     pub(super) clock: Arc<dyn Clock>,
     published: ArcSwap<Published>,
-    /// Reports commits to those who follow; always with the lock of `queue` held.
+    /// Notifies subscribers of commits; always with the lock of `queue` held.
     feed: Arc<Feed>,
     pub(super) queue: Mutex<Queue>,
     /// Told whenever a leader has ended.
@@ -103,7 +103,7 @@ impl Group {
         Self { is_patient: false, ..self }
     }
 
-    /// Notes who rebuilds views of which a page is lost.
+    /// Sets the rescuer, which rebuilds views after the loss of a page.
     pub(in crate::db) fn be_rescued_by(&self, rescue: Weak<dyn Rescue>) {
         let rescue = self.rescue.get_or_init(|| rescue);
         let Published { view, point, .. } = &*self.published.load_full();

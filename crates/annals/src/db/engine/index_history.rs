@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The background thread does it, or the thread that requested a backfill. No lock is held that a transaction, a
-//! reader or another backfill waits for; who removes older segments waits for one such step. A failure is noted, and
+//! reader or another backfill waits for. A removal of older segments waits for one such step. A failure is noted, and
 //! retried after the next backfill: nothing depends on it.
 
 use crate::db::options::Sizes;

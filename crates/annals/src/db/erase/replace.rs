@@ -60,7 +60,7 @@ fn unfinished(directory: &dyn Directory, journal: &str, error: io::Error) -> Err
     )
 }
 
-/// Returns the kept segments that were rewritten their names, and overwrites the old ones if that is asked for.
+/// Gives rewritten kept segments their names, and overwrites the old ones if requested.
 fn put_in_place(
     directory: &dyn Directory,
     journal: &str,

@@ -35,7 +35,7 @@ impl Database {
         }
         let len = image.compact(&**imager.clock())?;
         match self.go_on_from_the_copy(imager, working, timeout) {
-            // The next backfill finds out.
+            // The next backfill reports it.
             Err(error) if error.kind() != ErrorKind::Busy => Err(error),
             Ok(()) | Err(_) => Ok(len),
         }

@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A database, open for reading and writing.
 ///
 /// It is `Send` and `Sync`: share it by reference or in an `Arc`. There is one writer at a time, and any number of
-/// readers, who never wait. Dropping it closes it, and ignores errors of closing; [`Database::close`] returns them.
+/// readers, which never wait. Dropping it closes it, and ignores errors of closing; [`Database::close`] returns them.
 /// Dropping waits 5 s at most for a backfill, and then ends it: the next opening replays more. Closing waits for it.
 ///
 /// It belongs to the process that opened it. A forked child can read inherited snapshots, except their blobs; all

@@ -105,8 +105,8 @@ impl Transaction<'_> {
         })
     }
 
-    /// Runs a change that must apply as a whole or not at all. If it fails, or if the program's values panic when
-    /// they are asked for, all that is left is to roll back.
+    /// Runs a change that must apply as a whole or not at all. If it fails, or if reading the program's values
+    /// panics, the transaction can only be rolled back.
     pub(in crate::db) fn wholly(
         &mut self,
         change: impl FnOnce(&mut Self) -> Result<()>,

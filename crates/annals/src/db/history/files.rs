@@ -1,4 +1,4 @@
-//! The files of a journal, from the beginning of the history that is left up to a commit.
+//! The files of a journal, from the beginning of the kept history up to a commit.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl Files {
         self.head.header.segment
     }
 
-    /// Returns the beginning of the history that is left.
+    /// Returns the beginning of the kept history.
     pub(in crate::db) fn first(&self) -> Since {
         let head = self.past.segments().first().map_or(&self.head, |kept| &kept.head);
         Since { segment: head.header.segment, point: head.start() }

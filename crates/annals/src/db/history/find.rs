@@ -40,7 +40,7 @@ pub(in crate::db) struct Indexed<'i> {
     pub(in crate::db) lookup: Lookup<'i>,
     /// The last of its zones before the end of the files.
     last: u64,
-    /// The segment with which the history that is left begins.
+    /// The first segment of the kept history.
     first_segment: u64,
     /// The position from which everything must be read, and the number of commands of the schema before it.
     pub(in crate::db) tail: Since,

@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 /// How much is collected before it is written.
 const BATCH: usize = 64 << 20;
 
-/// How much is collected before who watches is asked whether to continue.
+/// How many bytes are collected between two calls of the progress callback.
 const STEP: usize = 4 << 20;
 
 /// Takes the objects of a view: allocates space for them, and writes them in large batches.

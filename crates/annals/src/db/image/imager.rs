@@ -438,7 +438,7 @@ impl Imager {
         self.budget
     }
 
-    /// Returns who reads the oldest root but the newest.
+    /// Returns the reader of the oldest root other than the newest.
     pub(in crate::db) fn oldest_reader(&self, working: &Working) -> Option<OldestReader> {
         let (image, _) = working.image.as_ref()?;
         working.pins.oldest_reader(image, self.clock.elapsed())

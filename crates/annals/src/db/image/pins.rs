@@ -84,7 +84,7 @@ impl Pins {
         Ok(all)
     }
 
-    /// Returns who reads the oldest root that was replaced.
+    /// Returns the reader of the oldest replaced root.
     pub(in crate::db) fn oldest_reader(
         &self,
         image: &Image,

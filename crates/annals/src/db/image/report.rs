@@ -81,7 +81,7 @@ pub enum BackfillOutcome {
 /// The report of a backfill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backfilled {
-    /// The mode that was asked for.
+    /// The requested mode.
     pub mode: BackfillMode,
     /// Its outcome.
     pub outcome: BackfillOutcome,

@@ -77,7 +77,7 @@ pub(in crate::db) struct JournalFile {
     pub(in crate::db) directory: Arc<dyn Directory>,
     /// The journal's name in the directory.
     pub(in crate::db) journal: String,
-    /// The hash of the segment's header, once it was asked for.
+    /// The hash of the segment's header, computed at first use.
     hash: OnceLock<u64>,
     /// Segments before this one, from which something was read.
     kept: Mutex<BTreeMap<u64, Arc<dyn Storage>>>,

@@ -180,7 +180,7 @@ impl Past {
         Self { kept: Vec::new(), header: *header, since: Some(since), chain }
     }
 
-    /// Opens all that is left of the history.
+    /// Opens the whole kept history.
     pub(in crate::db) fn whole(
         directory: &dyn Directory,
         name: &str,

@@ -113,7 +113,7 @@ impl<S: Sink> Scan<'_, S> {
     }
 }
 
-/// Hands a frame over: its events, and the commit, if it is one. `position` is where its payload is.
+/// Passes a frame on: its events, and the commit, if it is one. `position` is that of its payload.
 pub(in crate::db) fn take_frame(
     (frame, position): (&Frame<'_>, u64),
     schema: &mut Schema,

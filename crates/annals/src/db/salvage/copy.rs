@@ -1,5 +1,4 @@
-//! Writing the new journal: it has the name that was asked for only when it is whole and on permanent
-//! storage.
+//! Writing the new journal: it gets the requested name only when it is whole and on permanent storage.
 
 use std::path::Path;
 use std::sync::Arc;

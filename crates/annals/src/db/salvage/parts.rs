@@ -188,7 +188,7 @@ impl Parts {
         self.newest_header().map(|header| header.journal_id)
     }
 
-    /// Returns whose image is the journal's.
+    /// Returns the identity that the journal's image must have.
     pub(super) fn identity(&self) -> Option<Identity> {
         let header = self.newest_header()?;
         let (journal_id, segment) = (header.journal_id, header.segment);

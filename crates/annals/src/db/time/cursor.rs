@@ -37,7 +37,7 @@ pub(in crate::db) struct JournalCursor {
 
 /// Why reading a segment ended.
 enum Stop {
-    /// There is nothing more, or nothing more that was asked for.
+    /// There is nothing more, or nothing more was requested.
     Reached,
     /// So much was read.
     Enough,
@@ -51,7 +51,7 @@ impl JournalCursor {
         Self { since, schema: Schema::clone(view.schema()), knows_state: true }
     }
 
-    /// Stands before all that is left of the history.
+    /// Begins before the whole kept history.
     pub(in crate::db) fn first(file: &JournalFile) -> Result<Self> {
         let first = first_head(file)?;
         let since = Since { segment: first.header.segment, point: first.start() };
@@ -238,14 +238,14 @@ fn earliest(file: &JournalFile) -> Result<u64> {
     Ok(first_head(file)?.header.first_own_txid() - 1)
 }
 
-/// Returns the head of the segment with which the history begins that is left.
+/// Returns the head of the first segment of the kept history.
 fn first_head(file: &JournalFile) -> Result<Head> {
     let head = Head::read(&*file.storage, &file.name)?;
     let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
     Ok(past.segments().first().map_or(head, |kept| kept.head.clone()))
 }
 
-/// Says that the history is forgotten that is asked for, and from where there is some.
+/// Returns the error that the requested history is forgotten; it names the beginning of the rest.
 fn forgotten(file: &JournalFile, txid: u64) -> Error {
     match earliest(file) {
         Ok(earliest) => Error::new(

@@ -107,7 +107,7 @@ impl Reader {
     }
 }
 
-/// Notes who can rebuild a state of the past, should a page be lost.
+/// Sets the rescuer of a past state, which rebuilds it if a page is lost.
 fn rescued(then: Snapshot, rescue: &Weak<dyn Rescue>, through: Through) -> Result<Snapshot> {
     let is_adapted = through == Through::Present;
     then.published.view.rescued_by(rescue, Shown { txid: then.txid(), is_adapted });

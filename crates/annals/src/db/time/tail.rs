@@ -37,7 +37,7 @@ impl fmt::Debug for Tail {
 }
 
 impl Tail {
-    /// Stands before all that is left of the history of a file. Reads nothing yet.
+    /// Begins before the whole kept history of a file. Reads nothing yet.
     ///
     /// # Errors
     /// `Invalid`: the path can't be that of a file.
