@@ -52,9 +52,9 @@ pub struct Checkpoints {
     poison: OnceLock<(ErrorKind, String)>,
     /// The time of the last commit whose time is from the clock.
     pub last_clock_time: AtomicI64,
-    /// Whether other processes write the file too, in turn.
+    /// True if other processes write the file too, in turn.
     is_shared: bool,
-    /// Whether a cut was begun and not ended.
+    /// True if a cut was begun and not ended.
     is_suspect: AtomicBool,
     has_secret: AtomicBool,
 }

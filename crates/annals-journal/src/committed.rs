@@ -17,7 +17,7 @@ pub struct Committed {
     pub level: Level,
     /// Its time.
     pub time: Timestamp,
-    /// Whether the time was given by the program rather than by the clock.
+    /// True if the time was given by the program rather than by the clock.
     pub explicit_time: bool,
     /// The chain: one number that represents the whole history up to here.
     pub chain: u64,

@@ -45,7 +45,7 @@ impl Recovery {
 /// The report of opening.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Whether the journal had not been closed properly.
+    /// True if the journal had not been closed properly.
     pub unclean: bool,
     /// The cut bytes, if any were cut.
     pub cut: Option<Cut>,
@@ -83,7 +83,7 @@ pub struct Settled {
     pub recovered: Recovered,
     /// The end of the zeros after the last commit.
     pub(crate) zeroed_to: u64,
-    /// Whether the slots hold a secret that was drawn for this opening.
+    /// True if the slots hold a secret that was drawn for this opening.
     pub(super) has_secret: bool,
     pub(super) slots: Slots,
 }

@@ -36,7 +36,7 @@ pub(super) struct Look {
     pub(super) end: u64,
     /// How many there were.
     pub(super) commits: u64,
-    /// Whether one of them was flushed since the look before.
+    /// True if one of them was flushed since the look before.
     pub(super) flushing: bool,
 }
 

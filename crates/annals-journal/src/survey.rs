@@ -60,7 +60,7 @@ pub struct Survey {
     pub head: Head,
     /// The length of the file; on a device the end of the journal's space.
     pub len: u64,
-    /// Whether it is on a device.
+    /// True if it is on a device.
     pub has_fixed_len: bool,
     /// C: the end of the last commit that counts.
     pub end: Point,
@@ -81,7 +81,7 @@ pub struct Survey {
     /// The ends of frames with a wrong stored chain, and the right one; all else of them is right, and a slot or
     /// later frames confirm the right chain.
     pub wrong_chains: Vec<Point>,
-    /// Whether a commit was met that is the soft checkpoint of the live block.
+    /// True if a commit was met that is the soft checkpoint of the live block.
     live_is_met: bool,
     /// The bytes after B, if they aren't all zeros.
     pub tail: Option<Tail>,

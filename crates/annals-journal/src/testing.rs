@@ -50,7 +50,7 @@ pub struct Decoded<'f> {
     pub payload: &'f [u8],
     /// The chain that is stored.
     pub chain: u64,
-    /// Whether that follows the chain before it.
+    /// True if that follows the chain before it.
     pub follows: bool,
     /// The position up to which it proves the file to be flushed.
     pub proven: Option<u64>,

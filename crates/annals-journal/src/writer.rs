@@ -43,7 +43,7 @@ pub struct Writer {
     /// The end of possibly nonzero bytes after the last commit.
     dirty_to: u64,
     last_clock_time: i64,
-    /// Whether the transaction's commit will be flushed.
+    /// True if the transaction's commit will be flushed.
     flushes: bool,
     /// Each commit ends at a multiple of this.
     sector: u64,

@@ -20,7 +20,7 @@ pub enum Command {
         name: String,
         /// Its type.
         ty: Type,
-        /// Whether it may be null. Always true for references.
+        /// True if it may be null. Always true for references.
         nullable: bool,
         /// The value for `insert` without one and for existing rows; `None`: null if nullable, else zero or empty.
         default: Option<Value>,
@@ -33,7 +33,7 @@ pub enum Command {
         table: TableNumber,
         /// Its fields, most significant first; at least one.
         fields: Vec<FieldNumber>,
-        /// Whether two rows may not have the same key. Keys that contain null are never equal.
+        /// True if two rows may not have the same key. Keys that contain null are never equal.
         unique: bool,
     },
     /// `drop_table TABLE`: its rows and indexes go with it.
@@ -73,7 +73,7 @@ pub enum Command {
     SetSingleRow {
         /// The table.
         table: TableNumber,
-        /// Whether it has.
+        /// True if it has.
         single: bool,
     },
     /// `custom NAME`: here an upgrade runs the program's function of that name. It changes nothing

@@ -15,7 +15,7 @@ pub struct Token<'a> {
     pub column: usize,
     /// How many characters it takes in its line, quotes and escapes included.
     pub length: usize,
-    /// Whether it was written in quotes, and so is a string whatever it says.
+    /// True if it was written in quotes, and so is a string whatever it says.
     pub quoted: bool,
 }
 

@@ -27,7 +27,7 @@ pub struct Field {
     pub name: String,
     /// Its type.
     pub ty: Type,
-    /// Whether it may be null.
+    /// True if it may be null.
     pub nullable: bool,
     /// The declared default, if there is one.
     pub default: Option<Value>,
@@ -42,7 +42,7 @@ pub struct Table {
     pub name: String,
     /// Its fields that weren't dropped, in order of their numbers.
     pub fields: Vec<Field>,
-    /// Whether it always has exactly one row.
+    /// True if it always has exactly one row.
     pub single_row: bool,
     /// The number that its next field gets.
     pub(crate) next_field: u32,
@@ -65,7 +65,7 @@ pub struct Index {
     pub table: TableNumber,
     /// Its fields, most significant first.
     pub fields: Vec<FieldNumber>,
-    /// Whether two rows may not have the same key.
+    /// True if two rows may not have the same key.
     pub unique: bool,
 }
 

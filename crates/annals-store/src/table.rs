@@ -34,9 +34,9 @@ pub(super) struct Table {
     pub(super) indexes: Vec<usize>,
     /// The enforced references to it.
     pub(super) referrers: Vec<Referrer>,
-    /// Whether it has an enforced reference itself.
+    /// True if it has an enforced reference itself.
     pub(super) refers: bool,
-    /// Whether it always has exactly one row.
+    /// True if it always has exactly one row.
     pub(super) single: bool,
     /// The transaction that last changed it.
     epoch: u64,

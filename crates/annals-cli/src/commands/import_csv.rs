@@ -57,7 +57,7 @@ struct Plan {
     next_ids: Vec<(TableNumber, u64)>,
     erased: Vec<(TableNumber, FieldNumber)>,
     files: Vec<(String, PathBuf)>,
-    /// Whether the tables were named one by one.
+    /// True if the tables were named one by one.
     named: bool,
 }
 

@@ -45,9 +45,9 @@ pub(crate) struct Part<P> {
     range: Range,
     /// True if a transaction was seen.
     has_begun: bool,
-    /// Whether the transaction is in the range.
+    /// True if the transaction is in the range.
     is_in: bool,
-    /// Whether anything of it was printed.
+    /// True if anything of it was printed.
     is_shown: bool,
     /// The notes in a transaction before its first printed event.
     notes: Vec<Note>,

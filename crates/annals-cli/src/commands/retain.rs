@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
 struct Done {
     /// The size of the live state in bytes.
     live: u64,
-    /// Whether the journal continues in a file that begins with the state.
+    /// True if the journal continues in a file that begins with the state.
     begins_with_state: bool,
     forgotten: Option<Forgotten>,
     /// The rest.

@@ -30,16 +30,16 @@ pub(crate) enum Scalar<'a> {
 /// The summary of a column.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    /// Whether a row has nothing there.
+    /// True if a row has nothing there.
     pub(crate) nulls: bool,
     bools: bool,
     /// The least and the largest integer.
     ints: Option<(i128, i128)>,
     reals: bool,
-    /// Whether all floats are some of 32 bits.
+    /// True if all floats are some of 32 bits.
     singles: bool,
     texts: bool,
-    /// Whether all texts are times.
+    /// True if all texts are times.
     times: bool,
     bytes: bool,
     longest: usize,

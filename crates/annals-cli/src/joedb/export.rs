@@ -43,9 +43,9 @@ pub(crate) struct Exported {
 pub(crate) struct Manner {
     /// True if values that joedb can't hold are an error.
     pub(crate) strict: bool,
-    /// Whether the time of each commit is written, as a timestamp at its end.
+    /// True if the time of each commit is written, as a timestamp at its end.
     pub(crate) times: bool,
-    /// Whether a row of zeros is written without its values also where the id was used before: as in joedb's files.
+    /// True if a row of zeros is written without its values also where the id was used before: as in joedb's files.
     pub(crate) same_bytes: bool,
 }
 

@@ -26,7 +26,7 @@ struct Run {
     field: Option<FieldNumber>,
     next: u64,
     total: u64,
-    /// Whether the last part was as long as one can be, so that more may follow.
+    /// True if the last part was as long as one can be, so that more may follow.
     is_full: bool,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Completion {
     pub(crate) start: usize,
     /// The replacements, in the order of the schema, or of the table of commands.
     pub(crate) words: Vec<String>,
-    /// Whether a blank belongs after the word.
+    /// True if a blank belongs after the word.
     pub(crate) ends_word: bool,
 }
 

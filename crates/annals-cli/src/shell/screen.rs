@@ -20,9 +20,9 @@ pub(crate) struct Screen {
     pub(crate) width: Option<usize>,
     /// How many rows to show if nothing else is said; none for all.
     pub(crate) rows: Option<u64>,
-    /// Whether it shows colours.
+    /// True if it shows colours.
     colours: bool,
-    /// Whether a person types the lines.
+    /// True if a person types the lines.
     is_interactive: bool,
 }
 

@@ -31,7 +31,7 @@ pub struct Next {
 pub struct Maker<'m> {
     /// The source of times and random numbers.
     pub clock: &'m dyn Clock,
-    /// Whether other processes may write the journal in turn.
+    /// True if other processes may write the journal in turn.
     pub shared: bool,
 }
 

@@ -32,7 +32,7 @@ pub struct SegmentFacts {
     pub last_txid: u64,
     /// When it was begun, in microseconds since 1970.
     pub begun: i64,
-    /// Whether its first transaction is the state itself.
+    /// True if its first transaction is the state itself.
     pub begins_with_state: bool,
     /// True if it has readers, so that it can't be removed.
     pub is_pinned: bool,

@@ -35,7 +35,7 @@ pub(super) struct Inode {
     pub(super) sectors: Vec<Fact<Sector>>,
     pub(super) holders: Holders,
     pub(super) handles: usize,
-    /// Whether its length is fixed.
+    /// True if its length is fixed.
     pub(super) is_device: bool,
 }
 

@@ -73,7 +73,7 @@ unsafe impl Send for Place {}
 /// A page that was just allocated, with a single reference.
 pub(crate) struct Taken {
     pub(crate) page: PageRef,
-    /// Whether it is known to be zeros; else it has any bytes, and all are written before they are read.
+    /// True if it is known to be zeros; else it has any bytes, and all are written before they are read.
     pub(crate) is_zeros: bool,
 }
 

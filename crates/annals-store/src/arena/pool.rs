@@ -21,7 +21,7 @@ pub(super) struct Room {
     used: usize,
     /// Where the chunk is in `open`.
     place: usize,
-    /// Whether it is worth while to prepare pages.
+    /// True if it is worth while to prepare pages.
     prepares: bool,
 }
 

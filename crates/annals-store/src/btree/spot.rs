@@ -15,7 +15,7 @@ pub(in super::super) struct Way {
     /// The inner nodes on the way, from the root on.
     pub(super) inner: [u32; LEVELS],
     pub(super) leaf: u32,
-    /// Whether there is no leaf after this one.
+    /// True if there is no leaf after this one.
     is_last: bool,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Column {
     ty: Type,
     /// The kind of its values.
     kind: ValueKind,
-    /// Whether it takes null.
+    /// True if it takes null.
     takes_null: bool,
     /// Those that are null; none if there is no room for null. There also is where values were erased.
     nulls: Option<Bits>,

@@ -54,7 +54,7 @@ pub(super) struct Held {
     pub(super) last_number: u64,
     /// The file, as long as it has no root yet.
     pub(super) temporary: Option<Temporary>,
-    /// Whether the file's own name is known to be on permanent storage.
+    /// True if the file's own name is known to be on permanent storage.
     pub(super) is_named: bool,
     /// The key frames that the newest root lists, once a backfill has needed them.
     pub(super) frames: Option<Arc<[Root]>>,

@@ -23,7 +23,7 @@ pub struct TestImage {
     live: Mutex<HashMap<u64, Stored>>,
     /// Where something was changed: its checksum is believed to be right.
     crafted: Mutex<HashSet<u64>>,
-    /// Whether reading fails.
+    /// True if reading fails.
     broken: Mutex<bool>,
 }
 

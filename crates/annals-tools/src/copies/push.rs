@@ -25,7 +25,7 @@ use super::{Meter, differs};
 /// The report of copying a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Whether the copy was created.
+    /// True if the copy was created.
     pub is_new: bool,
     /// How many transactions were copied, not counting states that segments begin with.
     pub transactions: u64,

@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Acquired {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) is_new: bool,
-    /// Whether other handles have it open for writing too, in shared mode.
+    /// True if other handles have it open for writing too, in shared mode.
     pub(super) others: bool,
 }
 

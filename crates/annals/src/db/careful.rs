@@ -17,7 +17,7 @@ pub(super) struct Careful<'a> {
     pub(super) name: &'a str,
     pub(super) survey: &'a Survey,
     pub(super) recovery: Recovery,
-    /// Whether other processes have the file open too.
+    /// True if other processes have the file open too.
     pub(super) others: bool,
 }
 

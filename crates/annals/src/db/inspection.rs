@@ -64,7 +64,7 @@ pub struct Inspection {
     pub tail_frames: u64,
     /// Where the segment ends, if it is sealed: the journal continues in the next.
     pub sealed: Option<u64>,
-    /// Whether it was closed properly.
+    /// True if it was closed properly.
     pub closed: bool,
     /// The image beside it; `None` if there is none, or if it wasn't examined.
     pub image: Option<ImageInspection>,

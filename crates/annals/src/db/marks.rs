@@ -12,7 +12,7 @@ pub(in crate::db) struct Marks {
     /// state, its transaction has two.
     known: BTreeMap<u64, Vec<u64>>,
     last: Option<(u64, u64)>,
-    /// Whether a segment has just begun.
+    /// True if a segment has just begun.
     begins: bool,
 }
 

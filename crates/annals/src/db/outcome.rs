@@ -21,7 +21,7 @@ pub enum Older {
 pub struct Restarted {
     /// The number of the segment that is written now.
     pub segment: u64,
-    /// Whether that is a new one: a restart that keeps the history does nothing if nothing was committed
+    /// True if that is a new one: a restart that keeps the history does nothing if nothing was committed
     /// since the last.
     pub is_new: bool,
     /// How many bytes it begins with, its head and the state, if it does.

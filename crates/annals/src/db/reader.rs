@@ -39,7 +39,7 @@ pub(super) struct Pulling {
     findings: Vec<String>,
     /// The commit that doesn't apply, as of the last load.
     unapplied: Mutex<Option<Unapplied>>,
-    /// Whether only hard commits are shown.
+    /// True if only hard commits are shown.
     hard_only: bool,
     /// The view that was rebuilt last for a snapshot over lost pages.
     pub(super) rescued: Rescued,

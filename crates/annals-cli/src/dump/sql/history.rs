@@ -32,7 +32,7 @@ pub(crate) struct HistorySql {
     /// How many tables and indexes there ever were.
     made: (u32, u32),
     has_blobs: bool,
-    /// Whether a transaction is open, and whether any ever was.
+    /// True if a transaction is open, and whether any ever was.
     is_open: bool,
     has_begun: bool,
     line: String,

@@ -171,7 +171,7 @@ struct Column {
     seen: Seen,
     /// In how many rows it was.
     rows: u64,
-    /// Whether something that is no string became text.
+    /// True if something that is no string became text.
     odd: bool,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Source {
     pub(crate) path: PathBuf,
     /// The layout of its rows.
     pub(crate) layout: Layout,
-    /// Whether texts that are times become such, in a file without a schema.
+    /// True if texts that are times become such, in a file without a schema.
     pub(crate) times: bool,
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Index {
     pub(super) name: String,
     pub(super) table: String,
     pub(super) unique: bool,
-    /// Whether SQLite made it for a constraint of the table.
+    /// True if SQLite made it for a constraint of the table.
     pub(super) is_implied: bool,
     pub(super) columns: Vec<String>,
 }

@@ -7,7 +7,7 @@ pub(crate) struct Column {
     pub(crate) heading: usize,
     /// How wide its widest cell is.
     pub(crate) cells: usize,
-    /// Whether its cells may be cut.
+    /// True if its cells may be cut.
     pub(crate) is_elastic: bool,
     /// How wide it is shown.
     pub(crate) width: usize,

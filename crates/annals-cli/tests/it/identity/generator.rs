@@ -30,7 +30,7 @@ pub(super) struct Field {
     pub(super) name: String,
     pub(super) ty: String,
     pub(super) nullable: bool,
-    /// Whether a unique index is on it: then each value is written once.
+    /// True if a unique index is on it: then each value is written once.
     pub(super) unique: bool,
     /// Where it leads if it is an enforced reference, and the rule.
     pub(super) enforced: Option<(u64, &'static str)>,
@@ -62,7 +62,7 @@ pub(super) struct Generator {
     pub(super) state: State,
     committed: State,
     begun: bool,
-    /// Whether the last blob can be appended to.
+    /// True if the last blob can be appended to.
     open_blob: bool,
     /// For names and values that must not be there twice.
     pub(super) counter: u64,

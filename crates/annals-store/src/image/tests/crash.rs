@@ -19,7 +19,7 @@ struct Script {
     heights: Vec<(u8, Kind)>,
     steps: Vec<BTreeMap<usize, Changes>>,
     models: Vec<Option<Held>>,
-    /// Whether the image is copied without gaps before every other step.
+    /// True if the image is copied without gaps before every other step.
     compacts: bool,
 }
 

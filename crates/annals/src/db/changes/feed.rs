@@ -26,7 +26,7 @@ pub(in crate::db) struct Feed {
 struct News {
     /// The last commit; `None` without subscribers.
     latest: Option<Arc<Published>>,
-    /// Whether the database was closed.
+    /// True if the database was closed.
     is_over: bool,
     followers: Vec<Weak<Slot>>,
 }

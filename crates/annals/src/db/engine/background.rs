@@ -36,7 +36,7 @@ struct Shared {
     signal: Condvar,
     /// The deadline of a backfill after `state` is to stop, by the clock in microseconds.
     deadline: AtomicU64,
-    /// Whether a backfill was ended then.
+    /// True if a backfill was ended then.
     is_cut: AtomicBool,
 }
 

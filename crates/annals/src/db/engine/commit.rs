@@ -39,7 +39,7 @@ pub(in crate::db) struct Request {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Written {
     pub(in crate::db) point: Point,
-    /// Whether it is acknowledged already.
+    /// True if it is acknowledged already.
     pub(in crate::db) is_acknowledged: bool,
 }
 

@@ -67,7 +67,7 @@ pub(in crate::db) struct Core {
     pub(in crate::db) rebuild_timeout: Duration,
     /// True if work is done in the background.
     pub(in crate::db) works_in_background: bool,
-    /// Whether no other process may write.
+    /// True if no other process may write.
     pub(in crate::db) works_alone: bool,
     rescuer: OnceLock<Weak<Rescuer>>,
 }

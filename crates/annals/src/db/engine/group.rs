@@ -46,7 +46,7 @@ pub(in crate::db) struct Group {
     open: AtomicUsize,
     /// The number of waiting commits: a copy of `queue.waiting` for readers without its lock.
     pub(super) written: AtomicUsize,
-    /// Whether a leader may wait for others.
+    /// True if a leader may wait for others.
     is_patient: bool,
     /// Rebuilds views after the loss of a page.
     rescue: OnceLock<Weak<dyn Rescue>>,

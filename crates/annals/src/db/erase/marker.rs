@@ -17,7 +17,7 @@ const ID: usize = 16;
 pub(super) struct List {
     /// The names of the files that are removed.
     pub(super) names: Vec<String>,
-    /// Whether their bytes, and those of the old segments, are overwritten before that.
+    /// True if their bytes, and those of the old segments, are overwritten before that.
     pub(super) overwrite: bool,
 }
 

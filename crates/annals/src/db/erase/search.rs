@@ -40,7 +40,7 @@ struct Comments {
     /// The place of the segment.
     segment: usize,
     count: u64,
-    /// Whether the transaction wrote a value of a row of the id.
+    /// True if the transaction wrote a value of a row of the id.
     wrote: bool,
 }
 

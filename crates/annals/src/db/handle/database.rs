@@ -58,7 +58,7 @@ pub struct Database {
     pub(in crate::db) clock: Arc<dyn Clock>,
     closed: bool,
     origin: Origin,
-    /// Whether a program's typed code relies on the schema.
+    /// True if a program's typed code relies on the schema.
     has_fixed_schema: bool,
 }
 

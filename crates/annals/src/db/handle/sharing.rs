@@ -15,7 +15,7 @@ pub(in crate::db) struct Sharing {
     /// The file's name in the directory.
     pub(in crate::db) file: String,
     pub(in crate::db) recovery: Recovery,
-    /// Whether another program changed the schema that this one's code relies on.
+    /// True if another program changed the schema that this one's code relies on.
     pub(in crate::db) is_outdated: AtomicBool,
     /// The threads of this process that need its turn.
     pub(in crate::db) users: Users,

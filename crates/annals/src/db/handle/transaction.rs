@@ -36,7 +36,7 @@ pub struct Pending<'db> {
     point: Point,
     level: Level,
     is_empty: bool,
-    /// Whether nothing is missing any more.
+    /// True if nothing is missing any more.
     is_acknowledged: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Transaction<'db> {
     pub(in crate::db) writing: MutexGuard<'db, Writing>,
     level: Level,
     time: Option<Timestamp>,
-    /// Whether a statement stopped in the middle: store and journal may differ until both are rolled
+    /// True if a statement stopped in the middle: store and journal may differ until both are rolled
     /// back.
     pub(in crate::db) broken: bool,
     committed: bool,

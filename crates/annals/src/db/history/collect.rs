@@ -29,7 +29,7 @@ pub(in crate::db) struct Collector {
     schema: Schema,
     /// The schema of the state that a segment repeats, as far as it was read.
     state: Schema,
-    /// Whether it has begun within that.
+    /// True if it has begun within that.
     is_resumed: bool,
     zone: Option<Zone>,
     /// The entries of the zone, in the order of the journal.

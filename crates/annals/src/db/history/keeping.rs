@@ -13,7 +13,7 @@ pub(in crate::db) struct Keeping {
     pub(in crate::db) sizes: Option<Sizes>,
     /// Held while something is added, and while segments are removed.
     adding: Mutex<()>,
-    /// Whether one was taken out of the way. If a rebuilt index can't be used either, the index isn't the cause.
+    /// True if one was taken out of the way. If a rebuilt index can't be used either, the index isn't the cause.
     pub(in crate::db) is_anew: AtomicBool,
     pub(in crate::db) problem: Mutex<Option<String>>,
 }

@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(in crate::db) struct Rebuilding {
     pub(in crate::db) state: Mutex<State>,
-    /// Whether a rebuilt state waits for the writer's lock: as `ready`, for those without its lock.
+    /// True if a rebuilt state waits for the writer's lock: as `ready`, for those without its lock.
     pub(in crate::db) is_ready: AtomicBool,
     pub(in crate::db) ready: Mutex<Option<Ready>>,
     pub(in crate::db) is_stopping: Arc<AtomicBool>,

@@ -151,7 +151,7 @@ impl BackfillPhases {
 pub struct Restarting {
     /// How long it waits at most for each: the writer, other backfills, readers of older roots.
     pub timeout: Duration,
-    /// Whether the history before may be removed; only with [`BackfillMode::Truncate`].
+    /// True if the history before may be removed; only with [`BackfillMode::Truncate`].
     pub forget_history: bool,
 }
 

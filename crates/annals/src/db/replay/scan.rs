@@ -94,7 +94,7 @@ pub(in crate::db) fn scan_storage(
 struct Scan<'s, S> {
     schema: Schema,
     sink: &'s mut S,
-    /// Whether the last frame was of a transaction that continues.
+    /// True if the last frame was of a transaction that continues.
     is_open: bool,
 }
 

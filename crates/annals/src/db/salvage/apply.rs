@@ -14,7 +14,7 @@ pub(super) const PIECE_MIN: u64 = 12;
 /// Applies events of a damaged journal to a new one: store and journal.
 pub(super) struct Apply<'a> {
     pub(super) writing: &'a mut Writing,
-    /// Whether something before was lost: then nothing is taken for granted that the writer checked.
+    /// True if something before was lost: then nothing is taken for granted that the writer checked.
     pub(super) is_torn: bool,
     /// Runs of numbers of blobs whose bytes were lost, first and last.
     pub(super) lost_blobs: &'a mut Vec<(u64, u64)>,

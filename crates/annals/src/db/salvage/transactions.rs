@@ -24,7 +24,7 @@ pub(super) struct From<'p> {
     pub(super) directory: Arc<dyn Directory>,
     /// How much of an image may be kept in memory, in bytes.
     pub(super) memory: u64,
-    /// Whether frames are taken that nothing proves to be of this history.
+    /// True if frames are taken that nothing proves to be of this history.
     pub(super) unproven: bool,
 }
 

@@ -68,7 +68,7 @@ struct Latest {
     published: Arc<Published>,
     /// Where the last transaction ends that its writer acknowledged.
     position: u64,
-    /// Whether nothing will follow.
+    /// True if nothing will follow.
     is_last: bool,
 }
 

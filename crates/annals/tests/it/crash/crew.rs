@@ -48,7 +48,7 @@ struct Others {
     watchers: Vec<Watcher>,
     /// The processes, then the watchers, with what they were shown meanwhile.
     shown: Vec<(usize, Shown)>,
-    /// Whether the one that acts has the turn.
+    /// True if the one that acts has the turn.
     is_taken: bool,
     /// What was wrong in the midst of something.
     broken: Option<String>,

@@ -44,7 +44,7 @@ pub(super) struct Effort {
 pub(super) struct Explorer {
     pub(super) effort: Effort,
     only: Option<String>,
-    /// Whether half of the states are opened in shared mode.
+    /// True if half of the states are opened in shared mode.
     pub(super) shares: bool,
     states: AtomicU64,
     /// The states that were tried, so that none is tried twice.

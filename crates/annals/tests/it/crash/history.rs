@@ -94,7 +94,7 @@ pub(super) struct History {
     /// The states after the commits behind the last acknowledged one that may be there, in order:
     /// handed in, or of an outcome that nobody was told.
     pending: Vec<(State, Level)>,
-    /// Whether an opening ever returned: from then on the file must exist.
+    /// True if an opening ever returned: from then on the file must exist.
     pub(super) opened: bool,
     /// A transaction that a slot on the disk must reach: recovery or a close flushed one there. No position, for a segment
     /// in which nothing was committed may be made again.

@@ -53,9 +53,9 @@ impl From<String> for Stop {
 /// How a handle is, in shared mode.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sharing {
-    /// Whether others have the file open.
+    /// True if others have the file open.
     pub(super) joins: bool,
-    /// Whether an error was the last thing that the handle could give.
+    /// True if an error was the last thing that the handle could give.
     pub(super) poisoned: bool,
 }
 
@@ -65,9 +65,9 @@ pub(super) struct World {
     pub(super) database: Option<Database>,
     pub(super) history: History,
     pub(super) errors: Errors,
-    /// Whether each commit gets sectors of its own.
+    /// True if each commit gets sectors of its own.
     pub(super) padded: bool,
-    /// Whether the background thread runs.
+    /// True if the background thread runs.
     pub(super) background: bool,
     /// How it shares the file with others, if it does.
     pub(super) sharing: Option<Sharing>,

@@ -11,7 +11,7 @@ pub(super) struct Step<'a, 'db> {
     pub(super) tx: &'a mut Transaction<'db>,
     pub(super) model: &'a mut Model,
     pub(super) random: &'a mut Random,
-    /// Whether anything is in the journal that rolling back must take out again.
+    /// True if anything is in the journal that rolling back must take out again.
     pub(super) wrote: bool,
 }
 

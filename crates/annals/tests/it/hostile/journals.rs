@@ -286,7 +286,7 @@ pub(crate) fn journals() -> Vec<Journal> {
 pub(crate) struct Tolerance {
     /// How many commits must be there, if it opens.
     pub(crate) least: usize,
-    /// Whether commits may be missing without a word: the file looks as if they never were.
+    /// True if commits may be missing without a word: the file looks as if they never were.
     pub(crate) silent: bool,
 }
 

@@ -49,9 +49,9 @@ struct Work<'db> {
     writer: u64,
     number: u64,
     rng: Rng,
-    /// Whether it lets the journal continue in new segments.
+    /// True if it lets the journal continue in new segments.
     restarts: bool,
-    /// Whether it brings the image forward, too.
+    /// True if it brings the image forward, too.
     backfills: bool,
 }
 

@@ -205,7 +205,7 @@ struct FileReader<'a> {
     at: usize,
     depth: usize,
     blocks: Vec<Block>,
-    /// Whether the item that comes next is for tests only.
+    /// True if the item that comes next is for tests only.
     below: bool,
 }
 
