@@ -110,7 +110,7 @@ const BYTES: usize = 96;
 const LEN: usize = 104;
 
 impl Follower {
-    /// Looks which roots there are now. Must be called before two backfills more are over.
+    /// Finds the present roots. Must be called before two backfills more are over.
     fn look(&mut self) -> Result<(), Failure> {
         let mut found = roots(&self.path)?;
         found.sort_unstable();

@@ -103,7 +103,7 @@ fn make(path: &Path, updates: u64, budget: Option<u64>) -> Result<(), Failure> {
     Ok(db.close()?)
 }
 
-/// Asks a database for moments of each part of its history.
+/// Reads moments of each part of the history of a database.
 fn look(path: &Path, moments: u64, what: String) -> Result<Line, Failure> {
     let reader = Options::new().open_read_only(path)?;
     let last = reader.read().txid();

@@ -32,7 +32,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// Says what is compiled.
+    /// Returns the name of the compiled program.
     pub(crate) fn title(&self) -> String {
         format!("A schema of {} tables with {} fields each", self.tables, self.fields)
     }

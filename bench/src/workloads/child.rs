@@ -20,7 +20,7 @@ pub(super) const ABSENT: &str = "absent";
 /// The output of a contestant that can begin.
 pub(super) const READY: &str = "ready";
 
-/// Whose turn it is.
+/// The turn of one contestant.
 #[derive(clap::Args)]
 pub(crate) struct Turn {
     workload: String,
@@ -89,7 +89,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Says that this engine has no such call or level. Nothing else may follow.
+    /// Notes that this engine has no such call or level. Nothing else may follow.
     pub(crate) const fn absent(&mut self) {
         self.is_absent = true;
     }

@@ -4,7 +4,7 @@
 pub(super) struct Target {
     /// In words.
     pub(super) text: &'static str,
-    /// Whose figure, by name, and which.
+    /// The contestant, by name, and the figure.
     pub(super) own: (&'static str, &'static str),
     /// The compared contestants, by names: the best of them. All other engines if there is none.
     pub(super) beside: &'static [&'static str],

@@ -23,8 +23,8 @@ pub(crate) fn schema_of(text: &str) -> Result<Schema> {
     Ok(file.schema)
 }
 
-/// Reads and checks schema files as one schema; the error has all mistakes of all. Says on standard
-/// error if lines of them do nothing.
+/// Reads and checks schema files as one schema; the error has all mistakes of all. Prints a note on standard error if
+/// lines of them have no effect.
 pub(crate) fn read_schemas(paths: &[impl AsRef<Path>]) -> Result<SchemaFile> {
     let mut files = Vec::new();
     for path in paths {

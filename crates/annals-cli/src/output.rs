@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use annals::storage::Interrupts;
 use annals::{Error, ErrorKind, Result};
 
-/// Says how many there are of something: "1 row", "2 rows", "2 indexes".
+/// Formats a number of items: "1 row", "2 rows", "2 indexes".
 pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
     let ending = match (number, noun.ends_with('x')) {
@@ -23,7 +23,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Says something on standard error. If standard error is closed, the note is lost.
+/// Prints a text on standard error. If standard error is closed, the note is lost.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

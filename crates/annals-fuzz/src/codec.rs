@@ -61,7 +61,7 @@ fn made_payload(input: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// What was decoded: the events as text, as lines of a script, and as they are encoded.
+/// The decoded events: as text, as lines of a script, and encoded again.
 #[derive(Debug, Default, PartialEq)]
 struct Decoded {
     events: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a database holds, as text that can be compared.
+//! The contents of a database, as text that can be compared.
 
 use std::fmt::Write as _;
 

@@ -68,7 +68,7 @@ struct Draft {
     /// Places that are damaged at the end, and how.
     damage: Vec<(u64, u8)>,
     zeros: usize,
-    /// What the frames to come prove themselves with.
+    /// The secret of the next frames.
     secret: [u8; 16],
     is_committed: bool,
 }

@@ -67,7 +67,7 @@ pub fn journal(input: &[u8]) {
     }
 }
 
-/// Sees that nothing is written of a file with a commit that doesn't apply.
+/// Checks that a file with a commit that doesn't apply isn't written.
 fn stay(directory: &MemoryDirectory, database: Database, bytes: &[u8]) {
     check(&database.read());
     let commented = database.write(|transaction| transaction.comment("one more"));
@@ -129,7 +129,7 @@ impl Sink for Count {
     }
 }
 
-/// Looks at a file in all ways that write nothing; returns what a reader sees.
+/// Reads a file in all ways that write nothing; returns the state of a reader.
 fn look(directory: &MemoryDirectory) -> annals::Result<String> {
     let reader = Reader::open(directory, NAME);
     let mut count = Count::default();
@@ -171,7 +171,7 @@ fn check(snapshot: &Snapshot) {
     assert!(is_rule, "what was read contradicts itself: {error}");
 }
 
-/// Sees that an error is of a kind that a bad file gives, and names the file.
+/// Checks that an error has a kind for bad files, and names the file.
 fn assert_helpful(error: &Error) {
     let kinds = [
         ErrorKind::Corrupt,
@@ -184,7 +184,7 @@ fn assert_helpful(error: &Error) {
     assert!(kinds.contains(&error.kind()) && text.contains(NAME), "an odd error: {error:?}");
 }
 
-/// Sees that all would be there if the process ended now.
+/// Checks that all commits would be kept if the process ended now.
 fn assert_kept(directory: &MemoryDirectory, database: &Database) {
     match open(&install(&bytes_of(directory)), Recovery::Refuse) {
         Ok(again) => assert_eq!(content(&again.read()), content(&database.read())),

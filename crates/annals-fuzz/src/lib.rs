@@ -1,4 +1,4 @@
-//! What must hold for any bytes at all. Each function here takes some and panics if it doesn't hold.
+//! Properties that hold for any bytes. Each function here takes some and panics if it doesn't hold.
 //!
 //! `fuzz/` lets libFuzzer look for bytes that break one; the test of this crate feeds each the files
 //! that are kept in `fuzz/corpus`, and changed ones. In reading order: `schema`, `codec`,

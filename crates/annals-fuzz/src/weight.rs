@@ -6,7 +6,7 @@ use annals::journal::format::{FRAME_ALIGN, FRAME_MAGIC, FRAMES_AT, Header};
 use annals::journal::testing::{Around, decode};
 use annals::{Command, Schema};
 
-/// What all verified frames of a file hold together, committed or not.
+/// The total contents of all verified frames of a file, committed or not.
 #[derive(Debug, Default)]
 pub(crate) struct Weight {
     /// Bytes of the file.
@@ -37,7 +37,7 @@ impl Weight {
             }
             let Some(found) = decode(rest, at, 0, around) else { continue };
             let payload = found.payload;
-            // What doesn't decode weighs what came before it.
+            // Undecodable events have the weight of those before them.
             let _ = decode_payload(payload, at, &mut schema, &mut |_, event| {
                 weight.add(event);
                 Ok(())

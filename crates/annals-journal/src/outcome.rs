@@ -100,7 +100,7 @@ impl Settled {
         }
     }
 
-    /// Says that this process has just created the file, whose secret is new.
+    /// Marks that this process has just created the file, whose secret is new.
     #[inline]
     pub fn just_created(self) -> Self {
         Self { has_secret: true, ..self }

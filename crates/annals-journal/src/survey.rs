@@ -140,7 +140,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Stands after a commit that counts, or before the first frame.
+    /// Begins after a commit that counts, or before the first frame.
     fn begin(
         storage: &dyn Storage,
         name: &str,
@@ -370,9 +370,9 @@ impl Survey {
         Ok(())
     }
 
-    /// Looks after B, to the end, for bytes that are not zero and frames that verify alone. Where a header
-    /// verifies, nothing within its length is a frame, also if its payload doesn't verify: so the work is
-    /// in proportion to the bytes.
+    /// Searches after B, to the end, for bytes that are not zero and frames that verify alone. Where a header
+    /// verifies, nothing within its length is a frame, also if its payload doesn't verify: so the work is in
+    /// proportion to the bytes.
     fn look_ahead(&mut self, reader: &mut FrameReader<'_>) -> std::io::Result<()> {
         let Some(first) = reader.first_nonzero(self.verified_to)? else { return Ok(()) };
         let reached = self.reached().txid;

@@ -27,7 +27,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Says that a token is wrong.
+    /// Makes the error that a token is wrong.
     pub(crate) fn new(token: &Token<'_>, message: impl Into<String>) -> Self {
         Self {
             file: Box::default(),
@@ -41,7 +41,7 @@ impl Diagnostic {
         }
     }
 
-    /// Says that something is missing after the last of these tokens.
+    /// Makes the error that something is missing after the last of these tokens.
     pub(crate) fn missing(tokens: &[Token<'_>], what: &str, usage: &str) -> Self {
         let column = tokens.last().map_or(1, |last| last.column + last.length + 1);
         Self {
@@ -84,7 +84,7 @@ impl Diagnostic {
         self
     }
 
-    /// Says in which file the mistake is.
+    /// Sets the file of the mistake.
     pub(crate) fn of(mut self, file: &str) -> Self {
         self.file = file.into();
         self

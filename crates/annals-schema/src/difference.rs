@@ -35,7 +35,7 @@ pub enum Subject {
     Command(usize),
     /// An index.
     Index,
-    /// Whether a table has just one row.
+    /// Sets whether a table has just one row.
     SingleRow,
 }
 

@@ -49,7 +49,7 @@ impl Chunk {
         Self(at)
     }
 
-    /// Asks for one huge page, and touches it; returns whether that took less time than small pages would. The chunk
+    /// Requests one huge page, and touches it; returns true if that took less time than small pages would. The chunk
     /// wasn't written yet.
     pub fn make_huge(&self) -> bool {
         system::make_huge(self.0)

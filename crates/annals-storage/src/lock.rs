@@ -84,7 +84,7 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// Stands for no hold by any process.
+    /// Marks a lock that no process holds.
     const FREE: u64 = 0;
 
     /// Tries to take a lock for this open file; returns whether it is held now.
@@ -219,7 +219,7 @@ mod system {
         set(file, lock, libc::F_UNLCK)
     }
 
-    /// Asks which of these pins another open file holds. The system reports any lock in the range, with its
+    /// Queries which of these pins another open file holds. The system reports any lock in the range, with its
     /// beginning, so the query is repeated for the range before that.
     pub(super) fn oldest_pin(file: &File, roots: std::ops::Range<u64>) -> io::Result<Option<u64>> {
         let first = byte_of(Lock::Pin(roots.start));

@@ -151,7 +151,7 @@ fn read(key: &[u8], value: &[u8]) -> Option<(u64, Piece)> {
     Some((u64::from_be_bytes(*number), piece))
 }
 
-/// Says that a value names a blob that was never written.
+/// Returns the error that a value names a blob that was never written.
 #[cold]
 pub(super) fn no_blob(value: &ValueRef<'_>) -> Option<String> {
     match value {

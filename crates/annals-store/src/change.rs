@@ -89,7 +89,7 @@ impl Store {
         Ok(())
     }
 
-    /// Looks for the keys of a new row in the unique indexes of its table.
+    /// Searches the keys of a new row in the unique indexes of its table.
     fn check_new_keys(
         &mut self,
         at: usize,

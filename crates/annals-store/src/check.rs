@@ -144,7 +144,7 @@ fn wrong<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::corrupt(what))
 }
 
-/// Looks at each value of each row too: one that can't be read is an error.
+/// Reads each value of each row too: one that can't be read is an error.
 fn check_table(table: &Table) -> Result<()> {
     table.rows.check()?;
     let mut count = 0;

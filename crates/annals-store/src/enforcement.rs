@@ -172,7 +172,7 @@ impl Store {
         Ok(())
     }
 
-    /// Looks for references to rows of a table that were deleted.
+    /// Finds references to rows of a table that were deleted.
     fn check_lost(
         &self,
         target: TableNumber,

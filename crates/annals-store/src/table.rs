@@ -318,8 +318,8 @@ impl Table {
         Ok(())
     }
 
-    /// Asks the memory for the first fields of a row that is about to be read, if finding it is a matter of an
-    /// addition; returns its slot.
+    /// Prefetches the first fields of a row that is about to be read, if an addition suffices to find it; returns its
+    /// slot.
     #[inline]
     pub(super) fn ask_for_cells(&self, id: RowId) -> Option<usize> {
         let slot = self.rows.slot_in_tail(id.0)?;

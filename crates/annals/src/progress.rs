@@ -82,7 +82,7 @@ impl<'s> Watched<'s> {
         self.next.store(0, Ordering::Relaxed);
     }
 
-    /// Says that the program stopped it, if that is why there is an error.
+    /// Replaces the error if the program stopped the operation.
     pub(crate) fn explain(&self, error: Error, shown: &str) -> Error {
         if !self.stopped.load(Ordering::Relaxed) {
             return error;

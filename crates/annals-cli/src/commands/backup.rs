@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Says how many transactions aren't durable.
+/// Describes how many transactions aren't durable.
 pub(super) fn not_hard(soft: u64) -> String {
     format!("{} not known to be on permanent storage yet", count(soft, "transaction"))
 }

@@ -266,7 +266,7 @@ pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
     lines
 }
 
-/// Says which slots have copies that differ or don't verify.
+/// Describes the slots with copies that differ or don't verify.
 pub(crate) fn torn_slots(inspection: &Inspection) -> Vec<String> {
     let torn = |(number, [first, second]): (usize, &[Option<Slot>; 2])| match (first, second) {
         (Some(first), Some(second)) if first == second => None,
@@ -277,7 +277,7 @@ pub(crate) fn torn_slots(inspection: &Inspection) -> Vec<String> {
     inspection.slots.iter().enumerate().filter_map(torn).collect()
 }
 
-/// Says whether it was closed properly, and who has it open.
+/// Describes whether it was closed properly, and which process has it open.
 pub(crate) fn closed(inspection: &Inspection) -> String {
     match (opener(inspection), inspection.closed) {
         (Some(opener), _) => format!("no, opened by {opener}"),

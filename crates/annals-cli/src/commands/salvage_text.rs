@@ -89,7 +89,7 @@ fn notes(salvaged: &Salvaged) -> Vec<String> {
     notes
 }
 
-/// Says in which segment something is, if there are several.
+/// Names the segment, if there are several.
 fn segment(salvaged: &Salvaged, number: u64) -> String {
     match salvaged.segments.len() {
         0 | 1 => String::new(),

@@ -88,8 +88,8 @@ pub(crate) fn create<T>(path: &Path, fill: impl FnOnce(&Database) -> Result<T>) 
     })
 }
 
-/// Has a new database written under a temporary name, and returns it its own once it is whole and on permanent
-/// storage. There must be none of that name. Its image and its history index go with it.
+/// Writes a new database under a temporary name, and renames it once it is whole and on permanent storage. There must
+/// be none of that name. Its image and its history index go with it.
 pub(crate) fn named<T>(
     path: &Path,
     write: impl FnOnce(&Arc<dyn Directory>, &str) -> Result<T>,

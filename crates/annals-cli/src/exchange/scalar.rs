@@ -62,7 +62,7 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Looks at a value.
+    /// Adds a value to the summary.
     pub(crate) fn see(&mut self, value: Scalar<'_>) {
         match value {
             Scalar::Null => self.nulls = true,

@@ -35,7 +35,7 @@ const SPARE_ROWS: u64 = 1 << 16;
 pub(crate) struct Choices {
     /// Up to where the file counts.
     pub(crate) until: Until,
-    /// Whether to continue where something can't be held as it is.
+    /// True if it continues when something can't be held unchanged.
     pub(crate) lossy: bool,
     /// How many rows may be inserted as vectors, if not as many as go with the file's length.
     pub(crate) max_rows: Option<u64>,

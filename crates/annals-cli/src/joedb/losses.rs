@@ -36,7 +36,7 @@ impl Loss {
         }
     }
 
-    /// Says why it can't be.
+    /// Returns the reason that it can't be.
     fn refused(self, name: &str) -> String {
         match self {
             Self::Type(from, to) => format!("{name} is of type {from}, which would become {to}"),

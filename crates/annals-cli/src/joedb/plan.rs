@@ -1,4 +1,4 @@
-//! Looks through a history before it is written: which events were one statement.
+//! Surveys a history before it is written: which events were one statement.
 //!
 //! A long vector is several consecutive events, but one entry of joedb's, which begins with its number of values.
 

@@ -180,7 +180,7 @@ impl<R: BufRead> Reader<R> {
         Ok((self.context.table, self.context.row))
     }
 
-    /// Goes to the next row.
+    /// Moves to the next row.
     fn step(&mut self) {
         self.context.row = self.context.row.saturating_add(1);
     }

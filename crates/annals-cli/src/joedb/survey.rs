@@ -1,4 +1,4 @@
-//! Looks through a file before anything is made of it: which part of it counts, and whether that can be read.
+//! Surveys a file before anything is made of it: which part of it counts, and whether that can be read.
 
 use std::io::{BufRead, Read, Seek, SeekFrom};
 
@@ -77,7 +77,7 @@ pub(super) fn survey(input: &mut (impl BufRead + Seek), until: Until) -> Result<
     Ok(Survey { end, checkpoint, timed: looked.timed, notes })
 }
 
-/// Looks at a file until it is the same twice, or has changed too often: a program may be writing it.
+/// Surveys a file until it is the same twice, or has changed too often: a program may be writing it.
 fn look_at_rest(input: &mut (impl Read + Seek), until: Until) -> Result<(Head, u64)> {
     const LOOKS: usize = 10;
     let mut seen = look(input)?;
@@ -116,12 +116,12 @@ fn unreadable(error: std::io::Error) -> Error {
     Error::io("can't be read", error)
 }
 
-/// Says how many bytes there are.
+/// Describes a number of bytes.
 fn there(bytes: u64) -> String {
     format!("{} {} there", count(bytes, "byte"), if bytes == 1 { "is" } else { "are" })
 }
 
-/// Says how much at the end isn't taken.
+/// Describes how many bytes at the end are skipped.
 pub(super) fn left_out(bytes: u64) -> String {
     match bytes {
         1 => "the last byte was left out".to_owned(),

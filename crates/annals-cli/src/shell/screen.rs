@@ -77,7 +77,7 @@ impl Screen {
         Self { output, width: None, rows: None, colours: false, is_interactive: false }
     }
 
-    /// Looks how wide the terminal is now: it may be another size than before.
+    /// Reads the present width of the terminal, which may have changed.
     pub(crate) fn measure(&mut self) {
         self.width = self.width.map(|_| width());
     }

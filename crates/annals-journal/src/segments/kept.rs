@@ -70,7 +70,7 @@ impl Kept {
         Ok(Some(Self { storage, shown, head, len, names }))
     }
 
-    /// Says that the segment before the one with this header is missing.
+    /// Returns the error that the segment before the one with this header is missing.
     pub fn missing(directory: &dyn Directory, name: &str, successor: &Header) -> Error {
         let number = successor.segment.saturating_sub(1);
         let kept = kept_name(journal_of(name, successor.segment), number);

@@ -41,7 +41,7 @@ impl<'s> Scope<'s> {
         Self { schema, fates, file: "" }
     }
 
-    /// Says in which file the line is.
+    /// Sets the file of the line.
     pub(super) const fn in_file(mut self, file: &'s str) -> Self {
         self.file = file;
         self

@@ -114,7 +114,7 @@ impl CrashStates {
         self.build(|_, _| choices.next().unwrap_or(0))
     }
 
-    /// Goes through all states, in order of their numbers.
+    /// Iterates over all states, in order of their numbers.
     #[must_use]
     pub fn every(&self) -> EveryState<'_> {
         EveryState { states: self, next: 0, end: self.count().unwrap_or(u128::MAX) }
@@ -302,7 +302,7 @@ fn narrow(digit: u128) -> usize {
     usize::try_from(digit).unwrap_or(0)
 }
 
-/// Goes through all states of [`CrashStates`].
+/// An iterator over all states of [`CrashStates`].
 #[derive(Clone, Debug)]
 pub struct EveryState<'a> {
     states: &'a CrashStates,

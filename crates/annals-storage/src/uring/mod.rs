@@ -46,7 +46,7 @@ const SHORT_RUNS: usize = 64 << 10;
 /// Marks an entry that starts writing a part to the disk, instead of the number of a write.
 const WRITEBACK: u64 = u64::MAX;
 
-/// Whether there are rings for a file.
+/// The availability of rings for a file.
 #[derive(Debug, Default)]
 pub(super) struct Uring {
     is_missing: AtomicBool,

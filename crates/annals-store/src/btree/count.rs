@@ -132,7 +132,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Goes from a node at `level` down to the entry that has `left` others below the node before it.
+    /// Descends from a node at `level` to the entry that has `left` others below the node before it.
     fn descend_to(
         &self,
         place: &mut Place,

@@ -31,17 +31,17 @@ impl Tree {
 }
 
 impl Cursor<'_> {
-    /// Goes before the first entry.
+    /// Moves before the first entry.
     pub(in super::super) const fn seek_first(&mut self) {
         self.gap = Gap::First;
     }
 
-    /// Goes after the last entry.
+    /// Moves after the last entry.
     pub(in super::super) const fn seek_last(&mut self) {
         self.gap = Gap::Last;
     }
 
-    /// Goes before the first entry whose key is at least `key`; without one, after the last entry.
+    /// Moves before the first entry whose key is at least `key`; without one, after the last entry.
     pub(in super::super) fn seek(&mut self, key: Option<&[u8]>) -> Result<()> {
         self.gap = match key {
             Some(key) if self.tree.root != NONE => Gap::At(self.tree.seek(key)?),
@@ -50,7 +50,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Goes after the first `rank` entries; after the last one if there are fewer.
+    /// Moves after the first `rank` entries; after the last one if there are fewer.
     pub(in super::super) fn seek_rank(&mut self, rank: u64) -> Result<()> {
         self.gap = match rank {
             0 => Gap::First,
@@ -113,7 +113,7 @@ impl Cursor<'_> {
         self.tree.step_back(&mut self.place()?, read)
     }
 
-    /// Goes after the next entry, and returns it to `read`. After an error the gap is where it was.
+    /// Moves after the next entry, and passes it to `read`. After an error the gap is where it was.
     #[inline]
     pub(in super::super) fn next<R>(
         &mut self,
@@ -126,7 +126,7 @@ impl Cursor<'_> {
         tree.step(self.place_mut()?, read)
     }
 
-    /// Goes before the previous entry, and returns it to `read`. After an error the gap is where it was.
+    /// Moves before the previous entry, and passes it to `read`. After an error the gap is where it was.
     #[inline]
     pub(in super::super) fn prev<R>(
         &mut self,

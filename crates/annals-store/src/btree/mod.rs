@@ -198,7 +198,7 @@ impl Tree {
     }
 }
 
-/// Says that nodes of an image, each well formed, make no tree.
+/// Returns the error that nodes of an image, each well formed, make no tree.
 #[cold]
 fn unfit() -> Error {
     Error::corrupt(

@@ -72,7 +72,7 @@ impl Tree {
         Ok(place)
     }
 
-    /// Goes from a node at `level` down along its first or last children.
+    /// Descends from a node at `level` along its first or last children.
     fn descend(&self, place: &mut Place, level: usize, mut number: u32, last: bool) -> Result<()> {
         for level in level..self.height {
             let page = self.inner(number)?;
@@ -101,7 +101,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Goes to the last entry of the leaf before; false if there is none.
+    /// Moves to the last entry of the previous leaf; false if there is none.
     fn last_leaf(&self, place: &mut Place) -> Result<bool> {
         for level in (0..self.height).rev() {
             let (number, at) = place.path[level];
@@ -160,8 +160,8 @@ impl Tree {
         Ok(Some(found))
     }
 
-    /// Goes to the entry before a place, and returns it to `read`; `None` if there is none. After an
-    /// error the place is where it was.
+    /// Moves to the entry before a place, and passes it to `read`; `None` if there is none. After an error the place
+    /// is where it was.
     #[inline]
     pub(super) fn step_back<R>(
         &self,

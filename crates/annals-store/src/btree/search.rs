@@ -8,7 +8,8 @@ use crate::Result;
 use crate::pages::cells::Longs;
 
 impl Node<'_> {
-    /// Looks for a key among entries `from..`: where it is, or else where it would be. `from` is at most 1.
+    /// Searches a key among entries `from..`: returns its place, or else the place where it would be. `from` is at
+    /// most 1.
     ///
     /// # Errors
     /// A long key can't be loaded.
@@ -76,7 +77,7 @@ impl Node<'_> {
         Some(self.first_from(0, head).min(last))
     }
 
-    /// Looks for a key after entry `at`, among those with the same head.
+    /// Searches a key after entry `at`, among those with the same head.
     #[inline(never)] // so that keys that their heads tell apart are found by little code
     fn search_behind(
         self,

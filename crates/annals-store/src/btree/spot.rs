@@ -124,7 +124,7 @@ impl Tree {
         Ok(Some(way))
     }
 
-    /// Asks for the slots of a leaf that a key may be among.
+    /// Prefetches the slots of a leaf that a key may be among.
     pub(in super::super) fn ask_for_slots(&self, way: &Way, key: &[u8]) {
         let Some(page) = self.nodes.at_hand(way.leaf) else { return };
         let (first, end) = Node::new(page).may_be_among(key);

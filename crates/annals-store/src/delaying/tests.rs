@@ -74,7 +74,7 @@ fn ids<'a>(rows: impl Iterator<Item = Result<Row<'a>>>) -> Vec<u64> {
     rows.map(|row| row.unwrap().id().0).collect()
 }
 
-/// Asks both for the same few rows.
+/// Looks up the same few rows in both.
 fn look(plain: &View, late: &View, random: &mut Rng) {
     let (name, from) = (key(random), random.below(40).cast_signed());
     let name = ValueRef::String(&name);
@@ -97,7 +97,7 @@ fn look(plain: &View, late: &View, random: &mut Rng) {
     assert_eq!(range(&a), range(&b));
 }
 
-/// Asks both for all, in all ways.
+/// Looks up all rows in both, in all ways.
 fn compare(plain: &View, late: &View) {
     for number in INDEXES {
         let (a, b) = (plain.index(number).unwrap(), late.index(number).unwrap());

@@ -33,7 +33,7 @@ pub enum Opened {
 pub struct Usable {
     /// The image.
     pub image: Image,
-    /// Its newest root that can be relied on. Whether the journal has that point is the caller's to see.
+    /// Its newest root that can be relied on. The caller checks that the journal has that point.
     pub root: Root,
     /// The contents of that root.
     pub catalog: Catalog,

@@ -238,7 +238,7 @@ impl IndexTree {
     }
 }
 
-/// Says that an index of an image doesn't belong to its table: ours lose no entry.
+/// Returns the error that an index of an image doesn't match its table: our own lose no entry.
 #[cold]
 pub(super) fn no_entry(id: RowId) -> Error {
     Error::corrupt(format!(

@@ -79,7 +79,7 @@ impl<'a> IndexCursor<'a> {
         self.index
     }
 
-    /// Goes before the first row whose first fields aren't less than these values.
+    /// Moves before the first row whose first fields aren't less than these values.
     ///
     /// # Errors
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
@@ -88,7 +88,7 @@ impl<'a> IndexCursor<'a> {
         self.put(Known::Key(Some(key)))
     }
 
-    /// Goes after the last row whose first fields aren't greater than these values.
+    /// Moves after the last row whose first fields aren't greater than these values.
     ///
     /// # Errors
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
@@ -97,8 +97,8 @@ impl<'a> IndexCursor<'a> {
         self.put(Known::Key(key::successor(key)))
     }
 
-    /// Goes before a row, wherever the index has it: so a walk continues where another ended, among
-    /// rows with equal keys too.
+    /// Moves before a row, wherever the index has it: so a walk continues where another ended, among rows with equal
+    /// keys too.
     ///
     /// # Errors
     /// There is no such row, or it or the index can't be loaded; the gap stays where it was.
@@ -106,7 +106,7 @@ impl<'a> IndexCursor<'a> {
         self.put(Known::Before(id))
     }
 
-    /// Goes after the first `rank` rows; after the last one if there are fewer.
+    /// Moves after the first `rank` rows; after the last one if there are fewer.
     ///
     /// # Errors
     /// The index can't be loaded; the gap stays where it was.
@@ -114,12 +114,12 @@ impl<'a> IndexCursor<'a> {
         self.put(Known::Rank(rank))
     }
 
-    /// Goes before the first row.
+    /// Moves before the first row.
     pub fn seek_first(&mut self) {
         self.put_at(Known::First);
     }
 
-    /// Goes after the last row.
+    /// Moves after the last row.
     pub fn seek_last(&mut self) {
         self.put_at(Known::Last);
     }
@@ -213,7 +213,7 @@ impl<'a> IndexCursor<'a> {
         Ok(Self { index, cursor: OnceLock::new(), known: self.known.clone() })
     }
 
-    /// Goes somewhere; after an error it is where it was.
+    /// Moves to a position; after an error it hasn't moved.
     fn put(&mut self, known: Known) -> Result<()> {
         loop {
             let index = self.index;
@@ -227,7 +227,7 @@ impl<'a> IndexCursor<'a> {
         }
     }
 
-    /// Goes to an end. Nothing is loaded for it.
+    /// Moves to an end. Nothing is loaded for it.
     fn put_at(&mut self, known: Known) {
         match self.cursor.get_mut() {
             Some(cursor) if matches!(known, Known::Last) => cursor.seek_last(),

@@ -46,7 +46,7 @@ impl<'a> IndexView<'a> {
         FirstOfEach { index: *self, keys: keys.into_iter(), sought, found }
     }
 
-    /// Looks for keys, all steps of each side by side.
+    /// Searches keys, all steps of each side by side.
     fn find_batch(&self, sought: &[Sought], found: &mut Vec<Result<Option<Row<'a>>>>) {
         let Some(tree) = self.data.settled_tree() else {
             found.extend(sought.iter().map(|key| self.first_with(key.bytes())));

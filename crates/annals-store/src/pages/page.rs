@@ -318,7 +318,7 @@ impl Refresh for PageRef {
     }
 }
 
-/// Asks the memory for bytes that are about to be read, and doesn't wait for them. Without effect on readers.
+/// Prefetches bytes that are about to be read, without waiting for them. Without effect on readers.
 #[inline]
 pub(crate) fn ask_for(bytes: &[u8]) {
     let last = bytes.last().map(std::ptr::from_ref);

@@ -92,7 +92,7 @@ impl RowIter<'_> {
         start..self.ids.end
     }
 
-    /// Looks for the extents, if that wasn't done yet.
+    /// Finds the extents, if that wasn't done yet.
     fn begin(&mut self) -> Result<()> {
         if self.extents.is_none() {
             self.extents = Some(self.map.extents_with(&self.ids)?);
@@ -126,7 +126,7 @@ impl RowIter<'_> {
         Ok(Some((RowId(self.at.0 + u64::from(place)), self.at.1 + place as usize)))
     }
 
-    /// Looks at the next slots of the front, up to 64; false if there are no more. There may be no row in them.
+    /// Reads the next slots of the front, up to 64; false if there are no more. There may be no row in them.
     #[inline(never)] // so that giving a row stays short
     fn look_at_more(&mut self) -> Result<bool> {
         while self.front.len == 0 {

@@ -1,4 +1,4 @@
-//! Whether one journal is the beginning of another, and where two histories part.
+//! Checks that one journal is the beginning of another, or finds where two histories diverge.
 
 use super::source::{Part, Source};
 use super::target::Target;
@@ -24,7 +24,7 @@ pub(super) fn has(part: &Part, point: Point) -> Result<bool> {
     Ok(reader.point() == point)
 }
 
-/// Says that a copy isn't the beginning of a journal. Reads both until they part.
+/// Returns the error that a copy isn't the beginning of a journal. Reads both until they part.
 pub(super) fn error(source: &Source, target: &Target, copy: &mut Source) -> Error {
     let (from, to) = (&source.shown, &target.shown);
     let common = match last_common(source, copy) {
@@ -81,7 +81,7 @@ fn erasure_between(source: &Source, target: &Target) -> Option<u64> {
     first.filter(|_| !is_known)
 }
 
-/// Says that a copy is of another journal.
+/// Returns the error that a copy is of another journal.
 pub(super) fn another(source: &Source, target: &Target) -> Error {
     Error::new(
         ErrorKind::Diverged,

@@ -304,7 +304,7 @@ fn see_end(storage: &dyn Storage, head: &Head, end: Point, shown: &str) -> Resul
     }
 }
 
-/// Says that the end of a copy is damaged.
+/// Returns the error that the end of a copy is damaged.
 fn lost(shown: &str, end: Point) -> Error {
     let Point { position, txid, .. } = end;
     Error::corrupt(format!(

@@ -96,8 +96,8 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Looks at all files beside a journal with an id. A tail is proven if `known` has the point after which it
-    /// was cut off.
+    /// Lists all files beside a journal with an id. A tail is proven if `known` has the point after which it was cut
+    /// off.
     pub(super) fn find(
         directory: &dyn Directory,
         journal: &str,

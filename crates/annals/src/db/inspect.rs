@@ -46,7 +46,7 @@ impl Inspection {
         Ok(self)
     }
 
-    /// Looks at the image and the history index, too.
+    /// Examines the image and the history index, too.
     fn with_image(self, directory: &dyn Directory, name: &str, survey: &Survey) -> Self {
         let history = history::inspect(directory, name, survey);
         Self {
@@ -107,7 +107,7 @@ pub fn inspect_head_in(directory: &dyn Directory, name: &str) -> Result<HeadInsp
     Ok(HeadInspection { len: storage.len().map_err(io)?, copies })
 }
 
-/// Looks at a journal file. Writes nothing. Takes a single lock for a moment, which prevents removal of older
+/// Examines a journal file. Writes nothing. Takes a single lock for a moment, which prevents removal of older
 /// segments while they are read; damage is part of the answer.
 ///
 /// Cost: reads the file once, and the bytes after its end again if there seems to be a problem.

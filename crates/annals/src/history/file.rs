@@ -166,7 +166,7 @@ impl IndexFile {
         Ok(())
     }
 
-    /// Says that an index can't be used.
+    /// Returns the error that an index can't be used.
     #[cold]
     pub(super) fn corrupt(&self, what: impl Display) -> Error {
         corrupt(&self.shown, what)

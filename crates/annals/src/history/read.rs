@@ -12,7 +12,7 @@ use super::zone::Zone;
 use crate::bytes::hash;
 use crate::{Error, Result};
 
-/// Looks things up in an index, as its head was when this was made. It caches the pages that it has read.
+/// Lookups in an index, with its head at the time when this was made. It caches the pages that it has read.
 #[derive(Debug)]
 pub(crate) struct Lookup<'f> {
     file: &'f IndexFile,

@@ -49,8 +49,8 @@ impl<'a, R: Record> Cursor<'a, R> {
         Self { cursor, kind: PhantomData }
     }
 
-    /// Goes before the first row whose first fields aren't less than these values. The index's
-    /// `cursor_at` does the same with the right types.
+    /// Moves before the first row whose first fields aren't less than these values. The index's `cursor_at` does the
+    /// same with the right types.
     ///
     /// # Errors
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
@@ -58,7 +58,7 @@ impl<'a, R: Record> Cursor<'a, R> {
         self.cursor.seek(values)
     }
 
-    /// Goes after the last row whose first fields aren't greater than these values.
+    /// Moves after the last row whose first fields aren't greater than these values.
     ///
     /// # Errors
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
@@ -66,7 +66,7 @@ impl<'a, R: Record> Cursor<'a, R> {
         self.cursor.seek_behind(values)
     }
 
-    /// Goes before a row, wherever the index has it: so a walk continues where another ended.
+    /// Moves before a row, wherever the index has it: so a walk continues where another ended.
     ///
     /// # Errors
     /// There is no such row, or it or the index can't be loaded; the gap stays where it was.
@@ -74,7 +74,7 @@ impl<'a, R: Record> Cursor<'a, R> {
         self.cursor.seek_row(id.into())
     }
 
-    /// Goes after the first `rank` rows; after the last one if there are fewer.
+    /// Moves after the first `rank` rows; after the last one if there are fewer.
     ///
     /// # Errors
     /// The index can't be loaded; the gap stays where it was.
@@ -82,12 +82,12 @@ impl<'a, R: Record> Cursor<'a, R> {
         self.cursor.seek_rank(rank)
     }
 
-    /// Goes before the first row.
+    /// Moves before the first row.
     pub fn seek_first(&mut self) {
         self.cursor.seek_first();
     }
 
-    /// Goes after the last row.
+    /// Moves after the last row.
     pub fn seek_last(&mut self) {
         self.cursor.seek_last();
     }

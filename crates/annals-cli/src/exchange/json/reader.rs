@@ -42,7 +42,7 @@ impl Reader {
         self.at(Error::invalid(what.to_string()))
     }
 
-    /// Says where an error is.
+    /// Adds the position to an error.
     pub(super) fn at(&self, error: Error) -> Error {
         error.within(format_args!("{}: line {}", self.path.display(), self.line))
     }
@@ -111,7 +111,7 @@ impl Reader {
         Ok(Items { end: if bracket == b'[' { b']' } else { b'}' }, is_first: true })
     }
 
-    /// Goes to the next item; returns whether there is one.
+    /// Moves to the next item; returns true if there is one.
     pub(super) fn next(&mut self, items: &mut Items) -> Result<bool> {
         let found = self.peek()?;
         if found == Some(items.end) {
@@ -125,7 +125,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Goes to the next item of an object and reads its key; returns whether there is one.
+    /// Moves to the next item of an object and reads its key; returns true if there is one.
     pub(super) fn next_key(&mut self, items: &mut Items, key: &mut String) -> Result<bool> {
         if !self.next(items)? {
             return Ok(false);

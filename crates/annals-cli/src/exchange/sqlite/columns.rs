@@ -18,7 +18,7 @@ pub(super) fn query(table: &Table) -> String {
     format!("SELECT {} FROM {} NOT INDEXED", columns.join(", "), quoted(&table.name))
 }
 
-/// Looks at all rows of a table.
+/// Reads all rows of a table.
 pub(super) fn see(connection: &Connection, table: &Table) -> Result<Columns> {
     let declared: Vec<_> =
         table.columns.iter().map(|column| types::declared(&column.declared)).collect();

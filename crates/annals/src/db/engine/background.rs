@@ -73,7 +73,7 @@ impl Background {
         self.shared.unsaved_due.load(Ordering::Relaxed)
     }
 
-    /// Asks for a backfill now.
+    /// Requests a backfill now.
     #[cold]
     pub(in crate::db) fn want(&self) {
         self.shared.due.store(u64::MAX, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What a view does that needs a lost page: the database rebuilds its state, and the view continues in that.
+//! The handling of a lost page in a view: the database rebuilds its state, and the view continues in that.
 
 use std::sync::Arc;
 

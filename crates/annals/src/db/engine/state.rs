@@ -189,7 +189,8 @@ pub(in crate::db) fn live_blobs(snapshot: &Snapshot) -> Result<Vec<Blob>> {
     Ok(live)
 }
 
-/// Says that the new segment can't be made. The current one is unchanged, whatever happened to the other.
+/// Returns the error that the new segment can't be made. The current one is unchanged, whatever happened to the
+/// other.
 pub(in crate::db) fn explain(error: Error, shown: &str) -> Error {
     match error.kind() {
         ErrorKind::Poisoned | ErrorKind::UnknownOutcome => {

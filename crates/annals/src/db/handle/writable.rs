@@ -1,4 +1,4 @@
-//! Whether a database may be written: a commit that doesn't apply allows reading only.
+//! Checks that a database may be written: a commit that doesn't apply allows reading only.
 
 use crate::db::handle::database::Database;
 use crate::db::replay::unapplied::Unapplied;

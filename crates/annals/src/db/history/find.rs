@@ -63,7 +63,7 @@ pub(in crate::db) fn parts_of(files: &Files, table: TableNumber, id: RowId) -> R
     Ok(found.unwrap_or(Parts { zones: Vec::new(), tail, commands: 0, problem, bytes: 0 }))
 }
 
-/// Looks something up in the index of a journal; nothing if there is none, or it can't be used, and then why.
+/// Runs a lookup in the index of a journal; `None` if there is none, or it can't be used, and then the reason.
 ///
 /// # Errors
 /// Those of `look`, except that the index is damaged, or can't be read.

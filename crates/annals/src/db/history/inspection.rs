@@ -19,7 +19,7 @@ pub struct HistoryCheck {
     pub problem: Option<String>,
 }
 
-/// Looks at the history index of a journal; nothing if there is none.
+/// Examines the history index of a journal; `None` if there is none.
 pub(in crate::db) fn inspect(
     directory: &dyn Directory,
     journal: &str,

@@ -15,7 +15,7 @@ use crate::{Error, ErrorKind, Result};
 /// The most roots with readers that are listed.
 const MOST: usize = 100;
 
-/// Looks at the image of a journal; nothing if there is none.
+/// Examines the image of a journal; `None` if there is none.
 pub(in crate::db) fn inspect(
     directory: &dyn Directory,
     journal: &str,

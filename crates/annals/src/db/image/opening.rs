@@ -152,7 +152,7 @@ impl<'a> Looking<'a> {
 }
 
 impl Looking<'_> {
-    /// Looks for the image of a journal.
+    /// Finds the image of a journal.
     ///
     /// # Errors
     /// Those of reading the journal's head. A problem of the image isn't an error here.

@@ -186,7 +186,7 @@ fn compare(
     Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
 }
 
-/// Says why an image isn't used that verifies: it is another journal's, or the journal doesn't continue from
+/// Returns the reason that a valid image isn't used: it is another journal's, or the journal doesn't continue from
 /// its point.
 fn unusable(
     options: &Options,

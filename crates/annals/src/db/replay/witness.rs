@@ -1,5 +1,5 @@
-//! What an image proves of its journal: everything up to the points of its roots was on permanent storage before the
-//! roots were written.
+//! The points of a journal that its image proves: everything up to the points of its roots was on permanent storage
+//! before the roots were written.
 //!
 //! So a journal that ends before one of them was truncated, or replaced by an older one: it is damaged, and must not
 //! be continued as if nothing were missing.
@@ -9,7 +9,7 @@ use crate::journal::{Head, Survey, segments};
 use crate::storage::{Directory, Storage};
 use crate::{Error, Result};
 
-/// What the image beside a journal proves of it, for tools that copy it.
+/// The points of a journal that the image beside it proves, for tools that copy it.
 #[derive(Debug, Default)]
 pub struct Proven(Vec<Witness>);
 

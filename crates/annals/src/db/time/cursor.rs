@@ -46,7 +46,7 @@ enum Stop {
 }
 
 impl JournalCursor {
-    /// Stands after the commit whose state this is.
+    /// Begins after the commit whose state this is.
     pub(in crate::db) fn behind(view: &View, since: Since) -> Self {
         Self { since, schema: Schema::clone(view.schema()), knows_state: true }
     }
@@ -198,8 +198,7 @@ impl JournalCursor {
         Ok(())
     }
 
-    /// Looks whether the segment that is written was rebuilt, which it may be as long as nothing was committed
-    /// there.
+    /// Checks whether the current segment was rebuilt, which is possible as long as nothing was committed there.
     fn keep_up(&mut self, end: &End<'_>) -> Result<()> {
         let file = end.file;
         if self.since.point.position != FRAMES_AT {
