@@ -15,6 +15,13 @@ use crate::view::{no_row, no_table};
 use crate::{Error, ErrorKind, Result, Violation};
 use crate::{Store, Uniqueness, View};
 
+/// A value that a field of a row is about to get.
+pub(super) struct NewValue<'v> {
+    /// The place of the field's column.
+    pub(super) field: usize,
+    pub(super) value: ValueRef<'v>,
+}
+
 impl Store {
     /// Inserts a row at a free id. On error nothing has changed, unless it is one of loading (`Io`,
     /// `Corrupt`): then all that is left is to roll back. So it is with every change.
@@ -72,7 +79,7 @@ impl Store {
         let (indexed, refers) = (!table.indexes.is_empty(), table.refers);
         self.checked.clear();
         if indexed && let Some(uniqueness) = uniqueness {
-            self.check_new_keys(at, (id, values), uniqueness)?;
+            self.check_new_keys(at, id, values, uniqueness)?;
         }
         self.changed = true;
         if let Some(table) = self.working.tables.get_mut(at) {
@@ -93,7 +100,8 @@ impl Store {
     fn check_new_keys(
         &mut self,
         at: usize,
-        (id, values): (RowId, &[ValueRef<'_>]),
+        id: RowId,
+        values: &[ValueRef<'_>],
         uniqueness: Uniqueness,
     ) -> Result<()> {
         let suspects = self.suspects.len();
@@ -135,7 +143,7 @@ impl Store {
             }
             index.key(table, |field| given(values, field), key)?;
             key::encode_id(key, id);
-            change_entry(delaying, (number, index), (key, Insert), epoch)?;
+            change_entry(delaying, number, index, key, Insert, epoch)?;
         }
         Ok(())
     }
@@ -145,7 +153,8 @@ impl Store {
     pub(super) fn index_columns(
         &mut self,
         at: usize,
-        (first, count): (RowId, u64),
+        first: RowId,
+        count: u64,
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
         let Self { working, retired, delaying, key, epoch, .. } = self;
@@ -161,7 +170,7 @@ impl Store {
                 };
                 index.key(table, value, key)?;
                 key::encode_id(key, RowId(first.0 + row));
-                change_entry(delaying, (number, index), (key, Insert), epoch)?;
+                change_entry(delaying, number, index, key, Insert, epoch)?;
             }
         }
         Ok(())
@@ -175,7 +184,7 @@ impl Store {
         field: FieldNumber,
         value: ValueRef<'_>,
     ) -> Result<()> {
-        self.update_row(table, id, (field, value), true)
+        self.update_row(table, id, field, value, true)
     }
 
     /// Sets one field; notes second rows with the same unique key if `watch` says so.
@@ -183,7 +192,8 @@ impl Store {
         &mut self,
         number: TableNumber,
         id: RowId,
-        (field, value): (FieldNumber, ValueRef<'_>),
+        field: FieldNumber,
+        value: ValueRef<'_>,
         watch: bool,
     ) -> Result<()> {
         let at = number.0 as usize;
@@ -195,7 +205,7 @@ impl Store {
         }
         self.changed = true;
         if !table.indexes.is_empty() {
-            self.reindex_row(at, (id, slot), (place, value), watch)?;
+            self.reindex_row(at, id, slot, NewValue { field: place, value }, watch)?;
         }
         if let Some(table) = self.working.tables.get_mut(at) {
             let table = table.make_mut_of(|| self.retired.table(at));
@@ -203,7 +213,7 @@ impl Store {
             table.update(slot, place, value, &self.epoch)?;
         }
         if watch {
-            self.note_reference(number, (field, place), (id.0, 1), value)?;
+            self.note_reference(number, field, place, id.0..id.0 + 1, value)?;
         }
         Ok(())
     }
@@ -212,23 +222,25 @@ impl Store {
     pub(super) fn reindex_row(
         &mut self,
         at: usize,
-        (id, slot): (RowId, usize),
-        (field, value): (usize, ValueRef<'_>),
+        id: RowId,
+        slot: usize,
+        new: NewValue<'_>,
         watch: bool,
     ) -> Result<()> {
         let Self { working, retired, delaying, key, old_key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
-            let Some(index) = indexes.get_mut(number).filter(|i| i.fields.contains(&field)) else {
+            let Some(index) = indexes.get_mut(number).filter(|i| i.fields.contains(&new.field))
+            else {
                 continue;
             };
             index.key(table, |f| table.value(f, slot), old_key)?;
-            let new = |f: usize| match f == field {
-                true => Ok(Fetched::Here(value)),
-                false => table.value(f, slot),
+            let value = |field: usize| match field == new.field {
+                true => Ok(Fetched::Here(new.value)),
+                false => table.value(field, slot),
             };
-            let counts = index.key(table, new, key)?;
+            let counts = index.key(table, value, key)?;
             if key == old_key {
                 continue;
             }
@@ -238,8 +250,8 @@ impl Store {
             key::encode_id(old_key, id);
             key::encode_id(key, id);
             index.make_mut_of(|| retired.index(number));
-            change_entry(delaying, (number, index), (old_key, Remove), epoch)?;
-            change_entry(delaying, (number, index), (key, Insert), epoch)?;
+            change_entry(delaying, number, index, old_key, Remove, epoch)?;
+            change_entry(delaying, number, index, key, Insert, epoch)?;
         }
         Ok(())
     }
@@ -261,7 +273,7 @@ impl Store {
                 index.key(table, |field| table.value(field, slot), key)?;
                 key::encode_id(key, id);
                 index.make_mut_of(|| retired.index(number));
-                change_entry(delaying, (number, index), (key, Remove), epoch)?;
+                change_entry(delaying, number, index, key, Remove, epoch)?;
             }
         }
         let table = table.make_mut_of(|| retired.table(at));

@@ -98,11 +98,13 @@ impl View {
             _ => None,
         };
         let rows = target.into_iter().flat_map(|to| table.rows.iter().map(move |row| (to, row)));
-        let dangles = move |target, (id, slot): (RowId, usize)| match number_in(column, slot)? {
+        let dangles = move |target, id: RowId, slot| match number_in(column, slot)? {
             Some(to) if !self.has_row(target, to)? => Ok(Some((id.0, to))),
             _ => Ok(None),
         };
-        rows.filter_map(move |(target, row)| row.and_then(|row| dangles(target, row)).transpose())
+        rows.filter_map(move |(target, row)| {
+            row.and_then(|(id, slot)| dangles(target, id, slot)).transpose()
+        })
     }
 
     /// Checks that a table has the enforced references to it.

@@ -1,5 +1,7 @@
 //! Enforcing references: checking those that a transaction may have left dangling.
 
+use std::ops::Range;
+
 use annals_schema::{Command, FieldNumber, OnDelete, RowId, TableNumber, Value, ValueRef};
 
 use crate::columns::column::Column;
@@ -90,7 +92,7 @@ impl Store {
                 && let Some(to) = number_in(column, slot)?
                 && !working.has_row(target, to)?
             {
-                doubts.note_set(number, column.field(), (id.0, 1));
+                doubts.note_set(number, column.field(), id.0..id.0 + 1);
             }
         }
         Ok(())
@@ -101,15 +103,16 @@ impl Store {
     pub(super) fn note_reference(
         &mut self,
         table: TableNumber,
-        field: (FieldNumber, usize),
-        run: (u64, u64),
+        field: FieldNumber,
+        place: usize,
+        ids: Range<u64>,
         value: ValueRef<'_>,
     ) -> Result<()> {
         if let ValueRef::Reference(to) = value
-            && let Some(target) = self.target_at(table, field.1)
+            && let Some(target) = self.target_at(table, place)
             && !self.working.has_row(target, to.0)?
         {
-            self.doubts.note_set(table, field.0, run);
+            self.doubts.note_set(table, field, ids);
         }
         Ok(())
     }
@@ -118,11 +121,12 @@ impl Store {
     pub(super) fn note_run(
         &mut self,
         table: TableNumber,
-        field: (FieldNumber, usize),
-        run: (u64, u64),
+        field: FieldNumber,
+        place: usize,
+        ids: Range<u64>,
     ) {
-        if self.target_at(table, field.1).is_some() {
-            self.doubts.note_set(table, field.0, run);
+        if self.target_at(table, place).is_some() {
+            self.doubts.note_set(table, field, ids);
         }
     }
 
@@ -270,7 +274,7 @@ mod tests {
     fn what_is_set_again_is_looked_at_once() {
         let mut doubts = Doubts::default();
         let mut note = |field, first, count| {
-            doubts.note_set(TableNumber(0), FieldNumber(field), (first, count));
+            doubts.note_set(TableNumber(0), FieldNumber(field), first..first + count);
         };
         for _ in 0..3 {
             (0..4).for_each(|field| note(field, 10, 5));

@@ -6,7 +6,7 @@
 use annals_schema::{Field, FieldNumber, RowId, TableNumber, Value, ValueRef};
 
 use crate::Result;
-use crate::change::no_field;
+use crate::change::{NewValue, no_field};
 use crate::view::{no_row, no_table};
 use crate::{Store, Uniqueness};
 use annals_event::{Event, Vector, has_erased, is_erased};
@@ -37,7 +37,7 @@ impl Store {
                 let described = schema.table(table).and_then(|table| table.field(field));
                 match described.is_some_and(|field| is_erased(field, &value)) {
                     true => self.erase_value(table, id, field),
-                    false => self.update_row(table, id, (field, value), watch),
+                    false => self.update_row(table, id, field, value, watch),
                 }
             }
             Event::UpdateVector { table, id, field, values: Vector::Values(values) } => {
@@ -84,13 +84,13 @@ impl Store {
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let slot = table.rows.find(id.0)?.ok_or_else(|| no_row(&self.working, number, id))?;
         let place = table.place_of(field).ok_or_else(|| no_field(&self.working, number, field))?;
-        self.reindex_row(at, (id, slot), (place, ValueRef::Null), false)?;
+        self.reindex_row(at, id, slot, NewValue { field: place, value: ValueRef::Null }, false)?;
         if let Some(table) = self.working.tables.get_mut(at) {
             let table = table.make_mut();
             table.begin(&self.epoch);
-            let fresh = table.rows.is_fresh(slot);
+            let write = table.rows.write_at(slot, &self.epoch);
             if let Some(column) = table.columns.get_mut(place) {
-                column.erase(slot, fresh, &self.epoch)?;
+                column.erase(slot, write)?;
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Entries of a run of rows: inserted into an index, or removed, in the order of their keys.
 
+use std::ops::Range;
+
 use annals_schema::RowId;
 
 use crate::Result;
@@ -32,13 +34,13 @@ impl Entries {
         &mut self,
         index: &IndexTree,
         table: &Table,
-        (id, count): (u64, u64),
+        ids: Range<u64>,
         key: &mut Vec<u8>,
     ) -> Result<()> {
         self.bytes.clear();
         self.all.clear();
-        let mut id = id;
-        for run in table.runs(id, count) {
+        let mut id = ids.start;
+        for run in table.runs(id, ids.end.saturating_sub(id)) {
             let (slot, len) = run?;
             for slot in slot..slot + place(len) {
                 let counts = index.key(table, |field| table.value(field, slot), key)?;
@@ -74,7 +76,7 @@ impl Store {
     pub(crate) fn index_run(
         &mut self,
         at: usize,
-        (id, count): (u64, u64),
+        ids: Range<u64>,
         field: Option<usize>,
         watch: bool,
     ) -> Result<()> {
@@ -86,8 +88,8 @@ impl Store {
             let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
             let mut watched = watch && index.unique && !suspect_indexes.contains(&number);
             let mut noted = 0;
-            for first in (id..id + count).step_by(place(SORTED)) {
-                entries.fill(index, table, (first, SORTED.min(id + count - first)), key)?;
+            for first in ids.clone().step_by(place(SORTED)) {
+                entries.fill(index, table, first..ids.end.min(first + SORTED), key)?;
                 let mut last: &[u8] = &[];
                 for (entry, counts) in entries.iter() {
                     let key = key_of(entry);
@@ -100,7 +102,7 @@ impl Store {
                         }
                     }
                     last = entry;
-                    change_entry(delaying, (number, index), (entry, Insert), epoch)?;
+                    change_entry(delaying, number, index, entry, Insert, epoch)?;
                 }
                 if noted > SUSPECTS && noted as u64 * 16 > table.rows.len() {
                     suspects.retain(|(suspect, _)| *suspect != number);
@@ -116,7 +118,7 @@ impl Store {
     pub(crate) fn unindex_run(
         &mut self,
         at: usize,
-        (id, count): (u64, u64),
+        ids: Range<u64>,
         field: Option<usize>,
     ) -> Result<()> {
         let mut entries = Entries::default();
@@ -125,10 +127,10 @@ impl Store {
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
-            for first in (id..id + count).step_by(place(SORTED)) {
-                entries.fill(index, table, (first, SORTED.min(id + count - first)), key)?;
+            for first in ids.clone().step_by(place(SORTED)) {
+                entries.fill(index, table, first..ids.end.min(first + SORTED), key)?;
                 for (entry, _) in entries.iter() {
-                    change_entry(delaying, (number, index), (entry, Remove), epoch)?;
+                    change_entry(delaying, number, index, entry, Remove, epoch)?;
                 }
             }
         }

@@ -4,6 +4,8 @@
 //! before its row was inserted, or a row was deleted that `restrict` protects. That is noted as a [`Doubts`], in
 //! runs, and checked before the commit. Rows that refer to one that is deleted are found by [`crate::deletion`].
 
+use std::ops::Range;
+
 use annals_schema::{FieldNumber, OnDelete, TableNumber, Type, ValueRef};
 
 use crate::Result;
@@ -43,21 +45,16 @@ impl Doubts {
         *self = Self::default();
     }
 
-    pub(super) fn note_set(
-        &mut self,
-        table: TableNumber,
-        field: FieldNumber,
-        (first, count): (u64, u64),
-    ) {
+    pub(super) fn note_set(&mut self, table: TableNumber, field: FieldNumber, ids: Range<u64>) {
         for (of, on, run) in self.set.iter_mut().rev().take(OPEN_RUNS) {
             // A run that was set twice, or a part of it, is checked once.
-            let touches = run.first <= first && first <= run.end;
+            let touches = run.first <= ids.start && ids.start <= run.end;
             if (*of, *on) == (table, field) && touches {
-                run.end = run.end.max(first + count);
+                run.end = run.end.max(ids.end);
                 return;
             }
         }
-        self.set.push((table, field, Run { first, end: first + count }));
+        self.set.push((table, field, Run { first: ids.start, end: ids.end }));
     }
 
     /// Notes that rows were deleted.

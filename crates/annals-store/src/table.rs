@@ -146,9 +146,9 @@ impl Table {
     /// Adds a row after all others, as [`Self::is_appended`] says; its values were checked.
     #[inline]
     pub(super) fn append(&mut self, values: &[ValueRef<'_>], epoch: &Epoch) -> Result<()> {
-        let (slot, fresh) = self.rows.append(epoch)?;
+        let (slot, write) = self.rows.append(epoch)?;
         for (column, &value) in self.columns.iter_mut().zip(values) {
-            column.insert(slot, value, fresh, epoch)?;
+            column.insert(slot, value, write)?;
         }
         Ok(())
     }
@@ -162,9 +162,9 @@ impl Table {
         epoch: &Epoch,
     ) -> Result<()> {
         let slot = self.rows.insert(id, epoch)?;
-        let fresh = self.rows.is_fresh(slot);
+        let write = self.rows.write_at(slot, epoch);
         for (column, &value) in self.columns.iter_mut().zip(values) {
-            column.insert(slot, value, fresh, epoch)?;
+            column.insert(slot, value, write)?;
         }
         let moves = self.rows.crowd(id, slot, epoch)?;
         self.move_rows(&moves, epoch)
@@ -175,9 +175,9 @@ impl Table {
         let (mut id, end) = (id.0, id.0 + count);
         while id < end {
             if let Some((slot, len)) = self.rows.insert_run(id, end - id, epoch)? {
-                for (slot, len, fresh) in self.rows.fresh_parts(slot, place(len)) {
+                for part in self.rows.write_parts(slot, place(len), epoch) {
                     for column in &mut self.columns {
-                        column.zero_run(slot, len, fresh, epoch)?;
+                        column.zero_run(part.slot, part.len, part.write)?;
                     }
                 }
                 id += len;
@@ -194,7 +194,8 @@ impl Table {
     /// they had been added one by one: rebuilding a page relies on that.
     pub(super) fn insert_columns(
         &mut self,
-        (first, count): (RowId, u64),
+        first: RowId,
+        count: u64,
         values: &[Vec<ValueRef<'_>>],
         epoch: &Epoch,
     ) -> Result<()> {
@@ -209,12 +210,12 @@ impl Table {
             }
             let (slot, len) = self.rows.append_many(count - done, epoch)?;
             let mut begin = place(done);
-            for (slot, len, fresh) in self.rows.fresh_parts(slot, place(len)) {
+            for part in self.rows.write_parts(slot, place(len), epoch) {
                 for (column, values) in self.columns.iter_mut().zip(values) {
-                    let part = values.get(begin..begin + len).unwrap_or_default();
-                    column.write_values(slot, part, (true, fresh), epoch)?;
+                    let values = values.get(begin..begin + part.len).unwrap_or_default();
+                    column.write_values(part.slot, values, true, part.write)?;
                 }
-                begin += len;
+                begin += part.len;
             }
             done += len;
         }
@@ -245,7 +246,8 @@ impl Table {
     /// Changes the values of a field in existing rows; they were checked. If the rows are `new`, they hold zeros.
     pub(super) fn write_run(
         &mut self,
-        (id, field): (u64, usize),
+        field: usize,
+        id: u64,
         values: Vector<'_>,
         new: bool,
         epoch: &Epoch,
@@ -256,17 +258,17 @@ impl Table {
         let (mut id, end) = (id, id + count as u64);
         let mut left = values;
         while let Some((slot, len)) = rows.run_at(id, end - id)? {
-            for (slot, len, fresh) in rows.fresh_parts(slot, place(len)) {
+            for part in rows.write_parts(slot, place(len), epoch) {
                 left = match left {
                     Vector::Cells(cells) => {
-                        let bytes = len * width(column.ty()).unwrap_or(1);
+                        let bytes = part.len * width(column.ty()).unwrap_or(1);
                         let (cells, rest) = cells.split_at(bytes);
-                        column.write_run(slot, cells, fresh, epoch)?;
+                        column.write_run(part.slot, cells, part.write)?;
                         Vector::Cells(rest)
                     }
                     Vector::Values(values) => {
-                        let (values, rest) = values.split_at(len);
-                        column.write_values(slot, values, (new, fresh), epoch)?;
+                        let (values, rest) = values.split_at(part.len);
+                        column.write_values(part.slot, values, new, part.write)?;
                         Vector::Values(rest)
                     }
                 };
@@ -287,9 +289,9 @@ impl Table {
         value: ValueRef<'_>,
         epoch: &Epoch,
     ) -> Result<()> {
-        let fresh = self.rows.is_fresh(slot);
+        let write = self.rows.write_at(slot, epoch);
         match self.columns.get_mut(field) {
-            Some(column) => column.replace(slot, value, fresh, epoch),
+            Some(column) => column.replace(slot, value, write),
             None => Ok(()),
         }
     }
@@ -310,9 +312,9 @@ impl Table {
             (self.resident, self.short) = Default::default();
         }
         for &(from, to) in moves {
-            let fresh = self.rows.is_fresh(to);
+            let write = self.rows.write_at(to, epoch);
             for column in &mut self.columns {
-                column.move_cell(from, to, fresh, epoch)?;
+                column.move_cell(from, to, write)?;
             }
         }
         Ok(())

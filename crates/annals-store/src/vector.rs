@@ -1,5 +1,7 @@
 //! Changing runs of rows: everything is checked first, then everything is changed.
 
+use std::ops::Range;
+
 use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
 
 use crate::blobs::Blobs;
@@ -33,7 +35,7 @@ impl Store {
         check_count(count)?;
         self.check_free(table, id, count)?;
         self.add_rows(table, id, count)?;
-        self.index_run(table.0 as usize, (id.0, count), None, watch)
+        self.index_run(table.0 as usize, id.0..id.0 + count, None, watch)
     }
 
     /// Sets a field of rows with ids from `id` on, at most [`MAX_VECTOR`]. On error nothing has changed. With
@@ -170,7 +172,7 @@ impl Store {
     #[doc(hidden)]
     #[inline]
     pub fn index_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
-        self.index_run(number.0 as usize, (id.0, count), None, true)
+        self.index_run(number.0 as usize, id.0..id.0 + count, None, true)
     }
 
     /// Inserts a run of rows with consecutive ids, in replay, given the values of each field: as many single inserts
@@ -182,10 +184,11 @@ impl Store {
     pub fn apply_rows(
         &mut self,
         number: TableNumber,
-        run: (RowId, u64),
+        first: RowId,
+        count: u64,
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
-        self.insert_columns(number, run, columns).map_err(|error| match error.kind() {
+        self.insert_columns(number, first, count, columns).map_err(|error| match error.kind() {
             ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost => error,
             _ => Error::corrupt(error.to_string()),
         })
@@ -194,7 +197,8 @@ impl Store {
     fn insert_columns(
         &mut self,
         number: TableNumber,
-        (first, count): (RowId, u64),
+        first: RowId,
+        count: u64,
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
         self.check_free(number, first, count)?;
@@ -210,10 +214,10 @@ impl Store {
         self.changed = true;
         let table = table.make_mut_of(|| self.retired.table(at));
         table.begin(&self.epoch);
-        table.insert_columns((first, count), columns, &self.epoch)?;
+        table.insert_columns(first, count, columns, &self.epoch)?;
         match table.indexes.is_empty() {
             true => Ok(()),
-            false => self.index_columns(at, (first, count), columns),
+            false => self.index_columns(at, first, count, columns),
         }
     }
 
@@ -226,8 +230,8 @@ impl Store {
         field: FieldNumber,
         values: Vector<'_>,
     ) -> Result<()> {
-        if let Some((place, run)) = self.write_rows((number, field), id, values, true)? {
-            self.note_run(number, (field, place), run);
+        if let Some((place, ids)) = self.write_rows(number, field, id, values, true)? {
+            self.note_run(number, field, place, ids);
         }
         Ok(())
     }
@@ -246,24 +250,25 @@ impl Store {
         let Some(table) = self.working.tables.get(at) else { return Ok(()) };
         let Some(place) = table.place_of(field) else { return Ok(()) };
         let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
-        let run = (id.0, count.unwrap_or(0) as u64);
-        self.unindex_run(at, run, Some(place))?;
-        self.write_rows((number, field), id, values, false)?;
-        self.index_run(at, run, Some(place), watch)?;
+        let ids = id.0..id.0 + count.unwrap_or(0) as u64;
+        self.unindex_run(at, ids.clone(), Some(place))?;
+        self.write_rows(number, field, id, values, false)?;
+        self.index_run(at, ids.clone(), Some(place), watch)?;
         if watch {
-            self.note_run(number, (field, place), run);
+            self.note_run(number, field, place, ids);
         }
         Ok(())
     }
 
-    /// Writes a field of rows; returns the place of the field, and the run.
+    /// Writes a field of rows; returns the place of the field, and the ids of the rows.
     fn write_rows(
         &mut self,
-        (number, field): (TableNumber, FieldNumber),
+        number: TableNumber,
+        field: FieldNumber,
         id: RowId,
         values: Vector<'_>,
         new: bool,
-    ) -> Result<Option<(usize, (u64, u64))>> {
+    ) -> Result<Option<(usize, Range<u64>)>> {
         self.changed = true;
         let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return Ok(None) };
         let Some(place) = table.place_of(field) else { return Ok(None) };
@@ -271,8 +276,8 @@ impl Store {
         let Some(count) = count else { return Ok(None) };
         let table = table.make_mut();
         table.begin(&self.epoch);
-        table.write_run((id.0, place), values, new, &self.epoch)?;
-        Ok(Some((place, (id.0, count as u64))))
+        table.write_run(place, id.0, values, new, &self.epoch)?;
+        Ok(Some((place, id.0..id.0 + count as u64)))
     }
 }
 
@@ -396,13 +401,13 @@ mod tests {
             (TABLE, 6, [numbers.clone(), numbers]),
         ];
         for (number, (table, id, columns)) in cases.into_iter().enumerate() {
-            let refused = store.apply_rows(table, (RowId(id), 3), &columns).unwrap_err();
+            let refused = store.apply_rows(table, RowId(id), 3, &columns).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Corrupt, "case {number}: {refused}");
             store.rollback();
             store.view().check().unwrap();
             assert_eq!(store.view().table(TABLE).unwrap().len(), 1);
         }
-        store.apply_rows(TABLE, (RowId(6), 3), &good).unwrap();
+        store.apply_rows(TABLE, RowId(6), 3, &good).unwrap();
         assert_eq!(store.commit().table(TABLE).unwrap().len(), 4);
         store.view().check().unwrap();
     }
@@ -423,7 +428,7 @@ mod tests {
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
         }
         let columns = values.map(|value| vec![value; 2]);
-        assert!(store.apply_rows(TABLE, (RowId(10), 2), &columns).is_err());
+        assert!(store.apply_rows(TABLE, RowId(10), 2, &columns).is_err());
         assert_eq!(store.commit().table(TABLE).unwrap().len(), 1);
     }
 }

@@ -200,7 +200,7 @@ impl Store {
             Event::Schema(command) => self.apply_command(command),
             Event::Insert { table, id, values } => self.insert_row(table, id, values, None),
             Event::Update { table, id, field, value } => {
-                self.update_row(table, id, (field, value), false)
+                self.update_row(table, id, field, value, false)
             }
             Event::Delete { table, id } => self.delete(table, id),
             Event::Blob { blob, offset, bytes, position } => {

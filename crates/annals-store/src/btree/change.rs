@@ -60,7 +60,7 @@ impl Tree {
             return Ok(());
         }
         let mut path = self.path_to(key)?;
-        self.split_and_insert(&mut path, spot.way.leaf, (at, entry), epoch)
+        self.split_and_insert(&mut path, spot.way.leaf, at, entry, epoch)
     }
 
     fn path_to(&self, key: &[u8]) -> Result<Path> {
@@ -81,7 +81,8 @@ impl Tree {
         &mut self,
         path: &mut Path,
         number: u32,
-        (at, entry): (usize, Entry<'_>),
+        at: usize,
+        entry: Entry<'_>,
         epoch: &Epoch,
     ) -> Result<()> {
         let inner = path.len() < self.height;
@@ -119,7 +120,7 @@ impl Tree {
         if node::insert(self.nodes.get_mut(parent, epoch)?, child + 1, entry) {
             return Ok(());
         }
-        self.split_and_insert(path, parent, (child + 1, entry), epoch)
+        self.split_and_insert(path, parent, child + 1, entry, epoch)
     }
 
     /// Returns the shortest key that parts two neighbours at a level (for inner nodes, the right one's
@@ -168,7 +169,7 @@ impl Tree {
         }
         self.len = self.len.checked_sub(1).ok_or_else(unfit)?;
         self.count_down(path.iter().skip(1).map(|&(number, _)| number), epoch)?;
-        self.remove_entry((leaf, self.height), at, epoch)?;
+        self.remove_entry(leaf, self.height, at, epoch)?;
         // Nearly always enough is left, and there is no way back to the root to keep in memory.
         if Node::new(&*self.leaf(leaf)?).used() < SPARSE {
             self.shrink(&mut path.to_vec(), leaf, epoch)?;
@@ -176,12 +177,7 @@ impl Tree {
         Ok(true)
     }
 
-    fn remove_entry(
-        &mut self,
-        (number, level): (u32, usize),
-        at: usize,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    fn remove_entry(&mut self, number: u32, level: usize, at: usize, epoch: &Epoch) -> Result<()> {
         let long = {
             let page = self.node(number, level)?;
             let node = Node::new(&page);
@@ -205,7 +201,7 @@ impl Tree {
             };
             if count == 0 {
                 self.free_node(number, epoch)?;
-                self.remove_entry((parent, level - 1), at, epoch)?;
+                self.remove_entry(parent, level - 1, at, epoch)?;
             } else if used >= SPARSE || !self.join(parent, at, level, epoch)? {
                 break;
             }
@@ -286,7 +282,7 @@ impl Tree {
             self.count_joined(left, right, epoch)?;
         }
         self.free_node(right, epoch)?;
-        self.remove_entry((parent, level - 1), left_at + 1, epoch)?;
+        self.remove_entry(parent, level - 1, left_at + 1, epoch)?;
         Ok(true)
     }
 }

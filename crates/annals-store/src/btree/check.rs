@@ -23,7 +23,7 @@ impl Tree {
             return if self.len == 0 { Ok(()) } else { wrong("entries without a root") };
         }
         let mut met = Met::default();
-        let entries = self.check_below((self.root, 0), (&[], None), &mut met)?;
+        let entries = self.check_below(self.root, 0, &[], None, &mut met)?;
         let mut known = 0;
         for number in 0..self.free_nodes.end() {
             known += usize::from(self.counted(number)? > 0);
@@ -40,8 +40,10 @@ impl Tree {
     /// Checks a node and the nodes below it; returns the number of entries there.
     fn check_below(
         &self,
-        (number, level): (u32, usize),
-        (low, high): (&[u8], Option<&[u8]>),
+        number: u32,
+        level: usize,
+        low: &[u8],
+        high: Option<&[u8]>,
         met: &mut Met,
     ) -> Result<u64> {
         met.nodes += 1;
@@ -68,8 +70,8 @@ impl Tree {
         for i in 0..count {
             let begin = if i == 0 { None } else { Some(node.key(i, &self.long)?) };
             let end = if i + 1 < count { Some(node.key(i + 1, &self.long)?) } else { None };
-            let bounds = (begin.as_deref().unwrap_or(low), end.as_deref().or(high));
-            entries += self.check_below((node.child(i), level + 1), bounds, met)?;
+            let (low, high) = (begin.as_deref().unwrap_or(low), end.as_deref().or(high));
+            entries += self.check_below(node.child(i), level + 1, low, high, met)?;
         }
         met.counted += usize::from(level > 0);
         let known = self.below(number, level)?;

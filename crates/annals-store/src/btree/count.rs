@@ -45,7 +45,7 @@ impl Tree {
     }
 
     /// Counts the entries below a node that are before its place `at`, on the shorter side.
-    fn before(&self, (number, at): (u32, usize), level: usize) -> Result<u64> {
+    fn before(&self, number: u32, at: usize, level: usize) -> Result<u64> {
         if level == self.height {
             return Ok(at as u64);
         }
@@ -63,7 +63,8 @@ impl Tree {
     pub(super) fn rank(&self, place: &Place) -> Result<u64> {
         let mut rank = 0_u64;
         for level in 0..=self.height {
-            let before = self.before(place.path[level], level)?;
+            let (number, at) = place.path[level];
+            let before = self.before(number, at, level)?;
             rank = rank.checked_add(before).ok_or_else(unfit)?;
         }
         Ok(rank)
@@ -85,15 +86,16 @@ impl Tree {
         let mut distance = if apart <= node.count() / 2 {
             self.sum(node, parting + 1, start + 1..end)?
         } else {
-            let before = self.before((number, start + 1), parting)?;
-            self.before((number, end), parting)?.checked_sub(before).ok_or_else(unfit)?
+            let before = self.before(number, start + 1, parting)?;
+            self.before(number, end, parting)?.checked_sub(before).ok_or_else(unfit)?
         };
         for level in parting + 1..=self.height {
             let (number, at) = from.path[level];
             let first_behind = if level == self.height { at } else { at + 1 };
-            let gone = self.before((number, first_behind), level)?;
+            let gone = self.before(number, first_behind, level)?;
             let behind = self.below(number, level)?.checked_sub(gone).ok_or_else(unfit)?;
-            let before = self.before(to.path[level], level)?;
+            let (number, at) = to.path[level];
+            let before = self.before(number, at, level)?;
             let both = behind.checked_add(before).ok_or_else(unfit)?;
             distance = distance.checked_add(both).ok_or_else(unfit)?;
         }
@@ -221,6 +223,6 @@ impl Tree {
 
     #[inline]
     fn recount(&mut self, number: u32, count: u64, epoch: &Epoch) -> Result<()> {
-        self.counts.set(number as usize, count.to_le_bytes(), false, epoch)
+        self.counts.set(number as usize, count.to_le_bytes(), epoch.seen())
     }
 }

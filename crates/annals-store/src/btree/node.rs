@@ -297,7 +297,7 @@ pub(super) fn insert(bytes: &mut [u8; PAGE], i: usize, entry: Entry<'_>) -> bool
     if SLOT + size > floor - slots_end {
         compact(bytes);
     }
-    fit_prefix(bytes, (i, count), entry.part);
+    fit_prefix(bytes, i, count, entry.part);
     let offset = get16(bytes, 4) - size;
     put16(bytes, 4, offset);
     put16(bytes, 2, count + 1);
@@ -319,7 +319,7 @@ pub(super) fn insert(bytes: &mut [u8; PAGE], i: usize, entry: Entry<'_>) -> bool
 }
 
 /// Shortens the prefix so that a new key at place `i` shares it too.
-fn fit_prefix(bytes: &mut [u8; PAGE], (i, count): (usize, usize), part: &[u8]) {
+fn fit_prefix(bytes: &mut [u8; PAGE], i: usize, count: usize, part: &[u8]) {
     if count == 0 {
         return set_prefix(bytes, part.len());
     }

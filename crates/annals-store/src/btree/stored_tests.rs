@@ -17,16 +17,21 @@ fn loaded(saved: &Saved, pager: &Arc<Pager>) -> Tree {
     load(saved, pager, |input| Tree::load(input, 2)).unwrap()
 }
 
-/// Inserts and removes at random, on both sides; more of the first if `grows` says so.
-fn change(
-    tree: &mut Tree,
-    model: &mut Model,
-    (steps, grows, longest): (usize, bool, usize),
-    (epoch, random): (&Epoch, &mut Random),
-) {
-    for _ in 0..steps {
-        let key = random_key(random, longest);
-        if random.next(100) < if grows { 75 } else { 30 } {
+/// Changes at random.
+#[derive(Clone, Copy)]
+struct Steps {
+    count: usize,
+    /// Whether more is inserted than removed.
+    grows: bool,
+    /// How long the longest key is.
+    longest: usize,
+}
+
+/// Inserts and removes at random, on both sides.
+fn change(tree: &mut Tree, model: &mut Model, steps: Steps, epoch: &Epoch, random: &mut Random) {
+    for _ in 0..steps.count {
+        let key = random_key(random, steps.longest);
+        if random.next(100) < if steps.grows { 75 } else { 30 } {
             let value = vec![u8::try_from(random.next(256)).unwrap(), 1];
             tree.insert(&key, &value, epoch).unwrap();
             model.insert(key, value);
@@ -53,11 +58,11 @@ fn history(seed: u64, keeps: bool, longest: usize) {
     let (mut tree, mut model) = (Tree::new(2), Model::new());
     let mut kept: Vec<(Tree, Model)> = Vec::new();
     for round in 0..sized(12, 3) {
-        let steps = (sized(600, 20), round % 4 < 2, longest);
-        change(&mut tree, &mut model, steps, (&epoch, &mut random));
+        let steps = Steps { count: sized(600, 20), grows: round % 4 < 2, longest };
+        change(&mut tree, &mut model, steps, &epoch, &mut random);
         let (published, then) = (tree.clone(), model.clone());
         epoch.advance();
-        change(&mut tree, &mut model, steps, (&epoch, &mut random));
+        change(&mut tree, &mut model, steps, &epoch, &mut random);
         let saved = image.save(&pager, |out| published.save(out));
         tree.rebase(&saved);
         compare(&tree, &model, &mut random);
@@ -134,14 +139,15 @@ fn nodes_that_are_freed_during_the_first_backfill_stay_free() {
     let (image, pager) = TestImage::new(u64::MAX, true);
     let (mut random, mut epoch) = (Random(5), Epoch::first());
     let (mut tree, mut model) = (Tree::new(2), Model::new());
-    change(&mut tree, &mut model, (sized(2000, 100), true, 1500), (&epoch, &mut random));
+    let steps = Steps { count: sized(2000, 100), grows: true, longest: 1500 };
+    change(&mut tree, &mut model, steps, &epoch, &mut random);
     let (published, then) = (tree.clone(), std::mem::take(&mut model));
     epoch.advance();
     then.keys().for_each(|key| assert!(tree.remove(key, &epoch).unwrap()));
     let saved = image.save(&pager, |out| published.save(out));
     tree.rebase(&saved);
     compare(&tree, &model, &mut random);
-    change(&mut tree, &mut model, (sized(2000, 100), true, 1500), (&epoch, &mut random));
+    change(&mut tree, &mut model, steps, &epoch, &mut random);
     compare(&tree, &model, &mut random);
     compare(&loaded(&saved, &pager), &then, &mut random);
 }
@@ -188,8 +194,11 @@ fn crafted_pages_lead_nowhere_else() {
         let mut epoch = Epoch::first();
         let (mut tree, mut model) = (Tree::new(2), Model::new());
         let longest = if seed % 3 == 0 { 2500 } else { 40 };
-        change(&mut tree, &mut model, (800, true, longest), (&epoch, &mut random));
-        change(&mut tree, &mut model, (100, false, longest), (&epoch, &mut random));
+        let more = Steps { count: 800, grows: true, longest };
+        let fewer = Steps { count: 100, grows: false, longest };
+        for steps in [more, fewer] {
+            change(&mut tree, &mut model, steps, &epoch, &mut random);
+        }
         epoch.advance();
         let saved = image.save(&pager, |out| tree.save(out));
         for _ in 0..1 + random.next(12) {

@@ -11,13 +11,11 @@ use crate::columns::raw::{self, Raw, ValueKind, kind_of, kind_of_type, zero_of};
 use crate::columns::strings::Strings;
 use crate::pages::cells::{Bits, Cells};
 use crate::pages::load::Loader;
-use crate::pages::page::Epoch;
+use crate::pages::page::{Epoch, Write};
 use crate::pages::paged::Counted;
 use crate::pages::refresh::{Refresh, refresh};
 use crate::pages::save::{Blanks, Saved, Saver};
 use annals_event::width;
-
-mod at_hand;
 
 /// A column: cells, and which of them are null.
 #[derive(Clone, Debug)]
@@ -44,6 +42,35 @@ enum Data {
     Eight(Cells<8>),
     Variable(Box<Strings>),
 }
+
+/// Does the same with the cells of a column, of whatever kind they are.
+macro_rules! with_cells {
+    ($data:expr, $cells:ident => $do:expr) => {
+        match $data {
+            Data::Bits($cells) => $do,
+            Data::One($cells) => $do,
+            Data::Two($cells) => $do,
+            Data::Four($cells) => $do,
+            Data::Eight($cells) => $do,
+            Data::Variable($cells) => $do,
+        }
+    };
+}
+
+/// Does the same with cells of a fixed number of bytes, and something else with others.
+macro_rules! with_fixed_cells {
+    ($data:expr, $cells:ident => $do:expr, else $other:expr) => {
+        match $data {
+            Data::One($cells) => $do,
+            Data::Two($cells) => $do,
+            Data::Four($cells) => $do,
+            Data::Eight($cells) => $do,
+            Data::Bits(_) | Data::Variable(_) => $other,
+        }
+    };
+}
+
+mod at_hand;
 
 impl Refresh for Data {
     fn refresh(&mut self, newer: &Self) {
@@ -120,10 +147,10 @@ impl Column {
     }
 
     /// Makes the value of a slot null; reading it as a plain value returns zero.
-    pub(crate) fn erase(&mut self, slot: usize, fresh: bool, epoch: &Epoch) -> Result<()> {
-        self.replace(slot, zero_of(self.ty), fresh, epoch)?;
+    pub(crate) fn erase(&mut self, slot: usize, write: Write<'_>) -> Result<()> {
+        self.replace(slot, zero_of(self.ty), write)?;
         match &mut self.nulls {
-            Some(nulls) => nulls.set(slot, true, fresh, epoch),
+            Some(nulls) => nulls.set(slot, true, write),
             None => Ok(()),
         }
     }
@@ -198,38 +225,37 @@ impl Column {
         &mut self,
         slot: usize,
         value: ValueRef<'_>,
-        fresh: bool,
-        epoch: &Epoch,
+        write: Write<'_>,
     ) -> Result<()> {
         if let Some(nulls) = &mut self.nulls {
-            nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch)?;
+            nulls.set(slot, matches!(value, ValueRef::Null), write)?;
         }
         // The processor soon predicts the kind of the column, but not the kind of each next value. So each kind of
         // column decodes its values separately.
         match &mut self.data {
             Data::Bits(bits) => match value {
-                ValueRef::Bool(bit) => bits.set(slot, bit, fresh, epoch),
+                ValueRef::Bool(bit) => bits.set(slot, bit, write),
                 _ => Ok(()),
             },
             Data::One(cells) => match raw::one(value) {
-                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                Some(cell) => cells.set(slot, cell, write),
                 None => Ok(()),
             },
             Data::Two(cells) => match raw::two(value) {
-                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                Some(cell) => cells.set(slot, cell, write),
                 None => Ok(()),
             },
             Data::Four(cells) => match raw::four(value) {
-                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                Some(cell) => cells.set(slot, cell, write),
                 None => Ok(()),
             },
             Data::Eight(cells) => match raw::eight(value) {
-                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                Some(cell) => cells.set(slot, cell, write),
                 None => Ok(()),
             },
             // A string's cell must refer to nothing under a null; the contents of other cells are ignored.
             Data::Variable(strings) => {
-                strings.insert(slot, raw::variable(value).unwrap_or_default(), fresh, epoch)
+                strings.insert(slot, raw::variable(value).unwrap_or_default(), write)
             }
         }
     }
@@ -239,11 +265,10 @@ impl Column {
         &mut self,
         slot: usize,
         value: ValueRef<'_>,
-        fresh: bool,
-        epoch: &Epoch,
+        write: Write<'_>,
     ) -> Result<()> {
-        self.clear(slot, epoch)?;
-        self.insert(slot, value, fresh, epoch)
+        self.clear(slot, write.epoch)?;
+        self.insert(slot, value, write)
     }
 
     /// Frees the memory of a slot's value outside its cell.
@@ -261,54 +286,33 @@ impl Column {
     }
 
     /// Writes zero values to a run of slots that have none.
-    pub(crate) fn zero_run(
-        &mut self,
-        slot: usize,
-        len: usize,
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    pub(crate) fn zero_run(&mut self, slot: usize, len: usize, write: Write<'_>) -> Result<()> {
         if let Some(nulls) = &mut self.nulls {
-            nulls.set_run((slot, len), self.takes_null, fresh, epoch)?;
+            nulls.set_run(slot, len, self.takes_null, write)?;
         }
-        match &mut self.data {
-            Data::Variable(strings) => strings.zero(slot, len, fresh, epoch),
-            // The contents of other cells under a null are ignored.
-            _ if self.takes_null => Ok(()),
-            Data::Bits(bits) => bits.set_run((slot, len), false, fresh, epoch),
-            Data::One(cells) => cells.zero(slot, len, fresh, epoch),
-            Data::Two(cells) => cells.zero(slot, len, fresh, epoch),
-            Data::Four(cells) => cells.zero(slot, len, fresh, epoch),
-            Data::Eight(cells) => cells.zero(slot, len, fresh, epoch),
+        // The contents of cells under a null are ignored, but for those of strings.
+        if self.takes_null && !matches!(self.data, Data::Variable(_)) {
+            return Ok(());
         }
+        with_cells!(&mut self.data, cells => cells.zero(slot, len, write))
     }
 
     /// Writes a run of values, none of them null, given as cells of the column's width (a bool is a
     /// byte), which the column accepts.
-    pub(crate) fn write_run(
-        &mut self,
-        slot: usize,
-        cells: &[u8],
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    pub(crate) fn write_run(&mut self, slot: usize, cells: &[u8], write: Write<'_>) -> Result<()> {
         let len = width(self.ty).map_or(0, |width| cells.len() / width);
         if let Some(nulls) = &mut self.nulls {
-            nulls.set_run((slot, len), false, fresh, epoch)?;
+            nulls.set_run(slot, len, false, write)?;
         }
         match &mut self.data {
             Data::Bits(bits) => {
                 let bools = cells.iter().map(|&byte| byte != 0);
-                (slot..).zip(bools).try_for_each(|(slot, bit)| bits.set(slot, bit, fresh, epoch))
+                (slot..).zip(bools).try_for_each(|(slot, bit)| bits.set(slot, bit, write))
             }
-            Data::One(column) => column.write(slot, cells, fresh, epoch),
-            Data::Two(column) => column.write(slot, cells, fresh, epoch),
-            Data::Four(column) => column.write(slot, cells, fresh, epoch),
-            Data::Eight(column) => column.write(slot, cells, fresh, epoch),
-            Data::Variable(_) => {
+            data => with_fixed_cells!(data, column => column.write(slot, cells, write), else {
                 debug_assert!(false, "the values were checked");
                 Ok(())
-            }
+            }),
         }
     }
 
@@ -317,12 +321,12 @@ impl Column {
         &mut self,
         slot: usize,
         values: &[ValueRef<'_>],
-        (new, fresh): (bool, bool),
-        epoch: &Epoch,
+        new: bool,
+        write: Write<'_>,
     ) -> Result<()> {
         if let Some(nulls) = &mut self.nulls {
             for (slot, value) in (slot..).zip(values) {
-                nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch)?;
+                nulls.set(slot, matches!(value, ValueRef::Null), write)?;
             }
         }
         let strings = match &mut self.data {
@@ -331,23 +335,23 @@ impl Column {
                     ValueRef::Bool(bit) => Some((slot, bit)),
                     _ => None,
                 });
-                return bools.try_for_each(|(slot, bit)| bits.set(slot, bit, fresh, epoch));
+                return bools.try_for_each(|(slot, bit)| bits.set(slot, bit, write));
             }
-            Data::One(cells) => return cells.write_of(slot, values, raw::one, (fresh, epoch)),
-            Data::Two(cells) => return cells.write_of(slot, values, raw::two, (fresh, epoch)),
-            Data::Four(cells) => return cells.write_of(slot, values, raw::four, (fresh, epoch)),
-            Data::Eight(cells) => return cells.write_of(slot, values, raw::eight, (fresh, epoch)),
+            Data::One(cells) => return cells.write_of(slot, values, raw::one, write),
+            Data::Two(cells) => return cells.write_of(slot, values, raw::two, write),
+            Data::Four(cells) => return cells.write_of(slot, values, raw::four, write),
+            Data::Eight(cells) => return cells.write_of(slot, values, raw::eight, write),
             Data::Variable(strings) => strings,
         };
         if !new {
-            (slot..slot + values.len()).try_for_each(|slot| strings.clear(slot, epoch))?;
+            (slot..slot + values.len()).try_for_each(|slot| strings.clear(slot, write.epoch))?;
         }
         let bytes = values.iter().map(|value| match value {
             ValueRef::String(text) => text.as_bytes(),
             ValueRef::Bytes(bytes) => bytes,
             _ => &[],
         });
-        strings.write(slot, bytes, fresh, epoch)
+        strings.write(slot, bytes, write)
     }
 
     /// Borrows a run of cells: `len` of them, or fewer where a page ends; none if the column's values
@@ -356,13 +360,7 @@ impl Column {
     /// # Errors
     /// They can't be loaded.
     pub(crate) fn run(&self, slot: usize, len: usize) -> Result<Cow<'_, [u8]>> {
-        match &self.data {
-            Data::One(cells) => cells.run(slot, len),
-            Data::Two(cells) => cells.run(slot, len),
-            Data::Four(cells) => cells.run(slot, len),
-            Data::Eight(cells) => cells.run(slot, len),
-            Data::Bits(_) | Data::Variable(_) => Ok(Cow::Borrowed(&[])),
-        }
+        with_fixed_cells!(&self.data, cells => cells.run(slot, len), else Ok(Cow::Borrowed(&[])))
     }
 
     /// Returns true if a run has a null.
@@ -385,27 +383,17 @@ impl Column {
     }
 
     /// Moves a value to a slot that has none; its own slot has none afterwards.
-    pub(crate) fn move_cell(
-        &mut self,
-        from: usize,
-        to: usize,
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    pub(crate) fn move_cell(&mut self, from: usize, to: usize, write: Write<'_>) -> Result<()> {
         if let Some(nulls) = &mut self.nulls {
             let null = nulls.get(from)?;
-            nulls.set(to, null, fresh, epoch)?;
+            nulls.set(to, null, write)?;
         }
         match &mut self.data {
-            Data::Bits(bits) => {
-                let bit = bits.get(from)?;
-                bits.set(to, bit, fresh, epoch)
+            Data::Bits(bits) => bits.set(to, bits.get(from)?, write),
+            Data::Variable(strings) => strings.move_cell(from, to, write),
+            data => {
+                with_fixed_cells!(data, cells => cells.set(to, cells.get(from)?, write), else Ok(()))
             }
-            Data::One(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
-            Data::Two(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
-            Data::Four(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
-            Data::Eight(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
-            Data::Variable(strings) => strings.move_cell(from, to, fresh, epoch),
         }
     }
 
@@ -414,14 +402,7 @@ impl Column {
         if let Some(nulls) = &self.nulls {
             nulls.save(out, blanks);
         }
-        match &self.data {
-            Data::Bits(bits) => bits.save(out, blanks),
-            Data::One(cells) => cells.save(out, blanks),
-            Data::Two(cells) => cells.save(out, blanks),
-            Data::Four(cells) => cells.save(out, blanks),
-            Data::Eight(cells) => cells.save(out, blanks),
-            Data::Variable(strings) => strings.save(out, blanks),
-        }
+        with_cells!(&self.data, cells => cells.save(out, blanks));
     }
 
     /// Loads the output of `save` for the column of a field, of which values may have been erased.
@@ -446,26 +427,12 @@ impl Column {
         if let Some(nulls) = &mut self.nulls {
             nulls.rebase(saved);
         }
-        match &mut self.data {
-            Data::Bits(bits) => bits.rebase(saved),
-            Data::One(cells) => cells.rebase(saved),
-            Data::Two(cells) => cells.rebase(saved),
-            Data::Four(cells) => cells.rebase(saved),
-            Data::Eight(cells) => cells.rebase(saved),
-            Data::Variable(strings) => strings.rebase(saved),
-        }
+        with_cells!(&mut self.data, cells => cells.rebase(saved));
     }
 
     /// Returns how much memory it takes, in bytes.
     pub(crate) fn memory(&self, what: Counted) -> usize {
-        let data = match &self.data {
-            Data::Bits(bits) => bits.memory(what),
-            Data::One(cells) => cells.memory(what),
-            Data::Two(cells) => cells.memory(what),
-            Data::Four(cells) => cells.memory(what),
-            Data::Eight(cells) => cells.memory(what),
-            Data::Variable(strings) => strings.memory(what),
-        };
+        let data = with_cells!(&self.data, cells => cells.memory(what));
         data + self.nulls.as_ref().map_or(0, |nulls| nulls.memory(what)) + size_of::<Self>()
     }
 }

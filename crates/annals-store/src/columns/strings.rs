@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use crate::pages::cells::{Cells, FreeNumbers, Heap, Longs};
 use crate::pages::item::Held;
 use crate::pages::load::Loader;
-use crate::pages::page::{Epoch, PAGE};
+use crate::pages::page::{Epoch, PAGE, Write};
 use crate::pages::paged::Counted;
 use crate::pages::refresh::refresh;
 use crate::pages::save::{Blanks, Saved, Saver};
@@ -202,12 +202,12 @@ impl Strings {
     ///
     /// # Errors
     /// Its page can't be loaded.
-    pub(crate) fn cells_stay(&self, slot: usize) -> Result<bool> {
+    pub(crate) fn stays(&self, slot: usize) -> Result<bool> {
         self.cells.stays(slot)
     }
 
     /// True if a cell that stays does so for all views over the same base.
-    pub(crate) fn cells_stay_below(&self, slot: usize) -> bool {
+    pub(crate) fn stays_below(&self, slot: usize) -> bool {
         self.cells.stays_below(slot)
     }
 
@@ -216,7 +216,7 @@ impl Strings {
     ///
     /// # Errors
     /// Those of reading it.
-    pub(crate) fn stays(&self, slot: usize, is_text: bool) -> Result<bool> {
+    pub(crate) fn value_stays(&self, slot: usize, is_text: bool) -> Result<bool> {
         Ok(match is_text {
             true => matches!(self.get_str(slot)?, Cow::Borrowed(_)),
             false => matches!(self.get(slot)?, Cow::Borrowed(_)),
@@ -225,19 +225,13 @@ impl Strings {
 
     /// Writes the value of a slot that has none (the contents of its cell are ignored).
     #[inline]
-    pub(crate) fn insert(
-        &mut self,
-        slot: usize,
-        value: &[u8],
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    pub(crate) fn insert(&mut self, slot: usize, value: &[u8], write: Write<'_>) -> Result<()> {
         if value.len() <= INLINE {
             // Apart from the other case, so that the cell stays in registers.
-            self.cells.set(slot, cell_of(value), fresh, epoch)
+            self.cells.set(slot, cell_of(value), write)
         } else {
-            let cell = self.store(slot, value, epoch)?;
-            self.cells.set(slot, cell, fresh, epoch)
+            let cell = self.store(slot, value, write.epoch)?;
+            self.cells.set(slot, cell, write)
         }
     }
 
@@ -246,8 +240,7 @@ impl Strings {
         &mut self,
         slot: usize,
         values: impl Iterator<Item = &'v [u8]>,
-        fresh: bool,
-        epoch: &Epoch,
+        write: Write<'_>,
     ) -> Result<()> {
         let mut cells = [0; SHORT_RUN * 16];
         let (mut begin, mut len) = (slot, 0);
@@ -258,25 +251,19 @@ impl Strings {
             }
             if value.len() > INLINE || len == cells.len() {
                 // Before a longer value is stored, which may move others: the cells of the moved ones refer to them.
-                self.cells.write(begin, &cells[..len], fresh, epoch)?;
+                self.cells.write(begin, &cells[..len], write)?;
                 (begin, len) = (slot + 1, 0);
             }
             if value.len() > INLINE {
-                self.insert(slot, value, fresh, epoch)?;
+                self.insert(slot, value, write)?;
             }
         }
-        self.cells.write(begin, &cells[..len], fresh, epoch)
+        self.cells.write(begin, &cells[..len], write)
     }
 
     /// Makes a run of slots that have no values hold empty ones.
-    pub(crate) fn zero(
-        &mut self,
-        slot: usize,
-        len: usize,
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
-        self.cells.zero(slot, len, fresh, epoch)
+    pub(crate) fn zero(&mut self, slot: usize, len: usize, write: Write<'_>) -> Result<()> {
+        self.cells.zero(slot, len, write)
     }
 
     /// Frees the memory of a slot's value outside its cell.
@@ -287,7 +274,7 @@ impl Strings {
     }
 
     fn release(&mut self, slot: usize, cell: Cell, epoch: &Epoch) -> Result<()> {
-        self.cells.set(slot, [0; 16], false, epoch)?;
+        self.cells.set(slot, [0; 16], epoch.seen())?;
         let (number, offset) = (word_at(&cell, 8), word_at(&cell, 12));
         match offset {
             PINNED => Ok(()),
@@ -300,22 +287,16 @@ impl Strings {
     }
 
     /// Moves a value to a slot that has none; its own slot has none afterwards.
-    pub(crate) fn move_cell(
-        &mut self,
-        from: usize,
-        to: usize,
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    pub(crate) fn move_cell(&mut self, from: usize, to: usize, write: Write<'_>) -> Result<()> {
         let cell = self.cells.get(from)?;
         let in_heap = word_at(&cell, 0) as usize > INLINE && word_at(&cell, 12) < PINNED;
         if in_heap {
             let value = self.get_outside(&cell)?.into_owned();
-            self.clear(from, epoch)?;
-            self.insert(to, &value, fresh, epoch)
+            self.clear(from, write.epoch)?;
+            self.insert(to, &value, write)
         } else {
-            self.cells.set(to, cell, fresh, epoch)?;
-            self.cells.set(from, [0; 16], false, epoch)
+            self.cells.set(to, cell, write)?;
+            self.cells.set(from, [0; 16], write.epoch.seen())
         }
     }
 
@@ -352,7 +333,7 @@ impl Strings {
         }
         self.tail = self.pages.take()?;
         self.heap.add(self.tail as usize, epoch);
-        self.dead.set(self.tail as usize, [0; 4], false, epoch)?;
+        self.dead.set(self.tail as usize, [0; 4], epoch.seen())?;
         self.tail_used = 0;
         if full == NO_PAGE { Ok(()) } else { self.bury(full, unused, epoch) }
     }
@@ -361,7 +342,7 @@ impl Strings {
     fn bury(&mut self, number: u32, bytes: usize, epoch: &Epoch) -> Result<()> {
         let page = number as usize;
         let dead = u32::from_le_bytes(self.dead.get(page)?).saturating_add(word(bytes));
-        self.dead.set(page, dead.to_le_bytes(), false, epoch)?;
+        self.dead.set(page, dead.to_le_bytes(), epoch.seen())?;
         self.rewrite_if_dead(number, epoch)
     }
 
@@ -384,7 +365,7 @@ impl Strings {
             let slot = crate::pages::cells::place(u64::from_le_bytes(*slot));
             if self.cells.get(slot)? == cell_to(value, number, word(at)) {
                 let cell = self.store(slot, value, epoch)?;
-                self.cells.set(slot, cell, false, epoch)?;
+                self.cells.set(slot, cell, epoch.seen())?;
             }
             at += HEAD + len;
         }
@@ -396,7 +377,7 @@ impl Strings {
         out.number(u64::from(self.tail));
         out.count(self.tail_used);
         self.cells.save(out, blanks);
-        self.heap.save(out, (self.tail as usize, self.tail_used));
+        self.heap.save(out, self.tail as usize, self.tail_used);
         self.dead.save(out, &Blanks::NONE);
         self.pages.save(out);
         self.large.save(out);

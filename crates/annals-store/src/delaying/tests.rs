@@ -231,7 +231,7 @@ fn an_entry_that_is_not_there_is_told_by_whoever_needs_the_tree() {
     let index = late.working.indexes.get_mut(0).unwrap();
     let mut entry = vec![b'b'];
     encode_id(&mut entry, RowId(9));
-    change_entry(&mut late.delaying, (0, index), (&entry, Remove), &late.epoch).unwrap();
+    change_entry(&mut late.delaying, 0, index, &entry, Remove, &late.epoch).unwrap();
     late.end_delay();
     let view = late.view();
     assert_eq!(ids(view.index(INDEXES[0]).unwrap().equal(&[values[0]])), [0]);

@@ -58,7 +58,7 @@ pub fn check(directory: &Arc<dyn Directory>, name: &str, clock: &dyn Clock) -> R
     let mut report = Report::default();
     let found = read_header(&*storage, &shown).and_then(|header| {
         report.identity = Some(header.identity);
-        let image = Image::new(directory, storage, (name, Access::Read), header.hash());
+        let image = Image::new(directory, storage, name, Access::Read, header.hash());
         let (roots, _pins) = pin_roots(&image, clock)?;
         look(&image, &roots, clock, &mut report)
     });
@@ -130,7 +130,7 @@ fn look(image: &Image, roots: &Roots, clock: &dyn Clock, report: &mut Report) ->
             used.take(run);
         }
     }
-    look_at_frames(image, (roots, &chosen.root), (&mut used, clock), report)?;
+    look_at_frames(image, roots, &chosen.root, &mut used, clock, report)?;
     report.used = used.used() * UNIT;
     report.free = report.len.saturating_sub(report.used);
     Ok(())
@@ -139,8 +139,10 @@ fn look(image: &Image, roots: &Roots, clock: &dyn Clock, report: &mut Report) ->
 /// Verifies the objects of key frames, with those pinned; nothing if another process has published a root since.
 fn look_at_frames(
     image: &Image,
-    (roots, newest): (&Roots, &Root),
-    (used, clock): (&mut Units, &dyn Clock),
+    roots: &Roots,
+    newest: &Root,
+    used: &mut Units,
+    clock: &dyn Clock,
     report: &mut Report,
 ) -> Result<()> {
     let frames = image.frames_of(newest);

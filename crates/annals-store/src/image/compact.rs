@@ -52,7 +52,7 @@ impl Image {
         self.check_newest()?;
         let identity = read_header(&*self.storage, &self.path())?.identity;
         let replaces = self.is_linked()?;
-        let to = Self::begin(&self.directory, &self.name, (&identity, replaces), clock)?;
+        let to = Self::begin(&self.directory, &self.name, &identity, replaces, clock)?;
         // Roots of both files are never taken for one another.
         lock(&to.held).last_number = held.last_number;
         let catalog = read_catalog(self, &newest)?;

@@ -133,14 +133,15 @@ impl Image {
         identity: &Identity,
         clock: &dyn Clock,
     ) -> Result<Self> {
-        Self::begin(directory, name, (identity, false), clock)
+        Self::begin(directory, name, identity, false, clock)
     }
 
     /// As [`Self::create`]; if it `replaces` the existing image, it is renamed over that one.
     pub(super) fn begin(
         directory: &Arc<dyn Directory>,
         name: &str,
-        (identity, replaces): (&Identity, bool),
+        identity: &Identity,
+        replaces: bool,
         clock: &dyn Clock,
     ) -> Result<Self> {
         let shown = directory.display(name);
@@ -160,7 +161,7 @@ impl Image {
         };
         let temporary = Temporary { name: format!("{name}.new-{:016x}", clock.random()), replaces };
         let storage = directory.create(&temporary.name).map_err(io)?;
-        let image = Self::new(directory, storage, (name, Access::Write), header.hash());
+        let image = Self::new(directory, storage, name, Access::Write, header.hash());
         lock(&image.held).temporary = Some(temporary);
         *lock(&image.working) = Some(Space::empty());
         let mut head = header.encode().to_vec();

@@ -72,7 +72,8 @@ impl Image {
     pub(super) fn new(
         directory: &Arc<dyn Directory>,
         storage: Arc<dyn Storage>,
-        (name, access): (&str, Access),
+        name: &str,
+        access: Access,
         header: u64,
     ) -> Self {
         Self {

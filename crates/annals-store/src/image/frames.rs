@@ -139,7 +139,9 @@ impl Image {
     pub fn frame(
         directory: &Arc<dyn Directory>,
         name: &str,
-        (identity, clock, damage): (&Identity, &dyn Clock, &Arc<Damage>),
+        identity: &Identity,
+        clock: &dyn Clock,
+        damage: &Arc<Damage>,
         is_before: &dyn Fn(&Root) -> bool,
     ) -> Result<Option<Frame>> {
         const TRIES: usize = 100;
@@ -158,7 +160,7 @@ impl Image {
                 Err(_) => return Ok(None),
                 Ok(header) => header,
             };
-            let image = Self::new(directory, storage, (name, Access::Read), header);
+            let image = Self::new(directory, storage, name, Access::Read, header);
             // Chosen as in an opening, since the space of roots listed by an older root may have been overwritten.
             let image = image.noting_in(damage);
             let told = image.roots()?;

@@ -36,7 +36,8 @@ impl Backfill<'_, '_> {
     fn below(
         &mut self,
         source: &dyn Source,
-        (height, old): (u8, Option<Stored>),
+        height: u8,
+        old: Option<Stored>,
         changes: &Changes,
     ) -> Result<Option<Stored>> {
         if height == 0 {
@@ -54,7 +55,7 @@ impl Backfill<'_, '_> {
         }
         for (part, changes) in parts {
             let entry = entries.get_mut(part).unwrap();
-            *entry = self.below(source, (height - 1, *entry), &changes)?;
+            *entry = self.below(source, height - 1, *entry, &changes)?;
         }
         old.iter().for_each(|old| self.draft.release(old));
         match entries.iter().any(Option::is_some) {
@@ -70,21 +71,30 @@ fn read_node(source: &dyn Source, stored: &Stored, height: u8) -> Result<node::E
     node::decode(&bytes, height, u64::MAX).map_err(crate::Error::corrupt)
 }
 
+/// What a root says besides its arrays.
+pub(super) struct Next<'n> {
+    pub(super) point: Point,
+    pub(super) metadata: &'n [u8],
+    /// The numbers of the roots that are pinned.
+    pub(super) pinned: &'n [u64],
+}
+
 /// Updates an image; returns its new root and catalog. `before` is the newest root's catalog; `changes` are by array,
 /// which must be there.
 pub(super) fn advance(
     image: &Image,
-    (before, old): (&Catalog, Option<&Stored>),
+    before: &Catalog,
+    old: Option<&Stored>,
     changes: &BTreeMap<usize, Changes>,
-    new: (Point, &[u8], &[u64]),
+    new: &Next<'_>,
 ) -> Result<(Root, Catalog)> {
-    let (point, metadata, pinned) = new;
+    let Next { point, metadata, pinned } = *new;
     let mut draft = image.space(pinned.iter().copied())?;
     let mut backfill = Backfill { draft: &mut draft, txid: point.txid, writes: Vec::new() };
     let mut catalog = Catalog { metadata: metadata.to_vec(), ..before.clone() };
     for (array, changes) in changes {
         let array = catalog.arrays.get_mut(*array).unwrap();
-        array.root = backfill.below(image, (array.height, array.root), changes)?;
+        array.root = backfill.below(image, array.height, array.root, changes)?;
     }
     let stored = backfill.put(catalog.encode())?;
     let writes = backfill.writes;

@@ -60,7 +60,7 @@ impl Image {
         let Some(storage) = open_derived(&**directory, name, "image", access)? else {
             return Ok(Opened::Missing);
         };
-        match Self::load(directory, storage, (name, &how), Some(identity)) {
+        match Self::load(directory, storage, name, &how, Some(identity)) {
             Ok(usable) => Ok(Opened::Usable(Box::new(usable))),
             Err(error) if error.kind() == ErrorKind::Io => Err(error),
             Err(error) if access == Access::Read => {
@@ -74,7 +74,8 @@ impl Image {
     pub(super) fn load(
         directory: &Arc<dyn Directory>,
         storage: Arc<dyn Storage>,
-        (name, how): (&str, &Judging<'_>),
+        name: &str,
+        how: &Judging<'_>,
         identity: Option<&Identity>,
     ) -> Result<Usable> {
         let shown = directory.display(name);
@@ -82,7 +83,7 @@ impl Image {
         if let Some(identity) = identity {
             check_identity(&header.identity, identity).map_err(|error| error.within(&shown))?;
         }
-        let mut image = Self::new(directory, storage, (name, how.access), header.hash());
+        let mut image = Self::new(directory, storage, name, how.access, header.hash());
         if let Some(damage) = how.damage {
             image = image.noting_in(damage);
         }

@@ -117,9 +117,9 @@ impl Image {
         let Some(newest) = newest.filter(|newest| !newest.is_whole) else { return Ok(()) };
         self.check_newest()?;
         step!(FirstCopyNotRewritten, self.write_again(&newest.root)?);
-        let written = write_copy(&*self.storage, (newest.slot, 0), &newest.root, self.header)
+        let written = write_copy(&*self.storage, newest.slot, 0, &newest.root, self.header)
             .and_then(|()| self.storage.flush())
-            .and_then(|()| write_copy(&*self.storage, (newest.slot, 1), &newest.root, self.header));
+            .and_then(|()| write_copy(&*self.storage, newest.slot, 1, &newest.root, self.header));
         written.map_err(|error| self.stop(self.io("can't make its root whole", error)))?;
         lock(&self.held).newest = Some(Chosen { is_whole: true, ..newest });
         Ok(())
@@ -336,14 +336,14 @@ impl Draft<'_> {
 
 /// Writes a root: the second copy only after everything it reaches, and the first copy, was flushed.
 fn write_root(storage: &dyn Storage, slot: usize, root: &Root, header: u64) -> io::Result<()> {
-    write_copy(storage, (slot, 0), root, header)?;
+    write_copy(storage, slot, 0, root, header)?;
     step!(RootSlotsAtOnce, else {
-        write_copy(storage, (1 - slot, 0), root, header)?;
-        write_copy(storage, (1 - slot, 1), root, header)?;
+        write_copy(storage, 1 - slot, 0, root, header)?;
+        write_copy(storage, 1 - slot, 1, root, header)?;
     });
-    step!(RootCopiesAtOnce, else write_copy(storage, (slot, 1), root, header)?);
+    step!(RootCopiesAtOnce, else write_copy(storage, slot, 1, root, header)?);
     step!(RootNotFlushed, storage.flush()?);
-    write_copy(storage, (slot, 1), root, header)
+    write_copy(storage, slot, 1, root, header)
 }
 
 impl Drop for Draft<'_> {

@@ -171,7 +171,8 @@ impl Roots {
 /// Writes one copy of a root, 0 or 1, into a slot, 0 or 1.
 pub(crate) fn write_copy(
     storage: &dyn Storage,
-    (slot, copy): (usize, usize),
+    slot: usize,
+    copy: usize,
     root: &Root,
     header: u64,
 ) -> io::Result<()> {

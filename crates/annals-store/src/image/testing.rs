@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::catalog::{Catalog, Kind};
 use super::format::{self, FANOUT, IMAGE_HEADER_LEN, ROOT_AT, ROOT_COPY_AT, ROOT_LEN};
-use super::miniature::{Changes, advance, arrays, content};
+use super::miniature::{Changes, Next, advance, arrays, content};
 use super::open::{Opened, Usable};
 use super::stored::Stored;
 use super::{Identity, Image, check};
@@ -62,8 +62,8 @@ pub fn go_on(directory: &Arc<dyn Directory>, name: &str, metadata: &[u8]) -> Res
         chain: before.chain,
     };
     let Usable { image, root, catalog } = usable;
-    let old = (&catalog, Some(&root.catalog));
-    advance(&image, old, &BTreeMap::new(), (point, metadata, &[])).map(drop)
+    let next = Next { point, metadata, pinned: &[] };
+    advance(&image, &catalog, Some(&root.catalog), &BTreeMap::new(), &next).map(drop)
 }
 
 /// Writes an image by a program: each three bytes say which object changes, and how; some publish.
@@ -92,9 +92,9 @@ pub fn write(
         if step.is_none_or(|step| step.iter().any(|&byte| byte % 7 == 0)) {
             txid += 1;
             let point = Point { position: 16384 + txid, txid, chain: txid };
-            let new = (point, &b"fuzz"[..], &[][..]);
-            let before = (&catalog, old.as_ref());
-            let (root, next) = advance(&image, before, &std::mem::take(&mut changes), new)?;
+            let new = Next { point, metadata: b"fuzz", pinned: &[] };
+            let changes = std::mem::take(&mut changes);
+            let (root, next) = advance(&image, &catalog, old.as_ref(), &changes, &new)?;
             (old, catalog) = (Some(root.catalog), next);
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::catalog::Kind;
-use super::miniature::{Changes, advance, arrays, content};
+use super::miniature::{Changes, Next, advance, arrays, content};
 use super::roots::Slot;
 use super::walk::{Step, walk};
 use super::{Identity, Image, Opened, check};
@@ -30,8 +30,8 @@ fn write_image() -> Vec<u8> {
     for (txid, changes) in [(7, first.to_vec()), (9, second.to_vec())] {
         let point = Point { position: 16384 + 100 * txid, txid, chain: 0xC4A1 << 40 | txid };
         let changes = changes.into_iter().collect();
-        let new = (point, &b"metadata"[..], &[][..]);
-        let (root, next) = advance(&image, (&catalog, old.as_ref()), &changes, new).unwrap();
+        let new = Next { point, metadata: b"metadata", pinned: &[] };
+        let (root, next) = advance(&image, &catalog, old.as_ref(), &changes, &new).unwrap();
         (old, catalog) = (Some(root.catalog), next);
     }
     let mut bytes = vec![0; usize::try_from(image.len().unwrap()).unwrap()];

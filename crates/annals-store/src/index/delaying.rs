@@ -34,12 +34,14 @@ pub(crate) enum EntryChange {
 #[inline]
 pub(crate) fn change_entry(
     delaying: &mut Option<Delaying>,
-    (number, index): (usize, &mut NoWeak<IndexTree>),
-    (entry, change): (&[u8], EntryChange),
+    number: usize,
+    index: &mut NoWeak<IndexTree>,
+    entry: &[u8],
+    change: EntryChange,
     epoch: &Epoch,
 ) -> Result<()> {
     if let Some(delaying) = delaying {
-        return delaying.put_off((number, index), (entry, change), epoch);
+        return delaying.put_off(number, index, entry, change, epoch);
     }
     let tree = index.make_mut().tree_mut(epoch)?;
     match change {
@@ -53,8 +55,10 @@ impl Delaying {
     #[cold]
     fn put_off(
         &mut self,
-        (number, index): (usize, &mut NoWeak<IndexTree>),
-        (entry, change): (&[u8], EntryChange),
+        number: usize,
+        index: &mut NoWeak<IndexTree>,
+        entry: &[u8],
+        change: EntryChange,
         epoch: &Epoch,
     ) -> Result<()> {
         if number >= self.indexes.len() {

@@ -81,10 +81,31 @@ impl Epoch {
         self.number += 1;
     }
 
+    /// Returns how a cell is written that no published view refers to.
+    #[cfg(test)]
+    pub(crate) const fn fresh(&self) -> Write<'_> {
+        Write { fresh: true, epoch: self }
+    }
+
+    /// Returns how a cell is written that a published view may refer to.
+    #[inline]
+    pub(crate) const fn seen(&self) -> Write<'_> {
+        Write { fresh: false, epoch: self }
+    }
+
     /// Returns the number, for structures that record when they were last prepared.
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }
+}
+
+/// How a cell is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Write<'e> {
+    /// Whether no published view refers to the cell: then its page may be shared.
+    pub(crate) fresh: bool,
+    /// The epoch of the transaction that writes it.
+    pub(crate) epoch: &'e Epoch,
 }
 
 /// A page's bytes are reached through raw pointers only, a cell at a time.
@@ -204,8 +225,8 @@ impl PageRef {
     /// True if the writer may write a cell of the page: in its own page, or a cell that is `fresh`, that is, that no
     /// published view refers to.
     #[inline]
-    pub(crate) fn may_write(&self, fresh: bool, epoch: &Epoch) -> bool {
-        self.is_owned(epoch) || (fresh && !self.is_shared())
+    pub(crate) fn may_write(&self, write: Write<'_>) -> bool {
+        self.is_owned(write.epoch) || (write.fresh && !self.is_shared())
     }
 
     /// Reads a cell.
@@ -388,7 +409,7 @@ mod tests {
             (0..50).all(|_| borrowed == 7_u64.to_le_bytes() && reader.load(100) & 1 == 1)
         });
         for cell in 1..50_usize {
-            assert!(page.may_write(true, &epoch) && !page.may_write(false, &epoch));
+            assert!(page.may_write(epoch.fresh()) && !page.may_write(epoch.seen()));
             // SAFETY: the other thread reads cell 0 only.
             unsafe { page.write(cell * 8, &9_u64.to_le_bytes()) };
             page.store(100, page.load(100) | 1 << cell);
@@ -400,10 +421,10 @@ mod tests {
     fn a_copy_belongs_to_the_transaction_and_leaves_the_original() {
         let mut epoch = Epoch::first();
         let page = PageRef::filled([1, 2]);
-        assert!(!page.may_write(true, &epoch) && page.is_shared());
+        assert!(!page.may_write(epoch.fresh()) && page.is_shared());
         epoch.advance();
         let copy = page.copy(&epoch);
-        assert!(copy.may_write(false, &epoch));
+        assert!(copy.may_write(epoch.seen()));
         // SAFETY: the copy is owned; nothing borrows it.
         unsafe { copy.write(PAGE - 2, &[3, 4]) };
         // SAFETY: there are no more writes.

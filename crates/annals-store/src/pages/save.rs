@@ -313,7 +313,8 @@ impl<T: Item> Array<T> {
 /// Returns a page's filled parts: all of it, a copy, or nothing.
 pub(super) fn filled_parts(
     page: &PageRef,
-    (index, each): (usize, usize),
+    index: usize,
+    each: usize,
     blanks: &Blanks,
     copy: impl Fn((usize, usize), &mut [u8]),
 ) -> Content<PageRef> {

@@ -26,8 +26,8 @@ impl RowMap {
         epoch: &Epoch,
     ) -> Result<Moves> {
         let id = id.0;
-        let fresh = self.is_fresh(slot);
-        self.live.set(slot, false, fresh, epoch)?;
+        let write = self.write_at(slot, epoch);
+        self.live.set(slot, false, write)?;
         // Only an image can claim fewer rows than exist.
         self.len = self.len.checked_sub(1).ok_or_else(|| {
             Error::corrupt(format!("row {id} isn't counted in the image; delete it"))
@@ -76,15 +76,15 @@ impl RowMap {
             self.put(Extent { start: id, base: to, len: 1 }, epoch)?;
             moves.push((from, to));
         }
-        self.give((part.base, place(part.len)), epoch)?;
+        self.give(part.base, place(part.len), epoch)?;
         Ok(moves)
     }
 
     fn move_live(&mut self, from: usize, to: usize, epoch: &Epoch) -> Result<()> {
-        let fresh = self.is_fresh(from);
-        self.live.set(from, false, fresh, epoch)?;
-        let fresh = self.is_fresh(to);
-        self.live.set(to, true, fresh, epoch)
+        let write = self.write_at(from, epoch);
+        self.live.set(from, false, write)?;
+        let write = self.write_at(to, epoch);
+        self.live.set(to, true, write)
     }
 
     fn add_live_rows(&self, part: Extent, rows: &mut Vec<(u64, usize)>) -> Result<()> {
@@ -143,7 +143,7 @@ impl RowMap {
         }
         let moves = self.settle(block, &rows, epoch)?;
         for part in parts {
-            self.give((part.base, place(part.len)), epoch)?;
+            self.give(part.base, place(part.len), epoch)?;
         }
         Ok(moves)
     }
@@ -159,8 +159,8 @@ impl RowMap {
         };
         let home = Extent { start: block, base, len: BLOCK };
         for slot in base..base + place(BLOCK) {
-            let fresh = self.is_fresh(slot);
-            self.live.set(slot, false, fresh, epoch)?;
+            let write = self.write_at(slot, epoch);
+            self.live.set(slot, false, write)?;
         }
         self.put(home, epoch)?;
         let mut moves = Moves::new();

@@ -26,7 +26,7 @@ impl Stack {
         let mut cell = [0; 16];
         cell[..8].copy_from_slice(&(base as u64).to_le_bytes());
         cell[8..].copy_from_slice(&(len as u64).to_le_bytes());
-        self.cells.set(self.len, cell, false, epoch)?;
+        self.cells.set(self.len, cell, epoch.seen())?;
         self.len += 1;
         Ok(())
     }
@@ -79,7 +79,8 @@ impl FreeSlots {
     /// Frees some slots; joins them with neighbouring free ones.
     pub(super) fn give(
         &mut self,
-        (base, len): (usize, usize),
+        base: usize,
+        len: usize,
         end: usize,
         epoch: &Epoch,
     ) -> Result<()> {

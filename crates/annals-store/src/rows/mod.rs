@@ -131,7 +131,7 @@ impl RowMap {
 
     /// True if no published view refers to a slot.
     #[inline]
-    pub(super) fn is_fresh(&self, slot: usize) -> bool {
+    fn is_fresh(&self, slot: usize) -> bool {
         slot >= self.fresh_end || (slot >= self.fresh_tail.0 && slot < self.fresh_tail.1)
     }
 
@@ -236,8 +236,8 @@ impl RowMap {
         };
         self.len += 1;
         self.next_id = self.next_id.max(id + 1);
-        let fresh = self.is_fresh(slot);
-        self.live.set(slot, true, fresh, epoch)?;
+        let write = self.write_at(slot, epoch);
+        self.live.set(slot, true, write)?;
         Ok(slot)
     }
 
@@ -278,8 +278,8 @@ impl RowMap {
         if near && self.make_room(count) {
             for dead in self.tail.end()..id {
                 let slot = self.tail.base + place(dead - self.tail.start);
-                let fresh = self.is_fresh(slot);
-                self.live.set(slot, false, fresh, epoch)?;
+                let write = self.write_at(slot, epoch);
+                self.live.set(slot, false, write)?;
             }
             self.tail.len += count;
             return Ok(self.tail.slot(id));
@@ -326,14 +326,14 @@ impl RowMap {
         if tail.len > 0 {
             self.put(tail, epoch)?;
             let used = tail.base + place(tail.len);
-            self.give((used, reserved - used), epoch)?;
+            self.give(used, reserved - used, epoch)?;
         }
         Ok(())
     }
 
     /// Frees slots.
-    fn give(&mut self, slots: (usize, usize), epoch: &Epoch) -> Result<()> {
-        self.free.make_mut().give(slots, self.slots_end, epoch)
+    fn give(&mut self, base: usize, len: usize, epoch: &Epoch) -> Result<()> {
+        self.free.make_mut().give(base, len, self.slots_end, epoch)
     }
 
     fn put(&mut self, extent: Extent, epoch: &Epoch) -> Result<()> {

@@ -3,11 +3,18 @@
 use super::{BLOCK, Extent, RowMap, key_of};
 use crate::Result;
 use crate::pages::cells::place;
-use crate::pages::page::Epoch;
+use crate::pages::page::{Epoch, Write};
 
 /// A gap between extents that is shorter than this is filled row by row, so that the tree doesn't
 /// get many small extents.
 const GAP_RUN: u64 = 64;
+
+/// A part of a run of slots, all of which are written in the same way.
+pub(in super::super) struct Part<'e> {
+    pub(in super::super) slot: usize,
+    pub(in super::super) len: usize,
+    pub(in super::super) write: Write<'e>,
+}
 
 impl RowMap {
     /// Finds the first row whose id is among `count` from `id` on.
@@ -57,8 +64,8 @@ impl RowMap {
             self.fill_gap(id, count, epoch)?
         };
         let Some((slot, len)) = run else { return Ok(None) };
-        for (slot, len, fresh) in self.fresh_parts(slot, place(len)) {
-            self.live.set_run((slot, len), true, fresh, epoch)?;
+        for part in self.write_parts(slot, place(len), epoch) {
+            self.live.set_run(part.slot, part.len, true, part.write)?;
         }
         self.len += len;
         self.next_id = self.next_id.max(id + len);
@@ -71,16 +78,16 @@ impl RowMap {
         id == self.tail.end() && self.tail.len > 0 && self.tail_has_room(1)
     }
 
-    /// Adds the row that [is next](Self::is_next); returns its slot, and whether that is fresh.
+    /// Adds the row that [is next](Self::is_next); returns its slot, and how that is written.
     #[inline]
-    pub(in super::super) fn append(&mut self, epoch: &Epoch) -> Result<(usize, bool)> {
+    pub(in super::super) fn append<'e>(&mut self, epoch: &'e Epoch) -> Result<(usize, Write<'e>)> {
         let slot = self.tail.base + place(self.tail.len);
         self.tail.len += 1;
         self.len += 1;
         self.next_id = self.next_id.max(self.tail.end());
-        let fresh = self.is_fresh(slot);
-        self.live.set(slot, true, fresh, epoch)?;
-        Ok((slot, fresh))
+        let write = self.write_at(slot, epoch);
+        self.live.set(slot, true, write)?;
+        Ok((slot, write))
     }
 
     /// Adds rows after the last one of the tail, of which the first [is next](Self::is_next): all, or as many as it
@@ -95,8 +102,8 @@ impl RowMap {
         self.tail.len += len;
         self.len += len;
         self.next_id = self.next_id.max(self.tail.end());
-        for (slot, len, fresh) in self.fresh_parts(slot, place(len)) {
-            self.live.set_run((slot, len), true, fresh, epoch)?;
+        for part in self.write_parts(slot, place(len), epoch) {
+            self.live.set_run(part.slot, part.len, true, part.write)?;
         }
         Ok((slot, len))
     }
@@ -134,34 +141,40 @@ impl RowMap {
         let (base, room) = match self.take_range(true)? {
             Some((base, len)) if len as u64 >= GAP_RUN => (base, len),
             short => {
-                if let Some(slots) = short {
-                    self.give(slots, epoch)?;
+                if let Some((base, len)) = short {
+                    self.give(base, len, epoch)?;
                 }
                 self.slots_end += place(count);
                 (self.slots_end - place(count), place(count))
             }
         };
         let len = count.min(room as u64);
-        self.give((base + place(len), room - place(len)), epoch)?;
+        self.give(base + place(len), room - place(len), epoch)?;
         self.put(Extent { start: id, base, len }, epoch)?;
         Ok(Some((base, len)))
     }
 
-    /// Splits a run of slots by whether published views refer to them: slot, number, and whether they are fresh.
-    pub(in super::super) fn fresh_parts(
+    /// Returns how a slot is written.
+    #[inline]
+    pub(in super::super) fn write_at<'e>(&self, slot: usize, epoch: &'e Epoch) -> Write<'e> {
+        Write { fresh: self.is_fresh(slot), epoch }
+    }
+
+    /// Splits a run of slots by how they are written: by whether published views refer to them.
+    pub(in super::super) fn write_parts<'e>(
         &self,
         slot: usize,
         len: usize,
-    ) -> impl Iterator<Item = (usize, usize, bool)> + use<> {
+        epoch: &'e Epoch,
+    ) -> impl Iterator<Item = Part<'e>> + use<'e> {
         let ((low, high), rest) = (self.fresh_tail, self.fresh_end);
-        let end = slot + len;
-        let mut at = slot;
+        let (mut at, end) = (slot, slot + len);
         std::iter::from_fn(move || {
             let next = [low, high, rest].into_iter().filter(|&border| border > at).min();
-            let part = (at, next.map_or(end, |next| next.min(end)) - at);
             let fresh = at >= rest || (at >= low && at < high);
-            at += part.1;
-            (part.1 > 0).then_some((part.0, part.1, fresh))
+            let (slot, len) = (at, next.map_or(end, |next| next.min(end)) - at);
+            at += len;
+            (len > 0).then_some(Part { slot, len, write: Write { fresh, epoch } })
         })
     }
 }

@@ -112,13 +112,7 @@ impl Column {
     /// Begins to fetch the page of cells of fixed size that are read next, if it is in memory.
     #[inline]
     pub(crate) fn fetch(&self, slot: usize) {
-        match &self.data {
-            Data::One(cells) => cells.fetch(slot),
-            Data::Two(cells) => cells.fetch(slot),
-            Data::Four(cells) => cells.fetch(slot),
-            Data::Eight(cells) => cells.fetch(slot),
-            Data::Bits(_) | Data::Variable(_) => {}
-        }
+        with_fixed_cells!(&self.data, cells => cells.fetch(slot), else ());
     }
 
     /// Returns true if the cells of a slot can be read again without loading anything, the bytes of a long
@@ -127,33 +121,15 @@ impl Column {
     /// # Errors
     /// Their page can't be loaded.
     pub(crate) fn cells_stay(&self, slot: usize) -> Result<bool> {
-        let nulls_stay = match &self.nulls {
-            Some(nulls) => nulls.stays(slot)?,
-            None => true,
-        };
-        Ok(nulls_stay
-            && match &self.data {
-                Data::Bits(bits) => bits.stays(slot)?,
-                Data::One(cells) => cells.stays(slot)?,
-                Data::Two(cells) => cells.stays(slot)?,
-                Data::Four(cells) => cells.stays(slot)?,
-                Data::Eight(cells) => cells.stays(slot)?,
-                Data::Variable(strings) => strings.cells_stay(slot)?,
-            })
+        let nulls_stay = self.nulls.as_ref().map_or(Ok(true), |nulls| nulls.stays(slot))?;
+        Ok(nulls_stay && with_cells!(&self.data, cells => cells.stays(slot)?))
     }
 
     /// True if the cells of a slot, which stay, do so for all views over the same bases, whatever those
     /// have changed.
     pub(crate) fn cells_stay_below(&self, slot: usize) -> bool {
         self.nulls.as_ref().is_none_or(|nulls| nulls.stays_below(slot))
-            && match &self.data {
-                Data::Bits(bits) => bits.stays_below(slot),
-                Data::One(cells) => cells.stays_below(slot),
-                Data::Two(cells) => cells.stays_below(slot),
-                Data::Four(cells) => cells.stays_below(slot),
-                Data::Eight(cells) => cells.stays_below(slot),
-                Data::Variable(strings) => strings.cells_stay_below(slot),
-            }
+            && with_cells!(&self.data, cells => cells.stays_below(slot))
     }
 
     /// Returns true if a value of variable size, whose cell stays, can be read again without loading anything,
@@ -164,7 +140,7 @@ impl Column {
     pub(crate) fn text_stays(&self, slot: usize) -> Result<bool> {
         match &self.data {
             Data::Variable(_) if self.is_null(slot)? => Ok(true),
-            Data::Variable(strings) => strings.stays(slot, self.ty == Type::String),
+            Data::Variable(strings) => strings.value_stays(slot, self.ty == Type::String),
             _ => Ok(true),
         }
     }

@@ -47,16 +47,16 @@ fn every_type_is_written_moved_and_read() {
         assert!(column.accepts(&value) && column.accepts(&ValueRef::Null));
         assert!(!plain.accepts(&ValueRef::Null));
         assert_eq!(column.get(9).unwrap(), value);
-        column.insert(10, ValueRef::Null, true, &epoch).unwrap();
-        column.insert(11, value, true, &epoch).unwrap();
-        column.move_cell(11, 12, true, &epoch).unwrap();
-        column.move_cell(10, 11, true, &epoch).unwrap();
+        column.insert(10, ValueRef::Null, epoch.fresh()).unwrap();
+        column.insert(11, value, epoch.fresh()).unwrap();
+        column.move_cell(11, 12, epoch.fresh()).unwrap();
+        column.move_cell(10, 11, epoch.fresh()).unwrap();
         assert_eq!(column.get(11).unwrap(), ValueRef::Null);
         assert_eq!(column.get(12).unwrap(), value);
-        column.replace(9, ValueRef::Null, false, &epoch).unwrap();
+        column.replace(9, ValueRef::Null, epoch.seen()).unwrap();
         assert_eq!(column.get(8).unwrap(), value);
         assert_eq!(column.get(9).unwrap(), ValueRef::Null);
-        plain.insert(10, value, true, &epoch).unwrap();
+        plain.insert(10, value, epoch.fresh()).unwrap();
         assert_eq!(plain.get(10).unwrap(), value);
         assert_ne!(plain.get(9).unwrap(), value);
         let others = values.iter().filter(|(other, _)| *other != ty);
@@ -103,7 +103,7 @@ impl Case {
     fn append(&mut self, count: usize, round: usize) {
         for slot in self.model.len()..self.model.len() + count {
             let value = made(self.field.ty, self.field.nullable, slot + round * 7);
-            self.column.insert(slot, value.as_ref(), true, &self.epoch).unwrap();
+            self.column.insert(slot, value.as_ref(), self.epoch.fresh()).unwrap();
             self.model.push(value);
         }
     }
@@ -111,7 +111,7 @@ impl Case {
     fn change(&mut self, round: usize) {
         for slot in (round..self.model.len()).step_by(11) {
             let value = made(self.field.ty, self.field.nullable, slot * 3 + round);
-            self.column.replace(slot, value.as_ref(), false, &self.epoch).unwrap();
+            self.column.replace(slot, value.as_ref(), self.epoch.seen()).unwrap();
             self.model[slot] = value;
         }
     }
@@ -192,7 +192,7 @@ fn what_is_kept_stays_and_what_cannot_be_loaded_is_an_error() {
         // After values that are in no page.
         let slots = 2000..2100;
         for slot in slots.clone() {
-            written.insert(slot, made(ty, true, slot).as_ref(), true, &epoch).unwrap();
+            written.insert(slot, made(ty, true, slot).as_ref(), epoch.fresh()).unwrap();
         }
         let (image, pager) = TestImage::new(0, keeps);
         let blanks = Blanks { from: slots.end, gap: (10, 2000) };

@@ -28,7 +28,7 @@ impl Strings {
     }
 
     /// Borrows the value of a slot of a column of strings, after [`is_at_hand`](Self::is_at_hand) or
-    /// [`stays`](Self::stays) has checked it.
+    /// [`value_stays`](Self::value_stays) has checked it.
     #[inline]
     #[allow(unsafe_code, reason = "checking every string twice would cost more than reading it")]
     pub(crate) fn text_at_hand(&self, slot: usize) -> Option<&str> {

@@ -19,7 +19,7 @@ fn value(slot: usize, round: usize) -> Vec<u8> {
 
 fn replace(strings: &mut Strings, slot: usize, value: &[u8], epoch: &Epoch) {
     strings.clear(slot, epoch).unwrap();
-    strings.insert(slot, value, false, epoch).unwrap();
+    strings.insert(slot, value, epoch.seen()).unwrap();
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn values_of_all_lengths_survive_rewriting() {
     let mut strings = Strings::filled(b"", 0);
     let (count, rounds) = if cfg!(miri) { (40, 3) } else { (300, 12) };
     for slot in 0..count {
-        strings.insert(slot, &value(slot, 0), true, &epoch).unwrap();
+        strings.insert(slot, &value(slot, 0), epoch.fresh()).unwrap();
     }
     let mut kept = Vec::new();
     for round in 1..rounds {
@@ -55,19 +55,19 @@ fn values_of_all_lengths_survive_rewriting() {
 fn a_rolled_back_append_is_never_seen() {
     let mut epoch = Epoch::first();
     let mut strings = Strings::filled(b"a long default value", 2);
-    strings.insert(2, &[b'x'; 40], true, &epoch).unwrap();
+    strings.insert(2, &[b'x'; 40], epoch.fresh()).unwrap();
     let published = strings.clone();
     epoch.advance();
-    strings.insert(3, &[b'y'; 60], true, &epoch).unwrap();
+    strings.insert(3, &[b'y'; 60], epoch.fresh()).unwrap();
     strings = published.clone();
     epoch.advance();
-    strings.insert(3, &[b'z'; 20], true, &epoch).unwrap();
+    strings.insert(3, &[b'z'; 20], epoch.fresh()).unwrap();
     assert_eq!(*strings.get(2).unwrap(), [b'x'; 40]);
     assert_eq!(*strings.get(3).unwrap(), [b'z'; 20]);
     assert_eq!(*published.get(2).unwrap(), [b'x'; 40]);
     assert_eq!(strings.get_str(1).unwrap(), "a long default value");
     replace(&mut strings, 1, b"other", &epoch);
-    strings.move_cell(2, 7, true, &epoch).unwrap();
+    strings.move_cell(2, 7, epoch.fresh()).unwrap();
     assert_eq!(*strings.get(0).unwrap(), *b"a long default value");
     assert_eq!(*strings.get(1).unwrap(), *b"other");
     assert_eq!((*strings.get(7).unwrap()), [b'x'; 40]);
@@ -80,15 +80,15 @@ fn what_was_rolled_back_behind_a_full_page_is_not_moved() {
     let mut strings = Strings::filled(b"", 0);
     // After the cells that are copied whole with each transaction.
     let (first, count) = (100, 130);
-    (first..count).for_each(|slot| strings.insert(slot, &[b'x'; 600], true, &epoch).unwrap());
+    (first..count).for_each(|slot| strings.insert(slot, &[b'x'; 600], epoch.fresh()).unwrap());
     assert!((100..LONGEST).contains(&(PAGE - strings.tail_used)), "{}", strings.tail_used);
     let published = strings.clone();
     epoch.advance();
-    strings.insert(count, &[b'y'; 60], true, &epoch).unwrap();
+    strings.insert(count, &[b'y'; 60], epoch.fresh()).unwrap();
     strings = published.clone();
     epoch.advance();
     let left = strings.cells.get(count).unwrap();
-    strings.insert(count + 1, &[b'z'; LONGEST], true, &epoch).unwrap(); // begins another page
+    strings.insert(count + 1, &[b'z'; LONGEST], epoch.fresh()).unwrap(); // begins another page
     (first..count).for_each(|slot| strings.clear(slot, &epoch).unwrap());
     assert_eq!(strings.cells.get(count).unwrap(), left);
     assert_eq!(*strings.get(count + 1).unwrap(), [b'z'; LONGEST]);
@@ -138,7 +138,7 @@ fn values_of_all_lengths_survive_being_saved() {
 fn append(strings: &mut Strings, model: &mut Vec<Vec<u8>>, round: usize, epoch: &Epoch) {
     for slot in model.len()..model.len() + 60 {
         model.push(value(slot, round));
-        strings.insert(slot, &model[slot], true, epoch).unwrap();
+        strings.insert(slot, &model[slot], epoch.fresh()).unwrap();
     }
 }
 
@@ -153,7 +153,7 @@ fn look(strings: &Strings, model: &[Vec<u8>]) {
 fn loaded(changed: impl FnOnce(&mut Vec<u8>)) -> crate::Result<Strings> {
     let epoch = Epoch::first();
     let mut strings = Strings::filled(b"", 0);
-    (0..40).for_each(|slot| strings.insert(slot, &value(slot, 0), true, &epoch).unwrap());
+    (0..40).for_each(|slot| strings.insert(slot, &value(slot, 0), epoch.fresh()).unwrap());
     (0..40).step_by(5).for_each(|slot| strings.clear(slot, &epoch).unwrap());
     let (image, pager) = TestImage::new(1 << 20, true);
     let blanks = Blanks { from: 40, gap: (0, 0) };
@@ -170,8 +170,8 @@ fn use_all(strings: &Strings) {
     for slot in (0..42).step_by(if cfg!(miri) { 20 } else { 1 }) {
         let _ = (strings.get(slot), strings.get_str(slot));
         let mut changed = strings.clone();
-        let _ = changed.move_cell(slot, 50, true, &epoch).and_then(|()| changed.clear(50, &epoch));
-        let _ = (41..90).try_for_each(|slot| changed.insert(slot, &[7; 900], true, &epoch));
+        let _ = changed.move_cell(slot, 50, epoch.fresh()).and_then(|()| changed.clear(50, &epoch));
+        let _ = (41..90).try_for_each(|slot| changed.insert(slot, &[7; 900], epoch.fresh()));
         let _ = (0..90).rev().try_for_each(|slot| changed.clear(slot, &epoch));
     }
 }
@@ -192,7 +192,7 @@ fn cells_that_nobody_wrote_lead_to_errors() {
                 let mut crafted = strings.clone();
                 let mut cell = cell_to(&[0xff; 13], number, offset);
                 cell[..4].copy_from_slice(&len.to_le_bytes());
-                crafted.cells.set(0, cell, false, &epoch).unwrap();
+                crafted.cells.set(0, cell, epoch.seen()).unwrap();
                 errors += usize::from(crafted.get(0).is_err());
                 // The cell has bytes that are no text.
                 assert!(!(1..=12).contains(&len) || crafted.get_str(0).is_err());

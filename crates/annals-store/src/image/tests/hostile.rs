@@ -156,7 +156,7 @@ fn a_root_that_says_more_or_less_than_there_is_is_found() {
     assert!(problem().contains("its objects end at 16384, and it says 20480"), "{}", problem());
     let rewrite = |root: Root| {
         for copy in [0, 1] {
-            write_copy(&*image.storage, (0, copy), &root, image.header).unwrap();
+            write_copy(&*image.storage, 0, copy, &root, image.header).unwrap();
         }
     };
     rewrite(Root { end: 16384, ..root });

@@ -7,7 +7,7 @@ use super::super::catalog::{Catalog, Kind};
 use super::super::check::check;
 use super::super::file::Image;
 use super::super::format::{Identity, Root};
-use super::super::miniature::{Changes, Content, advance, arrays, content};
+use super::super::miniature::{Changes, Content, Next, advance, arrays, content};
 use super::super::open::{Opened, Usable};
 use crate::Result;
 use annals_storage::Point;
@@ -75,12 +75,9 @@ impl World {
     ) -> Result<()> {
         let old = self.root.map(|root| root.catalog);
         let pinned: Vec<_> = pinned.into_iter().collect();
-        let (root, catalog) = advance(
-            &self.image,
-            (&self.catalog, old.as_ref()),
-            changes,
-            (point(txid), &txid.to_le_bytes(), &pinned),
-        )?;
+        let metadata = txid.to_le_bytes();
+        let next = Next { point: point(txid), metadata: &metadata, pinned: &pinned };
+        let (root, catalog) = advance(&self.image, &self.catalog, old.as_ref(), changes, &next)?;
         (self.root, self.catalog) = (Some(root), catalog);
         self.model = after(&self.model, changes);
         Ok(())

@@ -4,7 +4,7 @@ use super::Pages;
 use super::runs::parts;
 use crate::Result;
 use crate::pages::load::Loader;
-use crate::pages::page::{Epoch, PAGE, PageRef};
+use crate::pages::page::{PAGE, PageRef, Write};
 use crate::pages::paged::Counted;
 use crate::pages::refresh::refresh;
 use crate::pages::save::{Blanks, Saved, Saver};
@@ -98,24 +98,24 @@ impl Bits {
 
     /// Writes a bit; copies its page first unless it is owned, or the bit is `fresh`.
     #[inline]
-    pub(crate) fn set(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) -> Result<()> {
+    pub(crate) fn set(&mut self, slot: usize, bit: bool, write: Write<'_>) -> Result<()> {
         let (index, word) = (slot / PAGE_BITS, slot / 64 % (PAGE / 8));
-        if let Some(page) = self.pages.hot(index, fresh, epoch) {
+        if let Some(page) = self.pages.hot(index, write) {
             change(page, word, slot, bit);
             return Ok(());
         }
-        self.set_with_page(slot, bit, fresh, epoch)
+        self.set_with_page(slot, bit, write)
     }
 
     /// Writes a bit whose page isn't the hot one, or can still be done without.
     #[cold]
-    fn set_with_page(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) -> Result<()> {
+    fn set_with_page(&mut self, slot: usize, bit: bool, write: Write<'_>) -> Result<()> {
         let (index, word) = (slot / PAGE_BITS, slot / 64 % (PAGE / 8));
         let is_missing = self.pages.here(index).is_none() && self.pages.is_missing(index)?;
         if is_missing && self.set_small(slot, bit) {
             return Ok(());
         }
-        let page = self.pages.for_writing(index, fresh, epoch)?;
+        let page = self.pages.for_writing(index, write)?;
         if is_missing && index == 0 {
             self.small.iter().enumerate().for_each(|(at, &word)| page.store(at, word));
         }
@@ -134,10 +134,10 @@ impl Bits {
     /// Sets a run of bits, or clears it; makes no page for bits that are clear already.
     pub(crate) fn set_run(
         &mut self,
-        (slot, len): (usize, usize),
+        slot: usize,
+        len: usize,
         bit: bool,
-        fresh: bool,
-        epoch: &Epoch,
+        write: Write<'_>,
     ) -> Result<()> {
         for (index, at, len) in parts(slot, len, PAGE_BITS) {
             let is_missing = self.pages.is_missing(index)?;
@@ -146,7 +146,7 @@ impl Bits {
                 (at..end).for_each(|slot| _ = self.set_small(slot, bit));
                 continue;
             }
-            let page = self.pages.for_writing(index, fresh, epoch)?;
+            let page = self.pages.for_writing(index, write)?;
             if is_missing && index == 0 {
                 self.small.iter().enumerate().for_each(|(at, &word)| page.store(at, word));
             }
@@ -157,6 +157,11 @@ impl Bits {
             }
         }
         Ok(())
+    }
+
+    /// Clears a run of bits; makes no page for it.
+    pub(crate) fn zero(&mut self, slot: usize, len: usize, write: Write<'_>) -> Result<()> {
+        self.set_run(slot, len, false, write)
     }
 
     /// Finds the first bit that is clear among `slot..end`.
@@ -232,7 +237,7 @@ impl Bits {
     /// Hands the array over to be saved.
     pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
         self.small.iter().for_each(|&word| out.number(word));
-        self.pages.save(out, (PAGE_BITS, blanks), |page, (from, to), out| {
+        self.pages.save(out, PAGE_BITS, blanks, |page, (from, to), out| {
             for (word, first, count) in parts(from, to - from, 64) {
                 let mask = (u64::MAX >> (64 - count)) << first;
                 let place = &mut out[word * 8..word * 8 + 8];

@@ -84,14 +84,14 @@ impl Heap {
     }
 
     /// Hands the pages over to be saved; of page `tail` only the bytes before `used` count.
-    pub(crate) fn save(&self, out: &mut Saver, (tail, used): (usize, usize)) {
+    pub(crate) fn save(&self, out: &mut Saver, tail: usize, used: usize) {
         out.pages(
             &self.pages,
             |_| true,
             |index, page| {
                 let from = if index == tail { used } else { PAGE };
                 let blanks = Blanks { from, gap: (0, 0) };
-                filled_parts(page, (0, PAGE), &blanks, |(from, to), out| {
+                filled_parts(page, 0, PAGE, &blanks, |(from, to), out| {
                     // SAFETY: a published view refers to these bytes, so they aren't written.
                     out[from..to].copy_from_slice(unsafe { page.slice(from, to - from) });
                 })

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use crate::pages::item::Held;
 use crate::pages::load::Loader;
-use crate::pages::page::{Epoch, PAGE, PageRef};
+use crate::pages::page::{Epoch, PAGE, PageRef, Write};
 use crate::pages::paged::{Counted, Paged};
 use crate::pages::refresh::refresh;
 use crate::pages::save::{Blanks, Saved, Saver, filled_parts};
@@ -94,22 +94,22 @@ impl Pages {
 
     /// Returns the page in which a cell may be written, if it is the one that was last changed.
     #[inline]
-    fn hot(&self, index: usize, fresh: bool, epoch: &Epoch) -> Option<&PageRef> {
+    fn hot(&self, index: usize, write: Write<'_>) -> Option<&PageRef> {
         match &self.hot {
-            Some((at, page)) if *at == index && page.may_write(fresh, epoch) => Some(page),
+            Some((at, page)) if *at == index && page.may_write(write) => Some(page),
             _ => None,
         }
     }
 
     /// Returns a page in which a cell may be written; copies it first unless it is owned, or the cell
     /// is `fresh`.
-    fn for_writing(&mut self, index: usize, fresh: bool, epoch: &Epoch) -> Result<&PageRef> {
-        let found = self.all.here(index).filter(|page| page.may_write(fresh, epoch)).cloned();
+    fn for_writing(&mut self, index: usize, write: Write<'_>) -> Result<&PageRef> {
+        let found = self.all.here(index).filter(|page| page.may_write(write)).cloned();
         let page = match found {
             Some(page) => page,
             None => {
                 self.hot = None;
-                own(&mut self.all, index, epoch)?.clone()
+                own(&mut self.all, index, write.epoch)?.clone()
             }
         };
         Ok(&self.hot.insert((index, page)).1)
@@ -118,14 +118,15 @@ impl Pages {
     fn save(
         &self,
         out: &mut Saver,
-        (each, blanks): (usize, &Blanks),
+        each: usize,
+        blanks: &Blanks,
         copy: impl Fn(&PageRef, (usize, usize), &mut [u8]),
     ) {
         out.pages(
             &self.all,
             |_| true,
             |index, page| {
-                filled_parts(page, (index, each), blanks, |part, out| copy(page, part, out))
+                filled_parts(page, index, each, blanks, |part, out| copy(page, part, out))
             },
         );
     }
@@ -283,34 +284,22 @@ impl<const W: usize> Cells<W> {
     /// # Errors
     /// Its page can't be loaded.
     #[inline]
-    pub(crate) fn set(
-        &mut self,
-        slot: usize,
-        cell: [u8; W],
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    pub(crate) fn set(&mut self, slot: usize, cell: [u8; W], write: Write<'_>) -> Result<()> {
         let (index, offset) = (slot / Self::EACH, slot % Self::EACH * W);
-        if let Some(page) = self.pages.hot(index, fresh, epoch) {
+        if let Some(page) = self.pages.hot(index, write) {
             // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
             unsafe { page.put(offset, cell) };
             return Ok(());
         }
-        self.set_with_page(slot, cell, fresh, epoch)
+        self.set_with_page(slot, cell, write)
     }
 
     /// Writes a cell whose page isn't the hot one, or can still be done without.
     #[cold]
-    fn set_with_page(
-        &mut self,
-        slot: usize,
-        cell: [u8; W],
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    fn set_with_page(&mut self, slot: usize, cell: [u8; W], write: Write<'_>) -> Result<()> {
         let (index, offset) = (slot / Self::EACH, slot % Self::EACH * W);
         let here = self.pages.here(index);
-        if let Some(page) = here.filter(|page| !fresh && page.is_owned(epoch)) {
+        if let Some(page) = here.filter(|page| !write.fresh && page.is_owned(write.epoch)) {
             // A change here and there must not push aside the page to which rows are appended.
             // SAFETY: owned; `&mut self` ends all borrows.
             unsafe { page.put(offset, cell) };
@@ -319,7 +308,7 @@ impl<const W: usize> Cells<W> {
         if here.is_none() && self.pages.is_missing(index)? && self.set_small(slot, cell) {
             return Ok(());
         }
-        let page = self.pages.for_writing(index, fresh, epoch)?;
+        let page = self.pages.for_writing(index, write)?;
         if index == 0
             && let Some(small) = self.small.take()
         {
@@ -349,7 +338,7 @@ impl<const W: usize> Cells<W> {
     /// Hands the array over to be saved.
     pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
         out.bytes(self.small.as_ref().map_or(&[], |small| small));
-        self.pages.save(out, (Self::EACH, blanks), |page, (from, to), out| {
+        self.pages.save(out, Self::EACH, blanks, |page, (from, to), out| {
             // SAFETY: a published view refers to these cells, so they aren't written.
             out[from * W..to * W].copy_from_slice(unsafe { page.slice(from * W, (to - from) * W) });
         });

@@ -52,7 +52,7 @@ impl FreeNumbers {
     /// # Errors
     /// The stack can't be loaded.
     pub(crate) fn give(&mut self, number: u32, epoch: &Epoch) -> Result<()> {
-        self.free.set(self.count, number.to_le_bytes(), false, epoch)?;
+        self.free.set(self.count, number.to_le_bytes(), epoch.seen())?;
         self.count += 1;
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Cells, SMALL};
 use crate::Result;
 use crate::pages::item::Held;
-use crate::pages::page::{Epoch, PAGE, PageRef};
+use crate::pages::page::{PAGE, PageRef, Write};
 
 /// The contents of missing pages, aligned as pages are.
 #[repr(align(64))]
@@ -66,7 +66,7 @@ impl<const W: usize> Cells<W> {
         slot: usize,
         values: &[V],
         cell_of: impl Fn(V) -> Option<[u8; W]>,
-        (fresh, epoch): (bool, &Epoch),
+        write: Write<'_>,
     ) -> Result<()> {
         let mut cells = [[0; W]; GATHERED];
         for (number, values) in values.chunks(GATHERED).enumerate() {
@@ -74,23 +74,17 @@ impl<const W: usize> Cells<W> {
                 *cell = cell_of(value).unwrap_or([0; W]);
             }
             let bytes = cells.as_flattened().get(..values.len() * W).unwrap_or_default();
-            self.write(slot + number * GATHERED, bytes, fresh, epoch)?;
+            self.write(slot + number * GATHERED, bytes, write)?;
         }
         Ok(())
     }
 
     /// Makes a run of cells zeros; makes no page for it.
-    pub(crate) fn zero(
-        &mut self,
-        slot: usize,
-        len: usize,
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
-        parts(slot, len, Self::EACH).try_for_each(|part| self.zero_part(part, fresh, epoch))
+    pub(crate) fn zero(&mut self, slot: usize, len: usize, write: Write<'_>) -> Result<()> {
+        parts(slot, len, Self::EACH).try_for_each(|part| self.zero_part(part, write))
     }
 
-    fn zero_part(&mut self, (index, at, len): Part, fresh: bool, epoch: &Epoch) -> Result<()> {
+    fn zero_part(&mut self, (index, at, len): Part, write: Write<'_>) -> Result<()> {
         if len == Self::EACH {
             self.pages.take_away(index);
             self.small = self.small.take().filter(|_| index > 0);
@@ -103,7 +97,7 @@ impl<const W: usize> Cells<W> {
                 Arc::make_mut(small)[at * W..end].fill(0);
             }
         } else {
-            let page = self.pages.for_writing(index, fresh, epoch)?;
+            let page = self.pages.for_writing(index, write)?;
             // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
             unsafe { page.write(at * W, &ZEROS.0[..len * W]) };
         }
@@ -111,41 +105,35 @@ impl<const W: usize> Cells<W> {
     }
 
     /// Writes a run of cells, with one copy for each page.
-    pub(crate) fn write(
-        &mut self,
-        slot: usize,
-        cells: &[u8],
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    pub(crate) fn write(&mut self, slot: usize, cells: &[u8], write: Write<'_>) -> Result<()> {
         let mut rest = cells;
         for part in parts(slot, cells.len() / W, Self::EACH) {
             let (cells, behind) = rest.split_at(part.2 * W);
             rest = behind;
-            self.write_part(part, cells, fresh, epoch)?;
+            self.write_part(part, cells, write)?;
         }
         Ok(())
     }
 
-    fn write_part(&mut self, part: Part, cells: &[u8], fresh: bool, epoch: &Epoch) -> Result<()> {
+    fn write_part(&mut self, part: Part, cells: &[u8], write: Write<'_>) -> Result<()> {
         let (index, at, len) = part;
         // A page that is overwritten as a whole needn't be loaded.
         let is_whole = len == Self::EACH;
         let is_missing =
             self.pages.here(index).is_none() && !is_whole && self.pages.is_missing(index)?;
         if (is_missing || is_whole) && cells.iter().all(|&byte| byte == 0) {
-            return self.zero_part(part, fresh, epoch);
+            return self.zero_part(part, write);
         }
         if is_missing && index == 0 && (at + len) * W <= SMALL[1] {
             let mut cells = (at..).zip(cells.as_chunks::<W>().0);
-            return cells.try_for_each(|(slot, cell)| self.set(slot, *cell, fresh, epoch));
+            return cells.try_for_each(|(slot, cell)| self.set(slot, *cell, write));
         }
         // Nothing of the existing page would be left in a copy of it.
-        if is_whole && !self.pages.here(index).is_some_and(|page| page.may_write(fresh, epoch)) {
-            let page = PageRef::zeroed_for(self.pages.all.id(), index, epoch);
+        if is_whole && !self.pages.here(index).is_some_and(|page| page.may_write(write)) {
+            let page = PageRef::zeroed_for(self.pages.all.id(), index, write.epoch);
             self.pages.renew(index, page);
         }
-        let page = self.pages.for_writing(index, fresh, epoch)?;
+        let page = self.pages.for_writing(index, write)?;
         if index == 0
             && let Some(small) = self.small.take()
         {

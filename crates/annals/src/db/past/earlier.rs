@@ -43,7 +43,7 @@ impl Earlier {
         let identity = Identity { journal_id, segment, segment_hash: 0 };
         let is_before = |root: &Root| root.segment <= header.segment && root.point.txid <= txid;
         let found =
-            Image::frame(directory, &name, (&identity, *clock, damage), &is_before).ok()??;
+            Image::frame(directory, &name, &identity, *clock, damage, &is_before).ok()??;
         let Frame { image, root, catalog, pin } = found;
         let source = Arc::new(Guarded(Arc::new(image)));
         let pager = Arc::new(Pager::new(source, budget, root.end <= budget));

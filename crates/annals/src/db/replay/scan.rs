@@ -278,7 +278,7 @@ impl event::Sink for Applying<'_> {
         run: (RowId, u64),
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
-        self.store.apply_rows(table, run, columns)?;
+        self.store.apply_rows(table, run.0, run.1, columns)?;
         self.applied(run.1)
     }
 }
