@@ -54,12 +54,6 @@ impl Chunk {
     pub fn make_huge(&self) -> bool {
         system::make_huge(self.0)
     }
-
-    /// Touches a part of it that will be written, all at once. Its content is unchanged.
-    pub fn prepare(&self, from: usize, len: usize) {
-        debug_assert!(from <= CHUNK && len <= CHUNK - from, "it lies within the chunk");
-        system::prepare(self.0, from, len);
-    }
 }
 
 impl Drop for Chunk {
@@ -146,17 +140,6 @@ mod system {
         unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
         i64::from(time.tv_sec) * 1_000_000_000 + i64::from(time.tv_nsec)
     }
-
-    pub(super) fn prepare(at: NonNull<u8>, from: usize, len: usize) {
-        const SMALLEST: usize = 4096;
-        let from = from.next_multiple_of(SMALLEST);
-        // SAFETY: the range is in the chunk, which is mapped; touching it changes no content. A system that doesn't
-        // know the call, or has no memory, refuses: then it is touched when it is used.
-        unsafe {
-            let place = at.as_ptr().add(from).cast();
-            libc::madvise(place, len & !(SMALLEST - 1), libc::MADV_POPULATE_WRITE);
-        }
-    }
 }
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
@@ -181,8 +164,6 @@ mod system {
     pub(super) const fn make_huge(_at: NonNull<u8>) -> bool {
         false
     }
-
-    pub(super) const fn prepare(_at: NonNull<u8>, _from: usize, _len: usize) {}
 }
 
 #[cfg(test)]
@@ -197,7 +178,6 @@ mod tests {
             if number > 2 {
                 chunk.make_huge();
             }
-            chunk.prepare(CHUNK - 5000, 5000);
             let (first, last) = (chunk.0, chunk.0.map_addr(|at| at | (CHUNK - 1)));
             // SAFETY: within the chunk, which has no other user.
             unsafe {

@@ -36,8 +36,6 @@ const FIRST: usize = CHUNK - PAGES * STRIDE;
 /// How much memory a page takes, in bytes, with its part of the head.
 pub(crate) const PAGE_MEMORY: usize = CHUNK.div_ceil(PAGES);
 
-/// How many pages are prepared at once where there are more than a few.
-const AHEAD: usize = 16;
 /// The limit on a page's references: more are possible only if references are leaked.
 const MOST: u32 = u32::MAX / 2;
 
@@ -94,19 +92,15 @@ impl PageRef {
             Some(chunk) => chunk,
             None => {
                 let is_huge = pool.wants_huge();
-                let prepares = pool.has_many();
                 drop(pool);
-                let (chunk, pays) = Place::new(process, is_huge, prepares);
+                let (chunk, pays) = Place::new(process, is_huge);
                 pool = lock(process);
                 pool.add(chunk, pays);
                 chunk
             }
         };
-        let (index, is_fresh, prepares) = pool.take_of(chunk);
+        let (index, is_fresh) = pool.take_of(chunk);
         drop(pool);
-        if prepares && is_fresh && index.is_multiple_of(AHEAD) {
-            chunk.prepare(index, AHEAD.min(PAGES - index));
-        }
         let head = chunk.head();
         head.tags[index].store(tag, Ordering::Relaxed);
         head.counts[index].store(1, Ordering::Relaxed);
@@ -226,15 +220,14 @@ fn own(last: *mut Own, process: u32) -> &'static Own {
 
 impl Place {
     /// Makes a chunk; returns whether it was worth while to ask for a huge page, if that was done.
-    fn new(process: u32, is_huge: bool, prepares: bool) -> (Self, Option<bool>) {
+    fn new(process: u32, is_huge: bool) -> (Self, Option<bool>) {
         let chunk = Chunk::allocate();
         let pays = is_huge.then(|| chunk.make_huge());
-        let room = Room::new(prepares && !is_huge);
         let head = Head {
             counts: [const { AtomicU32::new(0) }; PAGES],
             tags: [const { AtomicU64::new(0) }; PAGES],
             process,
-            room: UnsafeCell::new(room),
+            room: UnsafeCell::new(Room::new()),
         };
         let at = chunk.leave().cast();
         // SAFETY: the chunk is new, and long enough.
@@ -252,14 +245,6 @@ impl Place {
         debug_assert!(index < PAGES, "a chunk has so many pages");
         // SAFETY: the page is in the chunk.
         PageRef(unsafe { self.0.cast::<u8>().add(FIRST + index * STRIDE) })
-    }
-
-    /// Touches unused pages.
-    fn prepare(self, index: usize, count: usize) {
-        // SAFETY: it isn't freed here: it is leaked again at once.
-        let chunk = unsafe { Chunk::take_back(self.0.cast()) };
-        chunk.prepare(FIRST + index * STRIDE, count * STRIDE);
-        chunk.leave();
     }
 }
 

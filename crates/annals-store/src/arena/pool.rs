@@ -12,6 +12,7 @@ pub(super) const KEPT: usize = 2;
 pub(super) const SMALL: usize = 4;
 /// The number of chunks before the next attempt, after a slow huge page; doubled each time.
 const PAUSE: usize = 16;
+
 /// Which pages of a chunk are free.
 pub(super) struct Room {
     /// Those that were used before.
@@ -21,13 +22,11 @@ pub(super) struct Room {
     used: usize,
     /// Where the chunk is in `open`.
     place: usize,
-    /// True if it is worth while to prepare pages.
-    prepares: bool,
 }
 
 impl Room {
-    pub(super) const fn new(prepares: bool) -> Self {
-        Self { free: 0, fresh: 0, used: 0, place: 0, prepares }
+    pub(super) const fn new() -> Self {
+        Self { free: 0, fresh: 0, used: 0, place: 0 }
     }
 }
 
@@ -54,14 +53,9 @@ impl Pool {
         self.open.last().copied()
     }
 
-    /// True if there are more than a few chunks.
-    pub(super) const fn has_many(&self) -> bool {
-        self.chunks >= SMALL
-    }
-
     /// True if the next chunk asks for a huge page.
     pub(super) fn wants_huge(&mut self) -> bool {
-        if !self.has_many() {
+        if self.chunks < SMALL {
             return false;
         }
         self.until_huge = self.until_huge.saturating_sub(1);
@@ -108,8 +102,8 @@ impl Pool {
         }
     }
 
-    /// Takes a page of a chunk that has room; returns whether it was never used, and is to be prepared then.
-    pub(super) fn take_of(&mut self, chunk: Place) -> (usize, bool, bool) {
+    /// Takes a page of a chunk that has room; returns whether it was never used.
+    pub(super) fn take_of(&mut self, chunk: Place) -> (usize, bool) {
         let room = self.room(chunk);
         let is_fresh = room.free == 0;
         let index = if is_fresh { room.fresh } else { room.free.trailing_zeros() as usize };
@@ -119,12 +113,12 @@ impl Pool {
             room.free &= room.free - 1;
         }
         room.used += 1;
-        let (used, prepares) = (room.used, room.prepares);
+        let used = room.used;
         self.empty -= usize::from(used == 1);
         if used == PAGES {
             self.close(chunk);
         }
-        (index, is_fresh, prepares)
+        (index, is_fresh)
     }
 
     /// Takes a page back; returns the chunk if it is one too many.
