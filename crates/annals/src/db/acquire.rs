@@ -24,123 +24,123 @@ pub(super) struct Acquired {
     pub(super) others: bool,
 }
 
-impl Options {
-    /// Opens or creates the file and takes its locks: in shared mode the turn, too.
-    pub(super) fn acquire(
-        &self,
-        directory: &dyn Directory,
-        name: &str,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Acquired> {
-        let shown = directory.display(name);
-        for _ in 0..TRIES {
-            let Some((storage, is_new)) = self.open_or_create(directory, name, &**clock)? else {
-                continue;
-            };
-            let others = self.lock(&storage, clock, &shown)?;
-            let io = |error| Error::io(format!("{shown}: can't lock it"), error);
-            // A new file was opened by another name, which is removed now: that suffices only until the next check
-            // whether it is linked.
-            let is_linked = if is_new { !self.shared } else { storage.is_linked().map_err(io)? };
-            if is_linked {
-                if !is_new {
-                    segments::refuse_kept(directory, name, &*storage)?;
-                }
-                let is_new = is_new || self.create_on(&*storage, &shown, &**clock)?;
-                return Ok(Acquired { storage, is_new, others });
-            }
-        }
-        Err(Error::new(
-            ErrorKind::Busy,
-            format!("{shown}: it is replaced again and again; try later"),
-        ))
-    }
-
-    /// Opens the file, or creates it; returns whether it was created. `None` if the caller must retry.
-    fn open_or_create(
-        &self,
-        directory: &dyn Directory,
-        name: &str,
-        clock: &dyn Clock,
-    ) -> Result<Option<(Arc<dyn Storage>, bool)>> {
-        match directory.open(name, Access::Write) {
-            Ok(storage) => Ok(Some((storage, false))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.create => {
-                let created = journal::create(directory, name, clock)?;
-                Ok(created.map(|storage| (storage, true)))
-            }
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                Err(device_busy(directory, name, &error))
-            }
-            Err(error) => Err(journal::cannot_open(&directory.display(name), Access::Write, error)),
-        }
-    }
-
-    /// Takes the head lock, alone, or in shared mode with others and in turn; returns whether there are
-    /// others.
-    fn lock(
-        &self,
-        storage: &Arc<dyn Storage>,
-        clock: &Arc<dyn Clock>,
-        shown: &str,
-    ) -> Result<bool> {
+/// Opens or creates the file and takes its locks: in shared mode the turn, too.
+pub(super) fn acquire(
+    options: &Options,
+    directory: &dyn Directory,
+    name: &str,
+    clock: &Arc<dyn Clock>,
+) -> Result<Acquired> {
+    let shown = directory.display(name);
+    for _ in 0..TRIES {
+        let Some((storage, is_new)) = open_or_create(options, directory, name, &**clock)? else {
+            continue;
+        };
+        let others = lock(options, &storage, clock, &shown)?;
         let io = |error| Error::io(format!("{shown}: can't lock it"), error);
-        if self.shared && storage.has_fixed_len() {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                format!("{shown}: a device is for one process at a time: open it unshared"),
-            ));
-        }
-        if self.shared {
-            return self.join(storage, clock, shown);
-        }
-        match storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
-            true => Ok(false),
-            false => Err(journal::busy(shown, journal::holder(&**storage))),
-        }
-    }
-
-    /// Takes the turn, and the head lock with others; returns whether there are others.
-    fn join(
-        &self,
-        storage: &Arc<dyn Storage>,
-        clock: &Arc<dyn Clock>,
-        shown: &str,
-    ) -> Result<bool> {
-        let io = |error| Error::io(format!("{shown}: can't lock it"), error);
-        let turns = Turns::new(storage, clock, shown, self.lock_timeout);
-        let begun = clock.elapsed();
-        loop {
-            turns.take()?;
-            let alone = storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)?;
-            storage.unlock(Lock::Head).map_err(io)?;
-            if storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
-                return Ok(!alone);
+        // A new file was opened by another name, which is removed now: that suffices only until the next check
+        // whether it is linked.
+        let is_linked = if is_new { !options.shared } else { storage.is_linked().map_err(io)? };
+        if is_linked {
+            if !is_new {
+                segments::refuse_kept(directory, name, &*storage)?;
             }
-            turns.end();
-            let holder = journal::holder(&**storage);
-            // A process that is just creating or closing it, which has no pid here, has it alone for a moment only.
-            let waited = clock.elapsed().saturating_sub(begun);
-            if holder.is_some() || waited >= self.lock_timeout {
-                return Err(journal::busy(shown, holder));
-            }
-            clock.pause(PAUSE);
+            let is_new = is_new || create_on(options, &*storage, &shown, &**clock)?;
+            return Ok(Acquired { storage, is_new, others });
         }
     }
+    Err(Error::new(ErrorKind::Busy, format!("{shown}: it is replaced again and again; try later")))
+}
 
-    /// Creates a journal if the storage is a blank device; returns whether it was.
-    fn create_on(&self, storage: &dyn Storage, shown: &str, clock: &dyn Clock) -> Result<bool> {
-        let io = |error| Error::io(format!("{shown}: can't read the device"), error);
-        if !storage.has_fixed_len() || !journal::is_blank(storage).map_err(io)? {
-            return Ok(false);
+/// Opens the file, or creates it; returns whether it was created. `None` if the caller must retry.
+fn open_or_create(
+    options: &Options,
+    directory: &dyn Directory,
+    name: &str,
+    clock: &dyn Clock,
+) -> Result<Option<(Arc<dyn Storage>, bool)>> {
+    match directory.open(name, Access::Write) {
+        Ok(storage) => Ok(Some((storage, false))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && options.create => {
+            let created = journal::create(directory, name, clock)?;
+            Ok(created.map(|storage| (storage, true)))
         }
-        if !self.create {
-            let message = format!("{shown}: the device is blank: there is no journal on it yet");
-            return Err(Error::new(ErrorKind::NotFound, message));
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            Err(device_busy(directory, name, &error))
         }
-        journal::create_on(storage, shown, clock)?;
-        Ok(true)
+        Err(error) => Err(journal::cannot_open(&directory.display(name), Access::Write, error)),
     }
+}
+
+/// Takes the head lock, alone, or in shared mode with others and in turn; returns whether there are
+/// others.
+fn lock(
+    options: &Options,
+    storage: &Arc<dyn Storage>,
+    clock: &Arc<dyn Clock>,
+    shown: &str,
+) -> Result<bool> {
+    let io = |error| Error::io(format!("{shown}: can't lock it"), error);
+    if options.shared && storage.has_fixed_len() {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            format!("{shown}: a device is for one process at a time: open it unshared"),
+        ));
+    }
+    if options.shared {
+        return join(options, storage, clock, shown);
+    }
+    match storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
+        true => Ok(false),
+        false => Err(journal::busy(shown, journal::holder(&**storage))),
+    }
+}
+
+/// Takes the turn, and the head lock with others; returns whether there are others.
+fn join(
+    options: &Options,
+    storage: &Arc<dyn Storage>,
+    clock: &Arc<dyn Clock>,
+    shown: &str,
+) -> Result<bool> {
+    let io = |error| Error::io(format!("{shown}: can't lock it"), error);
+    let turns = Turns::new(storage, clock, shown, options.lock_timeout);
+    let begun = clock.elapsed();
+    loop {
+        turns.take()?;
+        let alone = storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)?;
+        storage.unlock(Lock::Head).map_err(io)?;
+        if storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
+            return Ok(!alone);
+        }
+        turns.end();
+        let holder = journal::holder(&**storage);
+        // A process that is just creating or closing it, which has no pid here, has it alone for a moment only.
+        let waited = clock.elapsed().saturating_sub(begun);
+        if holder.is_some() || waited >= options.lock_timeout {
+            return Err(journal::busy(shown, holder));
+        }
+        clock.pause(PAUSE);
+    }
+}
+
+/// Creates a journal if the storage is a blank device; returns whether it was.
+fn create_on(
+    options: &Options,
+    storage: &dyn Storage,
+    shown: &str,
+    clock: &dyn Clock,
+) -> Result<bool> {
+    let io = |error| Error::io(format!("{shown}: can't read the device"), error);
+    if !storage.has_fixed_len() || !journal::is_blank(storage).map_err(io)? {
+        return Ok(false);
+    }
+    if !options.create {
+        let message = format!("{shown}: the device is blank: there is no journal on it yet");
+        return Err(Error::new(ErrorKind::NotFound, message));
+    }
+    journal::create_on(storage, shown, clock)?;
+    Ok(true)
 }
 
 /// Explains why a device can't be opened for writing, which is for one at a time.

@@ -1,5 +1,6 @@
 //! Opening a database.
 
+use crate::db::acquire;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -177,7 +178,7 @@ impl Options {
             history: self.history,
             sharing,
         });
-        let _ = stopped.map(|stopped| database.unapplied.set(stopped.unapplied));
+        let _ = stopped.map(|stopped| database.inner().unapplied.set(stopped.unapplied));
         Ok(database)
     }
 
@@ -203,7 +204,7 @@ impl Options {
         const TRIES: usize = 100; // each finds that another segment follows
         let (shown, damage) = (directory.display(name), Arc::default());
         for _ in 0..TRIES {
-            let acquired = self.acquire(&**directory, name, clock)?;
+            let acquired = acquire::acquire(self, &**directory, name, clock)?;
             let Acquired { storage, others, .. } = &acquired;
             let watched = Watched::new(&**storage, self.watch.as_ref());
             // Nothing is cut, or called damaged, for one wrong read.

@@ -35,51 +35,6 @@ pub struct Packed {
     pub pinned: Option<u64>,
 }
 
-impl Database {
-    /// Forgets all history, and keeps the present unchanged: schema, rows with their ids, next ids and blobs. The
-    /// journal continues in a new segment that begins with the state; txids and chain continue, too. Nothing is done
-    /// if that would take more bytes than all segments have together. Waits for the writer up to `timeout`; snapshots
-    /// stay valid.
-    ///
-    /// Cost: writes all rows and blobs; with an image also a backfill.
-    ///
-    /// # Errors
-    /// As [`restart`](Self::restart), [`backfill`](Self::backfill) and [`forget_before`](Self::forget_before). The
-    /// history stays whole until the new segment is on permanent storage.
-    pub fn pack(&self, timeout: Duration) -> Result<Packed> {
-        self.check_writable()?;
-        self.refuse_nesting()?;
-        self.refuse_nested_backfill()?;
-        self.refuse_device()?;
-        let before = self.segments()?.iter().map(|facts| facts.bytes).sum();
-        let mut larger = None;
-        let restarted =
-            self.restart_if(Older::NotNeeded, timeout, &mut |after| match after > before {
-                true => {
-                    larger = Some(after);
-                    Err(Error::new(ErrorKind::Cancelled, "packed it would be larger"))
-                }
-                false => Ok(()),
-            });
-        let mut packed =
-            Packed { is_done: false, before, after: before, forgotten: None, pinned: None };
-        if let Some(after) = larger {
-            return Ok(Packed { after, ..packed });
-        }
-        let restarted = restarted.map_err(|error| self.core().advise_space(error))?;
-        if self.core().image().is_some_and(|imager| imager.segment().is_some()) {
-            // The segment of the image's point must stay, else the next opening would replay the state.
-            self.backfill(BackfillMode::Full)?;
-        }
-        (packed.forgotten, packed.pinned) = match restarted.segment {
-            0 => (None, None), // nothing was ever committed
-            segment => self.forget_before(segment)?,
-        };
-        let after = self.segments()?.iter().map(|facts| facts.bytes).sum();
-        Ok(Packed { is_done: true, after, ..packed })
-    }
-}
-
 /// Writes a new journal whose only transaction is a state, and closes it; returns the file, which is locked, and how
 /// many bytes it has.
 ///
@@ -119,4 +74,37 @@ pub fn write_state(
     checkpoints.acknowledge(end, 1, true);
     checkpoints.close()?;
     Ok((storage, end.position))
+}
+
+/// Does what [`Database::pack`] does.
+pub(in crate::db) fn pack(db: &Database, timeout: Duration) -> Result<Packed> {
+    db.inner().check_writable()?;
+    db.inner().refuse_nesting()?;
+    db.refuse_nested_backfill()?;
+    db.refuse_device()?;
+    let before = db.segments()?.iter().map(|facts| facts.bytes).sum();
+    let mut larger = None;
+    let restarted = db.restart_if(Older::NotNeeded, timeout, &mut |after| match after > before {
+        true => {
+            larger = Some(after);
+            Err(Error::new(ErrorKind::Cancelled, "packed it would be larger"))
+        }
+        false => Ok(()),
+    });
+    let mut packed =
+        Packed { is_done: false, before, after: before, forgotten: None, pinned: None };
+    if let Some(after) = larger {
+        return Ok(Packed { after, ..packed });
+    }
+    let restarted = restarted.map_err(|error| db.inner().core().advise_space(error))?;
+    if db.inner().core().image().is_some_and(|imager| imager.segment().is_some()) {
+        // The segment of the image's point must stay, else the next opening would replay the state.
+        db.backfill(BackfillMode::Full)?;
+    }
+    (packed.forgotten, packed.pinned) = match restarted.segment {
+        0 => (None, None), // nothing was ever committed
+        segment => db.forget_before(segment)?,
+    };
+    let after = db.segments()?.iter().map(|facts| facts.bytes).sum();
+    Ok(Packed { is_done: true, after, ..packed })
 }

@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_backfill_that_runs_is_ended_once_patience_is_over() {
         let db = filled();
-        let core = db.core().rescuer().upgrade().unwrap().core().unwrap();
+        let core = db.inner().core().rescuer().upgrade().unwrap().core().unwrap();
         let background = Background::new(Arc::clone(&core));
         background.shared.deadline.store(0, Ordering::Relaxed);
         background.want();
@@ -215,7 +215,7 @@ mod tests {
     fn who_asks_about_the_image_does_not_wait_for_a_backfill() {
         let db = filled();
         db.backfill(BackfillMode::Full).unwrap();
-        let core = db.core().rescuer().upgrade().unwrap().core().unwrap();
+        let core = db.inner().core().rescuer().upgrade().unwrap().core().unwrap();
         let (sender, receiver) = channel();
         std::thread::scope(|scope| {
             let imager = core.image().unwrap();

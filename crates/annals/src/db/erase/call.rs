@@ -1,5 +1,6 @@
 //! Erasing, as a program calls it.
 
+use crate::db::acquire;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -116,7 +117,7 @@ fn hold(
     let shown = directory.display(name);
     let options = options.clone().create(false).shared(false);
     for _ in 0..TRIES {
-        let storage = options.acquire(directory, name, clock)?.storage;
+        let storage = acquire::acquire(&options, directory, name, clock)?.storage;
         if storage.has_fixed_len() {
             let message = format!("{shown}: a device can't be written anew: copy what it holds");
             return Err(Error::new(ErrorKind::Unsupported, message));

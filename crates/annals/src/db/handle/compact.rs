@@ -1,9 +1,10 @@
 //! Making the image as small as it can be.
 
 use crate::db::engine::renewing;
+use crate::db::handle::shared;
 use std::time::Duration;
 
-use crate::db::handle::database::Database;
+use crate::db::handle::inner::Inner;
 use crate::db::image::imager::{Imager, Working, shrink_wholly};
 use crate::storage::Access;
 use crate::{ErrorKind, Result};
@@ -14,53 +15,49 @@ const WORTH: u64 = 1 << 20;
 /// How long a transaction that needs space in the image may have to wait for a copy of it.
 const NOT_NOTICED: Duration = Duration::from_millis(100);
 
-impl Database {
-    /// Makes the image as small as possible; the caller holds the lock of backfills. Truncates its unused end. If
-    /// more than half of the rest is free, replaces it by a copy without gaps, while commits continue. Returns its
-    /// length.
-    pub(in crate::db) fn compact_image(
-        &self,
-        imager: &Imager,
-        working: &mut Working,
-        timeout: Duration,
-    ) -> Result<u64> {
-        let len = shrink_wholly(working)?;
-        let (Some((image, _)), Some(root), None) = (&working.image, &working.root, &working.spill)
-        else {
-            return Ok(len);
-        };
-        let free = len.saturating_sub(image.reached(root)?);
-        if free < WORTH || free <= len / 2 {
-            return Ok(len);
-        }
-        let len = image.compact(&**imager.clock())?;
-        match self.go_on_from_the_copy(imager, working, timeout) {
-            // The next backfill reports it.
-            Err(error) if error.kind() != ErrorKind::Busy => Err(error),
-            Ok(()) | Err(_) => Ok(len),
-        }
+/// Makes the image as small as possible; the caller holds the lock of backfills. Truncates its unused end. If
+/// more than half of the rest is free, replaces it by a copy without gaps, while commits continue. Returns its
+/// length.
+pub(in crate::db) fn compact_image(
+    db: &Inner,
+    imager: &Imager,
+    working: &mut Working,
+    timeout: Duration,
+) -> Result<u64> {
+    let len = shrink_wholly(working)?;
+    let (Some((image, _)), Some(root), None) = (&working.image, &working.root, &working.spill)
+    else {
+        return Ok(len);
+    };
+    let free = len.saturating_sub(image.reached(root)?);
+    if free < WORTH || free <= len / 2 {
+        return Ok(len);
     }
+    let len = image.compact(&**imager.clock())?;
+    match go_on_from_the_copy(db, imager, working, timeout) {
+        // The next backfill reports it.
+        Err(error) if error.kind() != ErrorKind::Busy => Err(error),
+        Ok(()) | Err(_) => Ok(len),
+    }
+}
 
-    fn go_on_from_the_copy(
-        &self,
-        imager: &Imager,
-        working: &mut Working,
-        timeout: Duration,
-    ) -> Result<()> {
-        // A transaction that spills waits for the lock of backfills, which is held here.
-        let timeout = match self.sharing() {
-            None => timeout.min(NOT_NOTICED),
-            Some(_) => timeout,
-        };
-        let mut writing = self.core().writer_within(timeout)?;
-        self.take_turn_by(&mut writing, |now| now.take_turn_within(timeout))?;
-        let begun = match self.group().settle() {
-            Ok(()) => {
-                renewing::begin_anew(self.core(), imager, (working, &mut writing), Access::Write)
-            }
-            Err(error) => Err(error),
-        };
-        self.end_turn();
-        begun
-    }
+fn go_on_from_the_copy(
+    db: &Inner,
+    imager: &Imager,
+    working: &mut Working,
+    timeout: Duration,
+) -> Result<()> {
+    // A transaction that spills waits for the lock of backfills, which is held here.
+    let timeout = match db.sharing() {
+        None => timeout.min(NOT_NOTICED),
+        Some(_) => timeout,
+    };
+    let mut writing = db.core().writer_within(timeout)?;
+    shared::take_turn_by(db, &mut writing, |now| now.take_turn_within(timeout))?;
+    let begun = match db.group().settle() {
+        Ok(()) => renewing::begin_anew(db.core(), imager, (working, &mut writing), Access::Write),
+        Err(error) => Err(error),
+    };
+    shared::end_turn(db);
+    begun
 }

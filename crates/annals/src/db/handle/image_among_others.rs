@@ -14,6 +14,7 @@
 //! backfills. Commits of other processes continue from step 3 on, those of this one's other threads from step 4 on.
 
 use crate::db::engine::{backfill, index_history, renewing, trigger};
+use crate::db::handle::shared;
 use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::db::engine::backfill::{Laps, report};
 use crate::db::engine::core::Writing;
-use crate::db::handle::database::Database;
+use crate::db::handle::inner::Inner;
 use crate::db::image::imager::{Imager, Working};
 use crate::db::image::reading::{WORTH_IT, is_worth_it};
 use crate::db::image::report::{
@@ -46,158 +47,153 @@ pub(in crate::db) enum Patience {
 /// The lock of backfills, if others may hold it, and the writer in its turn.
 pub(in crate::db) type Claimed<'db> = (Option<Claim>, MutexGuard<'db, Writing>);
 
-impl Database {
-    /// Updates an image that other processes may be updating, too.
-    pub(in crate::db) fn backfill_among_others(
-        &self,
-        mode: BackfillMode,
-        watch: Watching<'_>,
-    ) -> Result<Backfilled> {
-        let imager = self.core().imager()?;
-        let (mut phases, mut laps) = (BackfillPhases::default(), Laps::begin(imager));
-        let mut working = lock(&imager.working);
-        let patience = match mode {
-            BackfillMode::Passive => Patience::None,
-            _ => Patience::AsEver,
+/// Updates an image that other processes may be updating, too.
+pub(in crate::db) fn backfill_among_others(
+    db: &Inner,
+    mode: BackfillMode,
+    watch: Watching<'_>,
+) -> Result<Backfilled> {
+    let imager = db.core().imager()?;
+    let (mut phases, mut laps) = (BackfillPhases::default(), Laps::begin(imager));
+    let mut working = lock(&imager.working);
+    let patience = match mode {
+        BackfillMode::Passive => Patience::None,
+        _ => Patience::AsEver,
+    };
+    let Some((_claim, writing)) = claim(db, patience)? else {
+        return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
+    };
+    db.core().forget_image_error();
+    phases.wait = laps.next();
+    let hardened = db.group().settle().and_then(|()| db.checkpoints().hard());
+    shared::end_turn(db);
+    hardened?;
+    phases.harden = laps.next();
+    let done = advance_among_others(db, (imager, mode, watch), &mut working, (writing, phases))?;
+    index_history::index_history(db.core(), usize::MAX, || true);
+    // The claim is acquired before `working`: it belongs to this file, so another thread that takes `working`
+    // meanwhile has it too.
+    Ok(done)
+}
+
+/// Acquires the lock of backfills, then the writer and the turn; returns nothing if one of them is held and it
+/// may not wait. The first belongs to the current segment: a restart of the journal holds it, too.
+pub(in crate::db) fn claim(db: &Inner, patience: Patience) -> Result<Option<Claimed<'_>>> {
+    loop {
+        let segment = db.segment().load_full();
+        let timeout = match patience {
+            Patience::None => None,
+            Patience::AsEver => segment.turns.as_ref().map(Turns::timeout),
+            Patience::AtMost(timeout) => Some(timeout),
         };
-        let Some((_claim, writing)) = self.claim(patience)? else {
-            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
-        };
-        self.core().forget_image_error();
-        phases.wait = laps.next();
-        let hardened = self.group().settle().and_then(|()| self.checkpoints().hard());
-        self.end_turn();
-        hardened?;
-        phases.harden = laps.next();
-        let done =
-            self.advance_among_others((imager, mode, watch), &mut working, (writing, phases))?;
-        index_history::index_history(self.core(), usize::MAX, || true);
-        // The claim is acquired before `working`: it belongs to this file, so another thread that takes `working`
-        // meanwhile has it too.
-        Ok(done)
-    }
-
-    /// Acquires the lock of backfills, then the writer and the turn; returns nothing if one of them is held and it
-    /// may not wait. The first belongs to the current segment: a restart of the journal holds it, too.
-    pub(in crate::db) fn claim(&self, patience: Patience) -> Result<Option<Claimed<'_>>> {
-        loop {
-            let segment = self.segment().load_full();
-            let timeout = match patience {
-                Patience::None => None,
-                Patience::AsEver => segment.turns.as_ref().map(Turns::timeout),
-                Patience::AtMost(timeout) => Some(timeout),
-            };
-            let Some(claim) = segment.claim_image(timeout)? else { return Ok(None) };
-            let Some(mut writing) = self.writer(patience)? else { return Ok(None) };
-            match patience {
-                Patience::None if !self.try_to_take_turn(&mut writing)? => return Ok(None),
-                Patience::None => {}
-                Patience::AsEver => self.take_turn(&mut writing)?,
-                Patience::AtMost(timeout) => {
-                    self.take_turn_by(&mut writing, |now| now.take_turn_within(timeout))?;
-                }
-            }
-            if Arc::ptr_eq(&segment, &self.segment().load()) {
-                return Ok(Some((claim, writing)));
-            }
-            // The journal continued in another one meanwhile.
-            self.end_turn();
-        }
-    }
-
-    /// As the last handle of the journal, in its turn, updates the image if replaying the tail would make the next
-    /// opening noticeably longer.
-    pub(in crate::db) fn backfill_as_the_last(
-        &self,
-        writing: MutexGuard<'_, Writing>,
-    ) -> Result<()> {
-        let Some(imager) = self.core().image() else { return Ok(()) };
-        let segment = self.segment().load_full();
-        let mut working = lock(&imager.working);
-        let Some(_claim) = segment.claim_image(None)? else { return Ok(()) };
-        let reach = |root: Root| segment.file.reach_of(root.segment, root.point.position);
-        let newest = imager.peek().map_or(0, reach);
-        if !trigger::is_backfill_worth_it_at_close(self.core(), newest) {
-            return Ok(());
-        }
-        self.checkpoints().hard()?;
-        let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
-        let how = (imager, BackfillMode::Passive, watch);
-        let phases = BackfillPhases::default();
-        self.advance_among_others(how, &mut working, (writing, phases))?;
-        index_history::index_history_at_close(self.core());
-        Ok(())
-    }
-
-    /// Writes a new root. The journal is hard up to the end of the store, in which nothing is pending.
-    fn advance_among_others(
-        &self,
-        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
-        working: &mut Working,
-        (mut writing, phases): (MutexGuard<'_, Writing>, BackfillPhases),
-    ) -> Result<Backfilled> {
-        backfill::install_now(self.core(), imager, &mut writing);
-        let image = working.image.as_ref().filter(|_| working.root.is_some());
-        let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
-        if !is_newest || !working.is_sound()? {
-            renewing::begin_anew(self.core(), imager, (working, &mut writing), Access::Write)?;
-        }
-        let published = self.group().published();
-        drop(writing);
-        if working.stands_for(&published) {
-            return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
-        }
-        let before = imager.damage().count();
-        let done =
-            backfill::carry_out(self.core(), (imager, mode, watch), working, published, phases);
-        // The next one starts again, without the damaged pages.
-        done.inspect_err(|error| working.note_damage(error, imager.damage().count() > before))
-    }
-
-    /// Starts again from the newest root if the image has been updated far enough, so that this handle doesn't pin
-    /// the space of older roots. A failure is ignored: the store stays unchanged.
-    pub(in crate::db) fn follow_the_image(&self, writing: &mut Writing) {
-        let Some(imager) = self.core().image() else { return };
-        let Ok(mut working) = imager.working.try_lock() else { return };
-        let (file, from) = (Arc::clone(&writing.file), working.reached);
-        let end = file.reach(writing.writer.committed().position);
-        if end.saturating_sub(from) < WORTH_IT {
-            return;
-        }
-        let newest = imager.peek().filter(|root| root.segment == file.segment);
-        let newest = newest.map_or(0, |root| file.reach(root.point.position));
-        if is_worth_it(from, newest, end) {
-            let _ =
-                renewing::begin_anew(self.core(), imager, (&mut working, writing), Access::Read);
-        }
-    }
-
-    /// Makes sure that no process finds an image ahead of the journal after commits were taken back.
-    pub(in crate::db) fn see_to_the_image(&self, end: Point) {
-        let Some(imager) = self.core().image() else { return };
-        let segment = self.segment().load_full();
-        let is_ahead =
-            |root: Root| root.segment == segment.file.segment && root.point.position > end.position;
-        // The process that holds the lock now, or opens the image, detects this itself.
-        let Ok(_working) = imager.working.try_lock() else { return };
-        if !imager.peek().is_some_and(is_ahead) {
-            return;
-        }
-        if let Ok(Some(_claim)) = segment.claim_image(None) {
-            let _ = imager.set_aside("commits that it has were taken back");
-        }
-    }
-
-    /// Returns the writer's side; nothing if a transaction has it and this has no patience.
-    fn writer(&self, patience: Patience) -> Result<Option<MutexGuard<'_, Writing>>> {
+        let Some(claim) = segment.claim_image(timeout)? else { return Ok(None) };
+        let Some(mut writing) = writer(db, patience)? else { return Ok(None) };
         match patience {
-            Patience::None => match self.writing().try_lock() {
-                Ok(writing) => Ok(Some(writing)),
-                Err(TryLockError::Poisoned(writing)) => Ok(Some(writing.into_inner())),
-                Err(TryLockError::WouldBlock) => Ok(None),
-            },
-            Patience::AsEver => Ok(Some(lock(self.writing()))),
-            Patience::AtMost(timeout) => self.core().writer_within(timeout).map(Some),
+            Patience::None if !shared::try_to_take_turn(db, &mut writing)? => return Ok(None),
+            Patience::None => {}
+            Patience::AsEver => shared::take_turn(db, &mut writing)?,
+            Patience::AtMost(timeout) => {
+                shared::take_turn_by(db, &mut writing, |now| now.take_turn_within(timeout))?;
+            }
         }
+        if Arc::ptr_eq(&segment, &db.segment().load()) {
+            return Ok(Some((claim, writing)));
+        }
+        // The journal continued in another one meanwhile.
+        shared::end_turn(db);
+    }
+}
+
+/// As the last handle of the journal, in its turn, updates the image if replaying the tail would make the next
+/// opening noticeably longer.
+pub(in crate::db) fn backfill_as_the_last(
+    db: &Inner,
+    writing: MutexGuard<'_, Writing>,
+) -> Result<()> {
+    let Some(imager) = db.core().image() else { return Ok(()) };
+    let segment = db.segment().load_full();
+    let mut working = lock(&imager.working);
+    let Some(_claim) = segment.claim_image(None)? else { return Ok(()) };
+    let reach = |root: Root| segment.file.reach_of(root.segment, root.point.position);
+    let newest = imager.peek().map_or(0, reach);
+    if !trigger::is_backfill_worth_it_at_close(db.core(), newest) {
+        return Ok(());
+    }
+    db.checkpoints().hard()?;
+    let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
+    let how = (imager, BackfillMode::Passive, watch);
+    let phases = BackfillPhases::default();
+    advance_among_others(db, how, &mut working, (writing, phases))?;
+    index_history::index_history_at_close(db.core());
+    Ok(())
+}
+
+/// Writes a new root. The journal is hard up to the end of the store, in which nothing is pending.
+fn advance_among_others(
+    db: &Inner,
+    (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+    working: &mut Working,
+    (mut writing, phases): (MutexGuard<'_, Writing>, BackfillPhases),
+) -> Result<Backfilled> {
+    backfill::install_now(db.core(), imager, &mut writing);
+    let image = working.image.as_ref().filter(|_| working.root.is_some());
+    let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
+    if !is_newest || !working.is_sound()? {
+        renewing::begin_anew(db.core(), imager, (working, &mut writing), Access::Write)?;
+    }
+    let published = db.group().published();
+    drop(writing);
+    if working.stands_for(&published) {
+        return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
+    }
+    let before = imager.damage().count();
+    let done = backfill::carry_out(db.core(), (imager, mode, watch), working, published, phases);
+    // The next one starts again, without the damaged pages.
+    done.inspect_err(|error| working.note_damage(error, imager.damage().count() > before))
+}
+
+/// Starts again from the newest root if the image has been updated far enough, so that this handle doesn't pin
+/// the space of older roots. A failure is ignored: the store stays unchanged.
+pub(in crate::db) fn follow_the_image(db: &Inner, writing: &mut Writing) {
+    let Some(imager) = db.core().image() else { return };
+    let Ok(mut working) = imager.working.try_lock() else { return };
+    let (file, from) = (Arc::clone(&writing.file), working.reached);
+    let end = file.reach(writing.writer.committed().position);
+    if end.saturating_sub(from) < WORTH_IT {
+        return;
+    }
+    let newest = imager.peek().filter(|root| root.segment == file.segment);
+    let newest = newest.map_or(0, |root| file.reach(root.point.position));
+    if is_worth_it(from, newest, end) {
+        let _ = renewing::begin_anew(db.core(), imager, (&mut working, writing), Access::Read);
+    }
+}
+
+/// Makes sure that no process finds an image ahead of the journal after commits were taken back.
+pub(in crate::db) fn see_to_the_image(db: &Inner, end: Point) {
+    let Some(imager) = db.core().image() else { return };
+    let segment = db.segment().load_full();
+    let is_ahead =
+        |root: Root| root.segment == segment.file.segment && root.point.position > end.position;
+    // The process that holds the lock now, or opens the image, detects this itself.
+    let Ok(_working) = imager.working.try_lock() else { return };
+    if !imager.peek().is_some_and(is_ahead) {
+        return;
+    }
+    if let Ok(Some(_claim)) = segment.claim_image(None) {
+        let _ = imager.set_aside("commits that it has were taken back");
+    }
+}
+
+/// Returns the writer's side; nothing if a transaction has it and this has no patience.
+fn writer(db: &Inner, patience: Patience) -> Result<Option<MutexGuard<'_, Writing>>> {
+    match patience {
+        Patience::None => match db.writing().try_lock() {
+            Ok(writing) => Ok(Some(writing)),
+            Err(TryLockError::Poisoned(writing)) => Ok(Some(writing.into_inner())),
+            Err(TryLockError::WouldBlock) => Ok(None),
+        },
+        Patience::AsEver => Ok(Some(lock(db.writing()))),
+        Patience::AtMost(timeout) => db.core().writer_within(timeout).map(Some),
     }
 }

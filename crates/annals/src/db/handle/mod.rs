@@ -1,13 +1,13 @@
 //! The handle of a database and its transactions: the functions that programs call.
 
-pub(in crate::db) mod backfill;
 pub(in crate::db) mod blobs;
 pub(in crate::db) mod compact;
 pub(in crate::db) mod database;
 pub(in crate::db) mod follow;
 pub(in crate::db) mod image_among_others;
+pub(in crate::db) mod inner;
 pub(in crate::db) mod references;
-pub(in crate::db) mod segments;
+pub(in crate::db) mod restarting;
 pub(in crate::db) mod shared;
 pub(in crate::db) mod sharing;
 pub(in crate::db) mod statement;
@@ -15,5 +15,5 @@ pub(in crate::db) mod transaction;
 #[cfg(test)]
 pub(in crate::db) mod unloadable;
 pub(in crate::db) mod upgrade;
+pub(in crate::db) mod upkeep;
 pub(in crate::db) mod vectors;
-pub(in crate::db) mod writable;

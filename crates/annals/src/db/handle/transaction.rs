@@ -1,14 +1,17 @@
 //! Transactions: each change is written once, to the store and to the journal.
 
 use crate::db::engine::{backfill, commit, spill};
+use crate::db::handle::shared;
+use crate::db::handle::{references, statement};
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
 use annals_storage::step;
 
 use crate::db::engine::commit::{Request, Written};
 use crate::db::engine::core::Writing;
-use crate::db::handle::database::Database;
+use crate::db::handle::inner::Inner;
 use crate::debug::brief;
 use crate::event::Event;
 use crate::journal::{Level, Point};
@@ -32,7 +35,7 @@ pub struct Commit {
 /// an error of that is lost.
 #[must_use = "nothing is promised before `wait` has returned"]
 pub struct Pending<'db> {
-    database: &'db Database,
+    database: &'db Inner,
     point: Point,
     level: Level,
     is_empty: bool,
@@ -80,7 +83,7 @@ impl Pending<'_> {
 /// `Corrupt` or `PageLost` it can only be rolled back; also if a program's own code for the values of a run panics,
 /// or returns different values the second time.
 pub struct Transaction<'db> {
-    pub(in crate::db) database: &'db Database,
+    pub(in crate::db) database: &'db Inner,
     pub(in crate::db) writing: MutexGuard<'db, Writing>,
     level: Level,
     time: Option<Timestamp>,
@@ -100,7 +103,7 @@ brief!(Transaction<'_>, "Transaction", "file": |it| it.database.file().name, "le
 
 impl<'db> Transaction<'db> {
     pub(in crate::db) fn new(
-        database: &'db Database,
+        database: &'db Inner,
         writing: MutexGuard<'db, Writing>,
         level: Level,
     ) -> Self {
@@ -138,8 +141,8 @@ impl<'db> Transaction<'db> {
                  change below the program's schema, and the file is upgraded when it is opened",
             ));
         }
-        self.prepare(command)?;
-        self.change(|store| store.apply_command(command))?;
+        references::prepare(self, command)?;
+        statement::change(self, |store| store.apply_command(command))?;
         self.note(&Event::Schema(command))
     }
 
@@ -203,7 +206,7 @@ impl<'db> Transaction<'db> {
         uniqueness: Uniqueness,
     ) -> Result<()> {
         self.usable()?;
-        self.change(|store| store.insert(table, id, values, uniqueness))?;
+        statement::change(self, |store| store.insert(table, id, values, uniqueness))?;
         let Writing { writer, store, .. } = &mut *self.writing;
         if let Some(description) = store.view().schema().table(table) {
             let noted = writer.insert(description, id, values);
@@ -227,7 +230,7 @@ impl<'db> Transaction<'db> {
         value: ValueRef<'_>,
     ) -> Result<()> {
         self.usable()?;
-        self.change(|store| store.update(table, id, field, value))?;
+        statement::change(self, |store| store.update(table, id, field, value))?;
         self.note(&Event::Update { table, id, field, value })
     }
 
@@ -262,8 +265,8 @@ impl<'db> Transaction<'db> {
     /// the only one of a table of a single row.
     pub fn delete(&mut self, table: TableNumber, id: RowId) -> Result<()> {
         self.usable()?;
-        self.delete_referring(table, id, 1)?;
-        self.change(|store| store.delete(table, id))?;
+        references::delete_referring(self, table, id, 1)?;
+        statement::change(self, |store| store.delete(table, id))?;
         self.note(&Event::Delete { table, id })
     }
 
@@ -365,7 +368,7 @@ impl<'db> Transaction<'db> {
         if database.sharing().is_some() {
             // Other processes build on it as soon as the turn ends. Other threads of this one may write
             // meanwhile, and share the flush.
-            let in_turn = step!(TurnEndedEarly, database.stay_in_turn(), else None);
+            let in_turn = step!(TurnEndedEarly, shared::stay_in_turn(database), else None);
             drop(self);
             database.group().wait(point)?;
             drop(in_turn);
@@ -457,6 +460,16 @@ impl Drop for Transaction<'_> {
         if self.database.check_origin().is_ok() {
             backfill::install_late(self.database.core(), &mut self.writing);
         }
-        self.database.disown();
+        disown(self.database);
     }
+}
+
+/// Notes that a transaction has been written, or has ended otherwise: the next may begin.
+fn disown(inner: &Inner) {
+    if inner.origin.is_elsewhere() {
+        return; // the turn is the parent's, and its locks may be held for ever here
+    }
+    shared::end_turn(inner);
+    inner.owner.store(0, Ordering::Relaxed);
+    inner.core.group.leave();
 }

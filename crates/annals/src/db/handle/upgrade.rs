@@ -26,37 +26,6 @@ pub struct Custom<'a> {
 /// indexes and single rows: these are made at the end.
 pub type Customs<'f> = dyn FnMut(Custom<'_>, &mut Transaction<'_>) -> Result<()> + 'f;
 
-impl Database {
-    /// Upgrades the schema to a program's, in one transaction; does nothing if they are the same.
-    ///
-    /// # Errors
-    /// `SchemaMismatch`: the file's schema is newer, or another, with the first line that differs. An error of a step
-    /// (`Unique`: rows have the same key in a new unique index), with the line of the schema and the rows; an error
-    /// of a custom function, with its name. The file is then unchanged.
-    pub fn upgrade(&self, schema: &Schema, customs: &mut Customs<'_>) -> Result<()> {
-        if compare(self.read().schema(), schema) == Relation::Same {
-            return Ok(());
-        }
-        // Compared again, now that no other thread can upgrade.
-        let mut tx = self.begin()?;
-        let plan = match compare(tx.view().schema(), schema) {
-            // Another thread's upgrade may be on its way: the commit waits for that.
-            Relation::Same => return tx.commit().map(drop),
-            Relation::Upgrade(plan) => plan,
-            Relation::Newer(newer) => return Err(too_new(&newer)),
-            Relation::Different(difference) => {
-                return Err(Error::new(ErrorKind::SchemaMismatch, advised(&difference)));
-            }
-        };
-        for step in plan.steps() {
-            take(step, &mut tx, customs)?;
-        }
-        // Not before: a custom function may have set another.
-        tx.set_level(Level::Checksummed);
-        tx.commit().map(drop).map_err(|error| error.within("upgrading the schema"))
-    }
-}
-
 /// Takes one step of an upgrade.
 fn take(step: &Step, tx: &mut Transaction<'_>, customs: &mut Customs<'_>) -> Result<()> {
     let within = |error: Error| error.within(format_args!("upgrading the schema: `{}`", step.text));
@@ -137,4 +106,32 @@ fn and_more(count: usize) -> String {
         2 => " and 1 more line".to_owned(),
         _ => format!(" and {} more lines", count - 1),
     }
+}
+
+/// Does what [`Database::upgrade`] does.
+pub(in crate::db) fn upgrade(
+    db: &Database,
+    schema: &Schema,
+    customs: &mut Customs<'_>,
+) -> Result<()> {
+    if compare(db.read().schema(), schema) == Relation::Same {
+        return Ok(());
+    }
+    // Compared again, now that no other thread can upgrade.
+    let mut tx = db.begin()?;
+    let plan = match compare(tx.view().schema(), schema) {
+        // Another thread's upgrade may be on its way: the commit waits for that.
+        Relation::Same => return tx.commit().map(drop),
+        Relation::Upgrade(plan) => plan,
+        Relation::Newer(newer) => return Err(too_new(&newer)),
+        Relation::Different(difference) => {
+            return Err(Error::new(ErrorKind::SchemaMismatch, advised(&difference)));
+        }
+    };
+    for step in plan.steps() {
+        take(step, &mut tx, customs)?;
+    }
+    // Not before: a custom function may have set another.
+    tx.set_level(Level::Checksummed);
+    tx.commit().map(drop).map_err(|error| error.within("upgrading the schema"))
 }

@@ -3,6 +3,7 @@
 //! A run is written to the journal in pieces of about 1 MiB, so that its length costs no memory. All
 //! of it is checked before anything of it is written: a statement that fails leaves nothing.
 
+use crate::db::handle::{references, statement};
 use annals_schema::{FieldNumber, RowId, TableNumber};
 
 use crate::db::engine::core::Writing;
@@ -35,7 +36,7 @@ impl Transaction<'_> {
     /// As [`Self::insert_vector`]; `Invalid`: too many rows; `InUse`: a row has one of the ids (the message names the first).
     pub fn insert_vector_at(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.usable()?;
-        self.change(|store| store.check_free(table, id, count))?;
+        statement::change(self, |store| store.check_free(table, id, count))?;
         if count > MAX_ROWS {
             return Err(Error::invalid(format!(
                 "cannot insert {count} rows without values: a statement inserts at most {MAX_ROWS}; \
@@ -43,7 +44,7 @@ impl Transaction<'_> {
             )));
         }
         for (id, count) in pieces(id, count) {
-            self.change(|store| store.insert_vector(table, id, count, true))?;
+            statement::change(self, |store| store.insert_vector(table, id, count, true))?;
             self.note(&Event::InsertVector { table, id, count })?;
         }
         Ok(())
@@ -89,7 +90,7 @@ impl Transaction<'_> {
         filled: &[Option<FieldNumber>],
         fields: &[Values<'_>],
     ) -> Result<()> {
-        self.change(|store| store.check_free(table, id, count))?;
+        statement::change(self, |store| store.check_free(table, id, count))?;
         self.wholly(|tx| {
             for (id, count) in pieces(id, count) {
                 tx.writing.store.add_rows(table, id, count)?;
@@ -137,7 +138,7 @@ impl Transaction<'_> {
     ) -> Result<()> {
         self.usable()?;
         let values = values.into();
-        self.change(|store| store.check_vector(table, id, field, &values))?;
+        statement::change(self, |store| store.check_vector(table, id, field, &values))?;
         self.wholly(|tx| tx.write_pieces(table, id, field, &values, false))
     }
 
@@ -149,11 +150,11 @@ impl Transaction<'_> {
     /// table has a single row.
     pub fn delete_vector(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.usable()?;
-        self.change(|store| store.check_there(table, id, count))?;
-        self.delete_referring(table, id, count)?;
+        statement::change(self, |store| store.check_there(table, id, count))?;
+        references::delete_referring(self, table, id, count)?;
         let pieces: Vec<_> = pieces(id, count).collect();
         for (id, count) in pieces.into_iter().rev() {
-            self.change(|store| store.delete_vector(table, id, count))?;
+            statement::change(self, |store| store.delete_vector(table, id, count))?;
             self.note(&Event::DeleteVector { table, id, count })?;
         }
         Ok(())

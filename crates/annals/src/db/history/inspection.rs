@@ -63,83 +63,73 @@ fn told_of(index: &IndexFile) -> HistoryInspection {
     }
 }
 
-impl Snapshot {
-    /// Verifies the history index beside the journal: every page, that it belongs to this journal, and that each of
-    /// its parts is at its position. If it is to be `deep`, it is rebuilt in memory, and each entry compared. `None`
-    /// if there is no index, or it can't be used for this snapshot.
-    ///
-    /// Cost: reads the index, and for a deep check the journal; memory for all entries.
-    ///
-    /// # Errors
-    /// `Corrupt` if the journal can't be read; `Io`. That the index is wrong is part of the answer.
-    pub fn check_history_index(&self, deep: bool) -> Result<Option<HistoryCheck>> {
-        let files = Files::open(&self.published)?;
-        let name = history_name(&files.file.journal);
-        let directory = &*files.file.directory;
-        let opened = IndexFile::open(directory, &name, files.journal_id(), Access::Read);
-        let index = match opened {
-            Ok(None) => return Ok(None),
-            Ok(Some(index)) => index,
-            Err(error) if error.kind() == crate::ErrorKind::Corrupt => {
-                let inspection = HistoryInspection {
-                    path: directory.display(&name),
-                    len: 0,
-                    txid: Err(error.to_string()),
-                    zones: 0,
-                    entries: 0,
-                    runs: 0,
-                };
-                return Ok(Some(HistoryCheck { inspection, problem: Some(error.to_string()) }));
-            }
-            Err(error) => return Err(error),
-        };
-        let inspection = told_of(&index);
-        let (_, mut problem) = with_index(&files, |_| Ok(()))?;
-        if problem.is_none() {
-            problem = match self.compare(&files, &index, deep) {
-                Err(error) if error.kind() == crate::ErrorKind::Io => return Err(error),
-                compared => compared.err().map(|error| error.to_string()),
+/// Does what [`Snapshot::check_history_index`] does.
+pub(in crate::db) fn check_index(snapshot: &Snapshot, deep: bool) -> Result<Option<HistoryCheck>> {
+    let files = Files::open(&snapshot.published)?;
+    let name = history_name(&files.file.journal);
+    let directory = &*files.file.directory;
+    let opened = IndexFile::open(directory, &name, files.journal_id(), Access::Read);
+    let index = match opened {
+        Ok(None) => return Ok(None),
+        Ok(Some(index)) => index,
+        Err(error) if error.kind() == crate::ErrorKind::Corrupt => {
+            let inspection = HistoryInspection {
+                path: directory.display(&name),
+                len: 0,
+                txid: Err(error.to_string()),
+                zones: 0,
+                entries: 0,
+                runs: 0,
             };
+            return Ok(Some(HistoryCheck { inspection, problem: Some(error.to_string()) }));
         }
-        Ok(Some(HistoryCheck { inspection, problem }))
+        Err(error) => return Err(error),
+    };
+    let inspection = told_of(&index);
+    let (_, mut problem) = with_index(&files, |_| Ok(()))?;
+    if problem.is_none() {
+        problem = match compare(snapshot, &files, &index, deep) {
+            Err(error) if error.kind() == crate::ErrorKind::Io => return Err(error),
+            compared => compared.err().map(|error| error.to_string()),
+        };
     }
+    Ok(Some(HistoryCheck { inspection, problem }))
+}
 
-    /// Compares the contents of an index with the journal.
-    fn compare(&self, files: &Files, index: &IndexFile, deep: bool) -> Result<()> {
-        let (mut zones, mut entries) = (Vec::new(), Vec::new());
-        let mut zone = |number: u64, zone: &Zone| -> Result<()> {
-            zones.push((number, *zone));
-            Ok(())
-        };
-        let mut entry = |entry: &Entry| -> Result<()> {
-            entries.extend(deep.then_some(*entry));
-            Ok(())
-        };
-        history::check(index, &mut zone, &mut entry)?;
-        if !deep {
-            return Ok(());
-        }
-        entries.sort_unstable_by_key(|entry| (entry.zone, *entry));
-        let mut left = entries.as_slice();
-        let first = files.first().segment;
-        let end = (files.segment(), files.end.position);
-        let is_there =
-            |zone: &Zone| zone.segment >= first && (zone.segment, zone.end.position) <= end;
-        for (number, zone) in zones.iter().filter(|(_, zone)| is_there(zone)) {
-            let made = super::collect::entries_of(files, self.schema(), (*number, zone))?;
-            let from = left.partition_point(|entry| entry.zone < *number);
-            let of = left.get(from..).unwrap_or_default();
-            let (of, rest) = of.split_at(of.partition_point(|entry| entry.zone == *number));
-            if of != made.as_slice() {
-                return Err(Error::corrupt(format!(
-                    "{}: it tells of other changes from position {} of segment {} on than the journal has",
-                    index.shown(),
-                    zone.start.position,
-                    zone.segment
-                )));
-            }
-            left = rest;
-        }
+/// Compares the contents of an index with the journal.
+fn compare(snapshot: &Snapshot, files: &Files, index: &IndexFile, deep: bool) -> Result<()> {
+    let (mut zones, mut entries) = (Vec::new(), Vec::new());
+    let mut zone = |number: u64, zone: &Zone| -> Result<()> {
+        zones.push((number, *zone));
         Ok(())
+    };
+    let mut entry = |entry: &Entry| -> Result<()> {
+        entries.extend(deep.then_some(*entry));
+        Ok(())
+    };
+    history::check(index, &mut zone, &mut entry)?;
+    if !deep {
+        return Ok(());
     }
+    entries.sort_unstable_by_key(|entry| (entry.zone, *entry));
+    let mut left = entries.as_slice();
+    let first = files.first().segment;
+    let end = (files.segment(), files.end.position);
+    let is_there = |zone: &Zone| zone.segment >= first && (zone.segment, zone.end.position) <= end;
+    for (number, zone) in zones.iter().filter(|(_, zone)| is_there(zone)) {
+        let made = super::collect::entries_of(files, snapshot.schema(), (*number, zone))?;
+        let from = left.partition_point(|entry| entry.zone < *number);
+        let of = left.get(from..).unwrap_or_default();
+        let (of, rest) = of.split_at(of.partition_point(|entry| entry.zone == *number));
+        if of != made.as_slice() {
+            return Err(Error::corrupt(format!(
+                "{}: it tells of other changes from position {} of segment {} on than the journal has",
+                index.shown(),
+                zone.start.position,
+                zone.segment
+            )));
+        }
+        left = rest;
+    }
+    Ok(())
 }

@@ -4,13 +4,11 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use crate::Result;
-use crate::db::Database;
 use crate::db::changes::changed::Changed;
 use crate::db::changes::changed::RowChange;
 use crate::db::changes::rows::RowChanges;
 use crate::db::present::segment::JournalFile;
-use crate::db::present::snapshot::{Published, Snapshot};
-use crate::db::reader::Reader;
+use crate::db::present::snapshot::Published;
 use crate::db::time::cursor::{End, JournalCursor, state_at};
 use crate::debug::brief;
 use crate::store::Store;
@@ -93,7 +91,7 @@ impl Changes {
     }
 
     /// Returns the total differences of the range, rather than those of each transaction.
-    fn differences(mut self) -> Result<Vec<RowChange>> {
+    pub(in crate::db) fn differences(mut self) -> Result<Vec<RowChange>> {
         let mut all = AsOne(&mut self.rows);
         let end = End { file: &self.file, position: self.position };
         if !self.is_over {
@@ -149,103 +147,3 @@ impl Iterator for Changes {
 }
 
 impl std::iter::FusedIterator for Changes {}
-
-impl Snapshot {
-    /// Returns the changes of the transactions of a range, up to this snapshot: see [`Database::changes`].
-    ///
-    /// # Errors
-    /// As [`Database::changes`].
-    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes> {
-        Changes::between(&self.published, &txids)
-    }
-
-    /// Returns the rows that differ between two earlier moments, the ends of two transactions, in order of tables and
-    /// ids. A row added between them has no `before`, a removed one no `after`. The second may be the earlier one.
-    /// Values are those of the present schema, as in [`RowChange`].
-    ///
-    /// Cost: the state as of the earlier moment, and reading the journal between the two; memory for each row that
-    /// was touched in between.
-    ///
-    /// ```
-    /// # annals::schema!("tutorial.schema");
-    /// # fn main() -> annals::Result<()> {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// db.write(|tx| tx.city().insert("Lille"))?;
-    /// db.write(|tx| tx.city().insert("Lyon"))?;
-    ///
-    /// let added = db.read().as_dynamic().differences(2, 3)?;
-    /// assert_eq!(added.len(), 1);
-    /// assert!(added[0].before.is_none());
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Database::changes`]; `Invalid` if there is no such transaction yet.
-    pub fn differences(&self, from: u64, to: u64) -> Result<Vec<RowChange>> {
-        let (early, late) = (from.min(to), from.max(to));
-        if late > self.txid() {
-            return Err(crate::Error::invalid(format!(
-                "there is no transaction {late} yet: the last one is {}",
-                self.txid()
-            )));
-        }
-        let mut rows = self.changes(early.saturating_add(1)..=late)?.differences()?;
-        if from > to {
-            for row in &mut rows {
-                std::mem::swap(&mut row.before, &mut row.after);
-            }
-        }
-        Ok(rows)
-    }
-}
-
-impl Database {
-    /// Returns the changes by the transactions of a range of numbers, in their order, up to the last commit as of
-    /// now. Each has its time, its comments, and the rows that differ after it, with all their values before and
-    /// after.
-    ///
-    /// Values are seen through the present schema, by the numbers of its fields; rows of tables that were dropped are
-    /// left out. A range without a beginning begins with the oldest kept history: if some was forgotten, the first
-    /// transaction is the state at that point.
-    ///
-    /// ```
-    /// # annals::schema!("tutorial.schema");
-    /// # fn main() -> annals::Result<()> {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// let lille = db.write(|tx| tx.city().insert("Lile"))?;
-    /// db.write(|tx| tx.city().set_name(lille, "Lille"))?;
-    ///
-    /// // The first transaction made the tables, the second inserted a row.
-    /// let all: Vec<_> = db.as_dynamic().changes(3..)?.collect::<annals::Result<_>>()?;
-    /// let change = &all[0].rows[0];
-    /// assert_eq!(change.before, Some(vec![annals::Value::String("Lile".to_owned())]));
-    /// assert_eq!(change.fields().count(), 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// Cost: the state as of the beginning, and reading the journal from there on. Takes memory for one transaction,
-    /// and for at most some 64 MiB of touched rows; then the state is looked up again.
-    ///
-    /// # Errors
-    /// `NotFound`: the beginning was forgotten, and the message says from where on there is history; `Corrupt`;
-    /// `Unsupported`; `Io`. In a forked child `Poisoned`. Later transactions may return the same errors; then it
-    /// ends.
-    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes> {
-        self.check_origin()?;
-        self.read().changes(txids)
-    }
-}
-
-impl Reader {
-    /// Returns the changes of the transactions of a range, up to the last one loaded: see [`Database::changes`].
-    ///
-    /// # Errors
-    /// As [`Database::changes`].
-    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes> {
-        self.read().changes(txids)
-    }
-}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::Result;
 use crate::db::present::segment::JournalFile;
-use crate::db::present::snapshot::Snapshot;
+use crate::db::present::snapshot::Published;
 use crate::db::replay::scan::Sink;
 use crate::db::time::changes::state_of;
 use crate::db::time::cursor::{End, JournalCursor, state_at};
@@ -21,16 +21,9 @@ pub struct Events {
     begin: Arc<View>,
 }
 
-impl Snapshot {
-    /// Returns the events of the transactions after `after` up to `last`, or up to this snapshot.
-    ///
-    /// Cost: the state as of `after`, from the nearest older root of the image, and then reading the journal from there
-    /// on, up to `last`, once. [`scan`](crate::scan) reads all of it, twice, and verifies more.
-    ///
-    /// # Errors
-    /// `NotFound`: the state as of `after` was forgotten; `Corrupt`; `Unsupported`; `Io`.
-    pub fn events(&self, after: u64, last: u64) -> Result<Events> {
-        let published = &self.published;
+impl Events {
+    /// Returns those after `after` up to `last`, or up to what is published.
+    pub(in crate::db) fn between(published: &Published, after: u64, last: u64) -> Result<Self> {
         let (file, position) = (Arc::clone(&published.file), published.point.position);
         let (begin, cursor) = match after == published.point.txid {
             true => state_of(published),
@@ -41,11 +34,9 @@ impl Snapshot {
             }
         };
         let last = last.min(published.point.txid);
-        Ok(Events { file, position, last, cursor, begin })
+        Ok(Self { file, position, last, cursor, begin })
     }
-}
 
-impl Events {
     /// Returns the state in which the range begins, with the schema of that time.
     #[must_use]
     pub fn begin(&self) -> &View {

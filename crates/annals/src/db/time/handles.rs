@@ -1,12 +1,21 @@
 //! The past, as methods of the handles of a database.
 
+use crate::db::changes::changed::RowChange;
+use crate::db::time::changes::Changes;
+use crate::db::time::events::Events;
+use crate::db::time::subscription::Feeding;
+use crate::db::time::subscription::Subscription;
+use crate::db::time::versions::History;
 use crate::journal::lock;
+use annals_schema::RowId;
+use annals_schema::TableNumber;
+use std::ops::RangeBounds;
 use std::sync::{Arc, Weak};
 
 use crate::Result;
 use crate::db::changes::moment::Moment;
 use crate::db::handle::database::Database;
-use crate::db::history::txid_of;
+use crate::db::history::{HistoryCheck, inspection, txid_of};
 use crate::db::past::at::{Present, Through};
 use crate::db::present::snapshot::Snapshot;
 use crate::db::reader::Reader;
@@ -19,7 +28,7 @@ impl Database {
     /// changed. Nothing is lost by that, and it is tried again after the next backfill.
     #[must_use]
     pub fn history_error(&self) -> Option<String> {
-        lock(&self.core().history.problem).clone()
+        lock(&self.inner().core().history.problem).clone()
     }
 
     /// Returns the state at an earlier moment: after a transaction, at a time, or at a comment. It is read through
@@ -56,19 +65,112 @@ impl Database {
     /// `NotFound` if there is no such transaction, or no state is left that is so old; `Corrupt`, `Unsupported`,
     /// `Io`; `Poisoned` in a forked child.
     pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<u64> {
-        self.check_origin()?;
+        self.inner().check_origin()?;
         txid_of(&self.read().published, &moment.into())
     }
 
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
-        self.check_origin()?;
-        let (published, clock) = (self.read().published, &*self.clock);
-        let (budget, damage) = match self.core().image() {
+        self.inner().check_origin()?;
+        let (published, clock) = (self.read().published, &*self.inner().clock);
+        let (budget, damage) = match self.inner().core().image() {
             Some(imager) => (imager.budget(), Arc::clone(imager.damage())),
             None => (0, Arc::default()),
         };
         let then = Present { published, clock, budget, damage, watch: None }.at(moment, through)?;
-        rescued(then, &self.core().rescue(), through)
+        rescued(then, &self.inner().core().rescue(), through)
+    }
+
+    /// Returns the changes by the transactions of a range of numbers, in their order, up to the last commit as of
+    /// now. Each has its time, its comments, and the rows that differ after it, with all their values before and
+    /// after.
+    ///
+    /// Values are seen through the present schema, by the numbers of its fields; rows of tables that were dropped are
+    /// left out. A range without a beginning begins with the oldest kept history: if some was forgotten, the first
+    /// transaction is the state at that point.
+    ///
+    /// ```
+    /// # annals::schema!("tutorial.schema");
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// let lille = db.write(|tx| tx.city().insert("Lile"))?;
+    /// db.write(|tx| tx.city().set_name(lille, "Lille"))?;
+    ///
+    /// // The first transaction made the tables, the second inserted a row.
+    /// let all: Vec<_> = db.as_dynamic().changes(3..)?.collect::<annals::Result<_>>()?;
+    /// let change = &all[0].rows[0];
+    /// assert_eq!(change.before, Some(vec![annals::Value::String("Lile".to_owned())]));
+    /// assert_eq!(change.fields().count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Cost: the state as of the beginning, and reading the journal from there on. Takes memory for one transaction,
+    /// and for at most some 64 MiB of touched rows; then the state is looked up again.
+    ///
+    /// # Errors
+    /// `NotFound`: the beginning was forgotten, and the message says from where on there is history; `Corrupt`;
+    /// `Unsupported`; `Io`. In a forked child `Poisoned`. Later transactions may return the same errors; then it
+    /// ends.
+    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes> {
+        self.inner().check_origin()?;
+        self.read().changes(txids)
+    }
+
+    /// Follows the commits from now on: each transaction once, in the order of their numbers, with its rows before
+    /// and after, as [`changes`](Self::changes) does.
+    ///
+    /// It returns the commits that [`read`](Self::read) shows: those that have reached their [`Level`](crate::Level).
+    /// It never makes a writer wait, and misses nothing, however slow it is: it reads the journal from its own point
+    /// on. It pins no file and no older state for long: it releases its state after two backfills without progress,
+    /// and looks it up again when it continues.
+    ///
+    /// In shared mode it follows the file with a [`Reader`], polls every 10 ms, and may be ahead of
+    /// [`read`](Self::read).
+    ///
+    /// ```
+    /// # annals::schema!("tutorial.schema");
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// let mut feed = db.as_dynamic().subscribe();
+    /// db.write(|tx| tx.city().insert("Lille"))?;
+    /// assert_eq!(feed.try_next()?.unwrap().rows.len(), 1);
+    /// assert!(feed.try_next()?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Cost: for each commit a wake-up, and reading it from the journal. Without subscribers, nothing.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription {
+        Feeding::of_database(self).now()
+    }
+
+    /// Does what [`subscribe`](Self::subscribe) does, beginning with transaction `first`, which may be the next one
+    /// or an earlier one: so a program continues after the last one that it has handled.
+    ///
+    /// Cost: the state as of that beginning.
+    ///
+    /// # Errors
+    /// `NotFound`: the history there was forgotten; `Invalid`: it is later than the next one; `Corrupt`; `Io`.
+    pub fn subscribe_from(&self, first: u64) -> Result<Subscription> {
+        self.inner().check_origin()?;
+        Feeding::of_database(self).from(first)
+    }
+
+    /// Returns the history of a row: each version, with the transaction that made it. A row that never existed has
+    /// none. An id may be given again by an explicit insert: all rows that had it are in its history.
+    ///
+    /// Cost: reads the parts of the journal in which the row was changed according to the history index, about 64 KiB
+    /// for each change. It also reads the part that isn't in the index yet, some MiB at most if the index is kept in
+    /// the background. Without an index it reads the whole journal.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table (now); `Corrupt`, `Io`; `Poisoned` in a forked child.
+    pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
+        self.inner().check_origin()?;
+        History::open(&self.read().published, table, row)
     }
 }
 
@@ -105,6 +207,42 @@ impl Reader {
         let present = Present { published, clock: &SystemClock, budget, damage, watch: None };
         rescued(present.at(moment, through)?, &self.pulling().me(), through)
     }
+
+    /// Returns the changes of the transactions of a range, up to the last one loaded: see [`Database::changes`].
+    ///
+    /// # Errors
+    /// As [`Database::changes`].
+    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes> {
+        self.read().changes(txids)
+    }
+
+    /// Follows the commits after the state that [`read`](Self::read) returns now: each transaction once, in the order
+    /// of their numbers, with its rows before and after. See [`Database::subscribe`].
+    ///
+    /// It polls the file every 10 ms, and returns commits that the writer has acknowledged and noted in the file:
+    /// that takes the writer at most 10 ms more. [`read`](Self::read) shows the returned commits too: it does what
+    /// [`pull`](Self::pull) does.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription {
+        Feeding::of_reader(self).now()
+    }
+
+    /// Does what [`subscribe`](Self::subscribe) does, beginning with transaction `first`: see
+    /// [`Database::subscribe_from`].
+    ///
+    /// # Errors
+    /// As [`Database::subscribe_from`].
+    pub fn subscribe_from(&self, first: u64) -> Result<Subscription> {
+        Feeding::of_reader(self).from(first)
+    }
+
+    /// Returns the history of a row up to the last loaded commit, as [`Database::history_of`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
+        History::open(&self.read().published, table, row)
+    }
 }
 
 /// Sets the rescuer of a past state, which rebuilds it if a page is lost.
@@ -112,4 +250,78 @@ fn rescued(then: Snapshot, rescue: &Weak<dyn Rescue>, through: Through) -> Resul
     let is_adapted = through == Through::Present;
     then.published.view.rescued_by(rescue, Shown { txid: then.txid(), is_adapted });
     Ok(then)
+}
+
+impl Snapshot {
+    /// Verifies the history index beside the journal: every page, that it belongs to this journal, and that each of
+    /// its parts is at its position. If it is to be `deep`, it is rebuilt in memory, and each entry compared. `None`
+    /// if there is no index, or it can't be used for this snapshot.
+    ///
+    /// Cost: reads the index, and for a deep check the journal; memory for all entries.
+    ///
+    /// # Errors
+    /// `Corrupt` if the journal can't be read; `Io`. That the index is wrong is part of the answer.
+    pub fn check_history_index(&self, deep: bool) -> Result<Option<HistoryCheck>> {
+        inspection::check_index(self, deep)
+    }
+
+    /// Returns the changes of the transactions of a range, up to this snapshot: see [`Database::changes`].
+    ///
+    /// # Errors
+    /// As [`Database::changes`].
+    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes> {
+        Changes::between(&self.published, &txids)
+    }
+
+    /// Returns the rows that differ between two earlier moments, the ends of two transactions, in order of tables and
+    /// ids. A row added between them has no `before`, a removed one no `after`. The second may be the earlier one.
+    /// Values are those of the present schema, as in [`RowChange`].
+    ///
+    /// Cost: the state as of the earlier moment, and reading the journal between the two; memory for each row that
+    /// was touched in between.
+    ///
+    /// ```
+    /// # annals::schema!("tutorial.schema");
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// db.write(|tx| tx.city().insert("Lille"))?;
+    /// db.write(|tx| tx.city().insert("Lyon"))?;
+    ///
+    /// let added = db.read().as_dynamic().differences(2, 3)?;
+    /// assert_eq!(added.len(), 1);
+    /// assert!(added[0].before.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Database::changes`]; `Invalid` if there is no such transaction yet.
+    pub fn differences(&self, from: u64, to: u64) -> Result<Vec<RowChange>> {
+        let (early, late) = (from.min(to), from.max(to));
+        if late > self.txid() {
+            return Err(crate::Error::invalid(format!(
+                "there is no transaction {late} yet: the last one is {}",
+                self.txid()
+            )));
+        }
+        let mut rows = self.changes(early.saturating_add(1)..=late)?.differences()?;
+        if from > to {
+            for row in &mut rows {
+                std::mem::swap(&mut row.before, &mut row.after);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Returns the events of the transactions after `after` up to `last`, or up to this snapshot.
+    ///
+    /// Cost: the state as of `after`, from the nearest older root of the image, and then reading the journal from there
+    /// on, up to `last`, once. [`scan`](crate::scan) reads all of it, twice, and verifies more.
+    ///
+    /// # Errors
+    /// `NotFound`: the state as of `after` was forgotten; `Corrupt`; `Unsupported`; `Io`.
+    pub fn events(&self, after: u64, last: u64) -> Result<Events> {
+        Events::between(&self.published, after, last)
+    }
 }

@@ -5,7 +5,7 @@
 //! subscription keeps up.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::db::changes::changed::Changed;
@@ -296,90 +296,41 @@ fn before(published: &Published, first: u64) -> Result<(Arc<View>, JournalCursor
     Ok((view, cursor))
 }
 
-impl Database {
-    /// Follows the commits from now on: each transaction once, in the order of their numbers, with its rows before
-    /// and after, as [`changes`](Self::changes) does.
-    ///
-    /// It returns the commits that [`read`](Self::read) shows: those that have reached their [`Level`](crate::Level).
-    /// It never makes a writer wait, and misses nothing, however slow it is: it reads the journal from its own point
-    /// on. It pins no file and no older state for long: it releases its state after two backfills without progress,
-    /// and looks it up again when it continues.
-    ///
-    /// In shared mode it follows the file with a [`Reader`], polls every 10 ms, and may be ahead of
-    /// [`read`](Self::read).
-    ///
-    /// ```
-    /// # annals::schema!("tutorial.schema");
-    /// # fn main() -> annals::Result<()> {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// let mut feed = db.as_dynamic().subscribe();
-    /// db.write(|tx| tx.city().insert("Lille"))?;
-    /// assert_eq!(feed.try_next()?.unwrap().rows.len(), 1);
-    /// assert!(feed.try_next()?.is_none());
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// Cost: for each commit a wake-up, and reading it from the journal. Without subscribers, nothing.
-    #[must_use]
-    pub fn subscribe(&self) -> Subscription {
-        let slot: Arc<Slot> = Arc::new(Mutex::new(None));
-        let (source, published) = self.source(&slot);
-        Subscription::new(source, slot, state_of(&published))
-    }
-
-    /// Does what [`subscribe`](Self::subscribe) does, beginning with transaction `first`, which may be the next one
-    /// or an earlier one: so a program continues after the last one that it has handled.
-    ///
-    /// Cost: the state as of that beginning.
-    ///
-    /// # Errors
-    /// `NotFound`: the history there was forgotten; `Invalid`: it is later than the next one; `Corrupt`; `Io`.
-    pub fn subscribe_from(&self, first: u64) -> Result<Subscription> {
-        self.check_origin()?;
-        let slot: Arc<Slot> = Arc::new(Mutex::new(None));
-        let (source, published) = self.source(&slot);
-        Ok(Subscription::new(source, slot, before(&published, first)?))
-    }
-
-    fn source(&self, slot: &Arc<Slot>) -> (Source, Arc<Published>) {
-        let feed = Arc::clone(self.group().feed());
-        match self.sharing() {
-            None => (Source::Own(feed), self.group().follow(slot)),
-            Some(sharing) => {
-                let place = (Arc::clone(&sharing.directory), sharing.file.clone());
-                (Source::Shared { feed, place, reader: None }, self.group().published())
-            }
-        }
-    }
+/// A source of commits, and the last one that it has.
+pub(in crate::db) struct Feeding {
+    source: Source,
+    slot: Arc<Slot>,
+    published: Arc<Published>,
 }
 
-impl Reader {
-    /// Follows the commits after the state that [`read`](Self::read) returns now: each transaction once, in the order
-    /// of their numbers, with its rows before and after. See [`Database::subscribe`].
-    ///
-    /// It polls the file every 10 ms, and returns commits that the writer has acknowledged and noted in the file:
-    /// that takes the writer at most 10 ms more. [`read`](Self::read) shows the returned commits too: it does what
-    /// [`pull`](Self::pull) does.
-    #[must_use]
-    pub fn subscribe(&self) -> Subscription {
-        let (source, published) = self.source();
-        Subscription::new(source, Arc::default(), state_of(&published))
+impl Feeding {
+    pub(in crate::db) fn of_database(db: &Database) -> Self {
+        let slot: Arc<Slot> = Arc::default();
+        let feed = Arc::clone(db.inner().group().feed());
+        let (source, published) = match db.inner().sharing() {
+            None => (Source::Own(feed), db.inner().group().follow(&slot)),
+            Some(sharing) => {
+                let place = (Arc::clone(&sharing.directory), sharing.file.clone());
+                (Source::Shared { feed, place, reader: None }, db.inner().group().published())
+            }
+        };
+        Self { source, slot, published }
     }
 
-    /// Does what [`subscribe`](Self::subscribe) does, beginning with transaction `first`: see
-    /// [`Database::subscribe_from`].
-    ///
-    /// # Errors
-    /// As [`Database::subscribe_from`].
-    pub fn subscribe_from(&self, first: u64) -> Result<Subscription> {
-        let (source, published) = self.source();
-        Ok(Subscription::new(source, Arc::default(), before(&published, first)?))
+    pub(in crate::db) fn of_reader(reader: &Reader) -> Self {
+        let pulling = reader.pulling();
+        let (source, published) = (Source::Reader(Arc::downgrade(pulling)), pulling.published());
+        Self { source, slot: Arc::default(), published }
     }
 
-    fn source(&self) -> (Source, Arc<Published>) {
-        let pulling = self.pulling();
-        (Source::Reader(Arc::downgrade(pulling)), pulling.published())
+    /// Follows the commits from now on.
+    pub(in crate::db) fn now(self) -> Subscription {
+        Subscription::new(self.source, self.slot, state_of(&self.published))
+    }
+
+    /// Follows the commits from transaction `first` on.
+    pub(in crate::db) fn from(self, first: u64) -> Result<Subscription> {
+        let before = before(&self.published, first)?;
+        Ok(Subscription::new(self.source, self.slot, before))
     }
 }

@@ -8,13 +8,11 @@ use annals_schema::{RowId, Schema, TableNumber, Value};
 use crate::Result;
 use crate::db::changes::changed::RowChange;
 use crate::db::changes::changed::Version;
-use crate::db::handle::database::Database;
 use crate::db::history::files::{Files, Seen};
 use crate::db::history::find::{Parts, parts_of};
 use crate::db::history::row::Running;
 use crate::db::history::schema::schema_of;
 use crate::db::present::snapshot::Published;
-use crate::db::reader::Reader;
 use crate::db::replay::older::Since;
 use crate::debug::brief;
 use crate::event::{self, Event};
@@ -67,32 +65,6 @@ struct Transaction {
     comments: Vec<String>,
     /// The row before it, if it touches it.
     before: Option<Option<Vec<Value>>>,
-}
-
-impl Database {
-    /// Returns the history of a row: each version, with the transaction that made it. A row that never existed has
-    /// none. An id may be given again by an explicit insert: all rows that had it are in its history.
-    ///
-    /// Cost: reads the parts of the journal in which the row was changed according to the history index, about 64 KiB
-    /// for each change. It also reads the part that isn't in the index yet, some MiB at most if the index is kept in
-    /// the background. Without an index it reads the whole journal.
-    ///
-    /// # Errors
-    /// `NotFound`: no such table (now); `Corrupt`, `Io`; `Poisoned` in a forked child.
-    pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
-        self.check_origin()?;
-        History::open(&self.read().published, table, row)
-    }
-}
-
-impl Reader {
-    /// Returns the history of a row up to the last loaded commit, as [`Database::history_of`] does.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
-        History::open(&self.read().published, table, row)
-    }
 }
 
 impl History {

@@ -1,0 +1,161 @@
+//! An open database, as its transactions and the other rooms see it: what `Database` is the public side of.
+
+use crate::Error;
+use crate::Recovered;
+use crate::db::engine::background::Background;
+use crate::db::engine::core::Core;
+use crate::db::engine::core::Writing;
+use crate::db::engine::group::Group;
+use crate::db::engine::keeper::Keeper;
+use crate::db::handle::sharing::Sharing;
+use crate::db::present::segment::Current;
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::Snapshot;
+use crate::db::replay::unapplied::Unapplied;
+use crate::db::threads::this_thread;
+use crate::journal::Checkpoints;
+use crate::journal::Level;
+use crate::storage::Clock;
+use crate::storage::Origin;
+use crate::{ErrorKind, Result};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+/// An open database, without its public methods.
+pub(in crate::db) struct Inner {
+    pub(in crate::db) core: Arc<Core>,
+    /// The thread for backfills; `None` without background work.
+    pub(in crate::db) background: Option<Background>,
+    pub(in crate::db) keeper: Option<Keeper>,
+    /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
+    pub(in crate::db) owner: AtomicUsize,
+    /// The recoveries since it was opened, after other processes were interrupted.
+    pub(in crate::db) later_recoveries: Mutex<Vec<Recovered>>,
+    /// The commit that doesn't apply; then nothing is written any more.
+    pub(in crate::db) unapplied: OnceLock<Unapplied>,
+    pub(in crate::db) sharing: Option<Sharing>,
+    pub(in crate::db) level: Level,
+    pub(in crate::db) clock: Arc<dyn Clock>,
+    pub(in crate::db) origin: Origin,
+    /// True if a program's typed code relies on the schema.
+    pub(in crate::db) has_fixed_schema: bool,
+}
+
+impl Inner {
+    /// Returns a snapshot of the last commit.
+    pub(in crate::db) fn read(&self) -> Snapshot {
+        Snapshot::new(self.core.group.published())
+    }
+
+    /// True if a program's typed code relies on the schema.
+    pub(in crate::db) const fn has_fixed_schema(&self) -> bool {
+        self.has_fixed_schema
+    }
+
+    /// Returns the checkpoints of the current segment.
+    pub(in crate::db) fn checkpoints(&self) -> Arc<Checkpoints> {
+        self.core.checkpoints()
+    }
+
+    /// Returns the segment that is written now; it changes only while the writer's lock is held.
+    pub(in crate::db) fn segment(&self) -> &Current {
+        &self.core.segment
+    }
+
+    pub(in crate::db) fn writing(&self) -> &Mutex<Writing> {
+        &self.core.writing
+    }
+
+    pub(in crate::db) fn file(&self) -> Arc<JournalFile> {
+        self.core.file()
+    }
+
+    pub(in crate::db) const fn sharing(&self) -> Option<&Sharing> {
+        self.sharing.as_ref()
+    }
+
+    pub(in crate::db) const fn later_recoveries(&self) -> &Mutex<Vec<Recovered>> {
+        &self.later_recoveries
+    }
+
+    /// Returns the thread that has a transaction open; 0: none.
+    pub(in crate::db) fn owner(&self) -> usize {
+        self.owner.load(Ordering::Relaxed)
+    }
+
+    /// Fails in a forked child, which has neither the file nor the threads of this database.
+    #[inline]
+    pub(in crate::db) fn check_origin(&self) -> Result<()> {
+        self.origin.check().map_err(|error| self.forked(&error))
+    }
+
+    #[cold]
+    fn forked(&self, error: &std::io::Error) -> Error {
+        Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.file().name))
+    }
+
+    /// Returns the group, which acknowledges commits.
+    pub(in crate::db) fn group(&self) -> &Group {
+        &self.core.group
+    }
+
+    /// Makes everything that is written durable.
+    pub(in crate::db) fn harden(&self) -> Result<()> {
+        self.core.group.settle()?;
+        self.checkpoints().harden()
+    }
+
+    /// Returns the thread for backfills, if there is one.
+    pub(in crate::db) const fn background(&self) -> Option<&Background> {
+        self.background.as_ref()
+    }
+
+    /// Returns the state that threads share.
+    pub(in crate::db) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// Wakes the background work after a commit.
+    pub(in crate::db) fn wake_keeper(&self) {
+        if let Some(keeper) = &self.keeper {
+            keeper.wake();
+        }
+    }
+
+    /// Refuses to wait for a transaction of the same thread.
+    pub(in crate::db) fn refuse_nesting(&self) -> Result<()> {
+        if self.owner() != this_thread() {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "this thread has a transaction open already: use that one, or end it first \
+             (transactions don't nest)",
+        ))
+    }
+
+    /// Fails where nothing of this database may be written: in a forked child, and where a commit doesn't apply.
+    pub(in crate::db) fn check_writable(&self) -> Result<()> {
+        self.check_origin()?;
+        self.refuse_unapplied()
+    }
+
+    /// Fails where a commit doesn't apply.
+    pub(in crate::db) fn refuse_unapplied(&self) -> Result<()> {
+        match self.unapplied.get() {
+            None => Ok(()),
+            Some(unapplied) => Err(unapplied.error(&self.file().name)),
+        }
+    }
+
+    /// Writes nothing any more, since a commit doesn't apply that another process made; returns the error that
+    /// says so.
+    pub(in crate::db) fn stay_before(&self, unapplied: Unapplied) -> Error {
+        let error = unapplied.error(&self.file().name);
+        self.checkpoints().refuse(error.to_string());
+        let _ = self.unapplied.set(unapplied);
+        error
+    }
+}
