@@ -112,7 +112,7 @@ impl NewFile {
         flushed.map_err(|error| cannot("write", &self.target, error))
     }
 
-    /// Gives the file its name, once everything is on permanent storage.
+    /// Moves the file to its name, once everything is on permanent storage.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.complete()?;
         let Some(Place { directory, temporary, name, unless, .. }) = &self.place else {

@@ -20,7 +20,7 @@ pub enum Verdict {
 }
 
 impl Survey {
-    /// Judges by DESIGN's table: whole, a tail, or damage.
+    /// Returns the verdict: damage if the end is before what is known to be durable, or no slot verifies.
     pub fn verdict(&self) -> Verdict {
         let lacks = step!(DamageCut, self.end.position < self.hard, else false);
         let is_slotless = step!(SlotlessWritten, self.head.newest_slot().is_none(), else false);

@@ -263,7 +263,7 @@ fn remove_leftovers(directory: &dyn Directory, name: &str) {
     }
 }
 
-/// Gives a segment its kept name, durably: step 3. The caller holds its locks.
+/// Renames a segment to its kept name, durably: step 3. The caller holds its locks.
 pub fn keep(
     directory: &dyn Directory,
     name: &str,

@@ -125,7 +125,7 @@ impl RowMap {
         Ok((slot, len))
     }
 
-    /// Gives ids before the tail, which are in no extent, a separate extent.
+    /// Puts ids before the tail, which are in no extent, into one of their own.
     fn fill_gap(&mut self, id: u64, count: u64, epoch: &Epoch) -> Result<Option<(usize, u64)>> {
         if self.in_tail(id) || self.find_extent(id)?.is_some() {
             return Ok(None);

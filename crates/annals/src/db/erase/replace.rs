@@ -60,7 +60,7 @@ fn unfinished(directory: &dyn Directory, journal: &str, error: io::Error) -> Err
     )
 }
 
-/// Gives rewritten kept segments their names, and overwrites the old ones if requested.
+/// Renames rewritten kept segments to their names, and overwrites the old ones if requested.
 fn put_in_place(
     directory: &dyn Directory,
     journal: &str,
