@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use annals::event::Event;
-use annals::{Error, Field, Result, Schema, Table, Timestamp, ValueRef};
+use annals::{Error, Field, Result, Schema, Table, Timestamp, ValueRef, WideValue};
 
 use crate::language;
 
@@ -11,30 +11,23 @@ use crate::language;
 /// references the id or `null`; a float that JSON has no number for is one of the strings `NaN`,
 /// `Infinity` and `-Infinity`.
 pub(crate) fn push_value(text: &mut String, value: ValueRef<'_>) {
-    match value {
-        ValueRef::Null => text.push_str("null"),
-        ValueRef::Bool(value) => push_display(text, value),
-        ValueRef::Int8(value) => push_display(text, value),
-        ValueRef::Int16(value) => push_display(text, value),
-        ValueRef::Int32(value) => push_display(text, value),
-        ValueRef::Int64(value) => push_display(text, value),
-        ValueRef::UInt8(value) => push_display(text, value),
-        ValueRef::UInt16(value) => push_display(text, value),
-        ValueRef::UInt32(value) => push_display(text, value),
-        ValueRef::UInt64(value) => push_display(text, value),
+    match value.widen() {
+        WideValue::Null => text.push_str("null"),
+        WideValue::Bool(value) => push_display(text, value),
+        WideValue::Integer(value) => push_display(text, value),
         // The shortest digits that restore this float differ from those of the nearest double.
-        ValueRef::Float32(value) if value.is_finite() => push_debug(text, value),
-        ValueRef::Float64(value) if value.is_finite() => push_debug(text, value),
-        ValueRef::Float32(value) => push_not_finite(text, f64::from(value)),
-        ValueRef::Float64(value) => push_not_finite(text, value),
-        ValueRef::String(value) => push_string(text, value),
-        ValueRef::Bytes(_) | ValueRef::Blob(_) => {
+        WideValue::Float32(value) if value.is_finite() => push_debug(text, value),
+        WideValue::Float64(value) if value.is_finite() => push_debug(text, value),
+        WideValue::Float32(value) => push_not_finite(text, f64::from(value)),
+        WideValue::Float64(value) => push_not_finite(text, value),
+        WideValue::String(value) => push_string(text, value),
+        WideValue::Bytes(_) | WideValue::Blob(_) => {
             let mut hex = String::new();
             language::write_value(value, &mut hex);
             push_string(text, &hex);
         }
-        ValueRef::Timestamp(value) => push_string(text, &Timestamp(value).to_string()),
-        ValueRef::Reference(id) => push_display(text, id.0),
+        WideValue::Timestamp(value) => push_string(text, &Timestamp(value).to_string()),
+        WideValue::Reference(id) => push_display(text, id.0),
     }
 }
 

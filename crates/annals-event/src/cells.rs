@@ -4,11 +4,11 @@
 //! one copy and reading them none. The output is valid: bools are 0 or 1, ids and numbers of blobs
 //! are in range.
 
-use annals_schema::{Blob, Field, RowId, Type, ValueRef};
+use annals_schema::{Blob, Field, RowId, Type, ValueRef, column_types};
 
+use super::cell::width;
 use super::encode::{has_null_bit, put_value};
 use super::input::{Decoder, Malformed};
-use super::vector::width;
 use super::{Vector, opcode};
 
 /// Appends the values of a vector, after a byte that says how.
@@ -33,22 +33,18 @@ pub(super) fn put(field: &Field, values: Vector<'_>, out: &mut Vec<u8>) {
 
 /// Appends a value as the cell that [`Vector::Cells`] has for it.
 fn put_cell(out: &mut Vec<u8>, value: ValueRef<'_>) {
-    match value {
-        ValueRef::Bool(v) => out.push(u8::from(v)),
-        ValueRef::Int8(v) => out.extend(v.to_le_bytes()),
-        ValueRef::UInt8(v) => out.push(v),
-        ValueRef::Int16(v) => out.extend(v.to_le_bytes()),
-        ValueRef::UInt16(v) => out.extend(v.to_le_bytes()),
-        ValueRef::Int32(v) => out.extend(v.to_le_bytes()),
-        ValueRef::UInt32(v) => out.extend(v.to_le_bytes()),
-        ValueRef::Float32(v) => out.extend(v.to_le_bytes()),
-        ValueRef::Int64(v) | ValueRef::Timestamp(v) => out.extend(v.to_le_bytes()),
-        ValueRef::UInt64(v) => out.extend(v.to_le_bytes()),
-        ValueRef::Float64(v) => out.extend(v.to_le_bytes()),
-        ValueRef::Blob(v) => out.extend(v.0.to_le_bytes()),
-        ValueRef::Reference(v) => out.extend(v.0.to_le_bytes()),
-        ValueRef::Null | ValueRef::String(_) | ValueRef::Bytes(_) => {}
+    macro_rules! put {
+        ($($variant:ident: $rust:ty;)*) => {
+            match value {
+                $(ValueRef::$variant(v) => out.extend_from_slice(&v.to_le_bytes()),)*
+                ValueRef::Bool(v) => out.push(v.into()),
+                ValueRef::Blob(v) => out.extend_from_slice(&v.0.to_le_bytes()),
+                ValueRef::Reference(v) => out.extend_from_slice(&v.0.to_le_bytes()),
+                ValueRef::Null | ValueRef::String(_) | ValueRef::Bytes(_) => {}
+            }
+        };
     }
+    column_types!(cells, put)
 }
 
 /// Appends the null bitmap, if the field has one, then the values that are not null in it.

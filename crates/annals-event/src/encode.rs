@@ -5,6 +5,7 @@
 
 use annals_schema::{
     Blob, Command, Field, FieldNumber, RowId, Schema, Table, TableNumber, Type, ValueRef,
+    column_types,
 };
 
 use super::erased::{has_erased, is_erased};
@@ -262,28 +263,44 @@ fn put_null_bitmap(table: &Table, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends a value, encoded as the table of column types says.
+macro_rules! encoded {
+    (boolean, $out:ident, $v:ident) => {
+        $out.push(u8::from($v))
+    };
+    (fixed, $out:ident, $v:ident) => {
+        $out.extend_from_slice(&$v.to_le_bytes())
+    };
+    (signed, $out:ident, $v:ident) => {
+        compact::put_signed($out, $v.into())
+    };
+    (compact, $out:ident, $v:ident) => {
+        compact::put($out, $v.into())
+    };
+    (text, $out:ident, $v:ident) => {
+        put_bytes($out, $v.as_bytes())
+    };
+    (bytes, $out:ident, $v:ident) => {
+        put_bytes($out, $v)
+    };
+    (blob, $out:ident, $v:ident) => {
+        compact::put($out, $v.0)
+    };
+}
 /// Appends one value. Its type is that of its field, so it isn't written. Null is only written for
 /// references.
 #[inline(always)] // a match for each value of each row that is inserted
 pub(super) fn put_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
-    match value {
-        ValueRef::Null => out.push(1), // compact 0: the reference or blob that leads nowhere
-        ValueRef::Bool(v) => out.push(u8::from(v)),
-        ValueRef::Int8(v) => out.extend_from_slice(&v.to_le_bytes()),
-        ValueRef::UInt8(v) => out.push(v),
-        ValueRef::Int16(v) => compact::put_signed(out, i64::from(v)),
-        ValueRef::Int32(v) => compact::put_signed(out, i64::from(v)),
-        ValueRef::Int64(v) | ValueRef::Timestamp(v) => compact::put_signed(out, v),
-        ValueRef::UInt16(v) => compact::put(out, u64::from(v)),
-        ValueRef::UInt32(v) => compact::put(out, u64::from(v)),
-        ValueRef::UInt64(v) => compact::put(out, v),
-        ValueRef::Float32(v) => out.extend_from_slice(&v.to_le_bytes()),
-        ValueRef::Float64(v) => out.extend_from_slice(&v.to_le_bytes()),
-        ValueRef::String(v) => put_bytes(out, v.as_bytes()),
-        ValueRef::Bytes(v) => put_bytes(out, v),
-        ValueRef::Blob(blob) => compact::put(out, blob.0),
-        ValueRef::Reference(id) => compact::put(out, id.0 + 1),
+    macro_rules! put {
+        ($($variant:ident: $owned:ty, $borrowed:ty, $word:literal, $code:literal, $coding:ident, $doc:expr;)*) => {
+            match value {
+                ValueRef::Null => out.push(1), // compact 0: the reference or blob that leads nowhere
+                $(ValueRef::$variant(v) => encoded!($coding, out, v),)*
+                ValueRef::Reference(id) => compact::put(out, id.0 + 1),
+            }
+        };
     }
+    column_types!(all, put)
 }
 
 #[inline]

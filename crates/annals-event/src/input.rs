@@ -1,6 +1,6 @@
 //! Reading numbers and values from the bytes of events. Every length is checked before use.
 
-use annals_schema::{Blob, RowId, Schema, Table, TableNumber, Type, ValueRef};
+use annals_schema::{Blob, RowId, Schema, Table, TableNumber, Type, ValueRef, column_types};
 
 use super::{MAX_VECTOR, compact};
 use crate::Error;
@@ -24,6 +24,26 @@ pub(super) struct Decoder<'p> {
     pub(super) last_id: Option<RowId>,
 }
 
+/// Takes a value, encoded as the table of column types says.
+macro_rules! decoded {
+    ($self:ident, fixed, $variant:ident, $rust:ty) => {
+        ValueRef::$variant(<$rust>::from_le_bytes($self.array()?))
+    };
+    ($self:ident, compact, $variant:ident, $rust:ty) => {
+        ValueRef::$variant($self.number()?)
+    };
+    ($self:ident, blob, $variant:ident, $rust:ty) => {
+        match compact::take(&mut $self.input)? {
+            0 => ValueRef::Null,
+            number if number <= Blob::MAX.0 => ValueRef::$variant(Blob(number)),
+            _ => return Err(Malformed("the number of a blob is out of range")),
+        }
+    };
+    ($self:ident, $encoding:ident, $variant:ident, $rust:ty) => {
+        ValueRef::$variant($self.$encoding()?)
+    };
+}
+
 impl<'p> Decoder<'p> {
     /// Takes the number of rows from `id` on; returns the last id too.
     pub(super) fn count(&mut self, id: RowId) -> Result<(u64, RowId), Malformed> {
@@ -43,36 +63,27 @@ impl<'p> Decoder<'p> {
     }
 
     pub(super) fn value(&mut self, ty: Type) -> Result<ValueRef<'p>, Malformed> {
-        Ok(match ty {
-            Type::Bool => match self.byte()? {
-                0 => ValueRef::Bool(false),
-                1 => ValueRef::Bool(true),
-                _ => return Err(Malformed("a bool is neither 0 nor 1")),
-            },
-            Type::Int8 => ValueRef::Int8(self.byte()?.cast_signed()),
-            Type::UInt8 => ValueRef::UInt8(self.byte()?),
-            Type::Int16 => ValueRef::Int16(self.signed()?),
-            Type::Int32 => ValueRef::Int32(self.signed()?),
-            Type::Int64 => ValueRef::Int64(self.signed()?),
-            Type::Timestamp => ValueRef::Timestamp(self.signed()?),
-            Type::UInt16 => ValueRef::UInt16(self.number()?),
-            Type::UInt32 => ValueRef::UInt32(self.number()?),
-            Type::UInt64 => ValueRef::UInt64(self.number()?),
-            Type::Float32 => ValueRef::Float32(f32::from_le_bytes(self.array()?)),
-            Type::Float64 => ValueRef::Float64(f64::from_le_bytes(self.array()?)),
-            Type::String => ValueRef::String(self.text()?),
-            Type::Bytes => ValueRef::Bytes(self.bytes()?),
-            Type::Blob => match compact::take(&mut self.input)? {
-                0 => ValueRef::Null,
-                number if number <= Blob::MAX.0 => ValueRef::Blob(Blob(number)),
-                _ => return Err(Malformed("the number of a blob is out of range")),
-            },
-            Type::Reference(..) => match compact::take(&mut self.input)? {
-                0 => ValueRef::Null,
-                next if next - 1 <= RowId::MAX.0 => ValueRef::Reference(RowId(next - 1)),
-                _ => return Err(Malformed("a reference is out of range")),
-            },
-        })
+        macro_rules! value {
+            ($($variant:ident: $owned:ty, $borrowed:ty, $word:literal, $code:literal, $coding:ident, $doc:expr;)*) => {
+                match ty {
+                    $(Type::$variant => decoded!(self, $coding, $variant, $owned),)*
+                    Type::Reference(..) => match compact::take(&mut self.input)? {
+                        0 => ValueRef::Null,
+                        next if next - 1 <= RowId::MAX.0 => ValueRef::Reference(RowId(next - 1)),
+                        _ => return Err(Malformed("a reference is out of range")),
+                    },
+                }
+            };
+        }
+        Ok(column_types!(all, value))
+    }
+
+    fn boolean(&mut self) -> Result<bool, Malformed> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed("a bool is neither 0 nor 1")),
+        }
     }
 
     pub(super) fn id(&mut self) -> Result<RowId, Malformed> {

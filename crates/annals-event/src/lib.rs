@@ -8,6 +8,7 @@
     reason = "the text above the code is for those who work there, and names its private parts"
 )]
 
+mod cell;
 mod cells;
 pub mod compact;
 mod decode;
@@ -29,12 +30,13 @@ pub mod testing;
 mod text;
 mod vector;
 
+pub use cell::{from_cell, to_cell, width};
 pub use decode::{Sink, decode, decode_to};
 pub use edit::{Edit, edit};
 pub use encode::{Encoder, pad};
 pub use erased::{has_erased, is_erased};
 pub use text::{ERASED, Script, write_field_value};
-pub use vector::{Vector, width};
+pub use vector::Vector;
 
 use annals_schema::{Blob, Command, FieldNumber, RowId, TableNumber, ValueRef};
 use annals_storage::{Error, ErrorKind, Result};

@@ -5,7 +5,7 @@
     reason = "the names are those of docs/format.md, which says what each means"
 )]
 
-use annals_schema::{OnDelete, TableNumber, Type};
+use annals_schema::{OnDelete, TableNumber, Type, column_types};
 
 pub const CREATE_TABLE: u8 = 0x01;
 pub(crate) const ADD_FIELD: u8 = 0x02;
@@ -59,37 +59,27 @@ const ON_DELETE_SHIFT: u32 = 3;
 const RULES: [OnDelete; 4] =
     [OnDelete::Dangle, OnDelete::Restrict, OnDelete::Cascade, OnDelete::SetNull];
 
-const TYPES: [(u8, Type); 15] = [
-    (1, Type::Bool),
-    (2, Type::Int8),
-    (3, Type::Int16),
-    (4, Type::Int32),
-    (5, Type::Int64),
-    (6, Type::UInt8),
-    (7, Type::UInt16),
-    (8, Type::UInt32),
-    (9, Type::UInt64),
-    (10, Type::Float32),
-    (11, Type::Float64),
-    (12, Type::String),
-    (13, Type::Bytes),
-    (14, Type::Timestamp),
-    (16, Type::Blob),
-];
-
 /// Codes 17 and 18 are reserved for decimals.
 pub(crate) const REFERENCE: u8 = 15;
 
 /// Returns the code of a type.
-pub(crate) fn of_type(ty: Type) -> u8 {
-    TYPES.iter().find(|(_, known)| *known == ty).map_or(REFERENCE, |(code, _)| *code)
+pub(crate) const fn of_type(ty: Type) -> u8 {
+    macro_rules! code {
+        ($($variant:ident: $owned:ty, $borrowed:ty, $word:literal, $code:literal, $coding:ident, $doc:expr;)*) => {
+            match ty {
+                $(Type::$variant => $code,)*
+                Type::Reference(..) => REFERENCE,
+            }
+        };
+    }
+    column_types!(all, code)
 }
 
 /// Returns the type of a code; `target` is the table of a reference.
 pub(crate) fn to_type(code: u8, target: Option<TableNumber>) -> Option<Type> {
     match target {
         Some(table) => Some(Type::Reference(table, OnDelete::Dangle)),
-        None => TYPES.iter().find(|(known, _)| *known == code).map(|(_, ty)| *ty),
+        None => Type::PLAIN.into_iter().find(|&ty| of_type(ty) == code),
     }
 }
 

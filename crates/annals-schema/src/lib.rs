@@ -9,7 +9,9 @@
 //! This crate knows nothing of files, and nothing of the runtime.
 
 mod apply;
+mod class;
 mod codegen;
+mod column_types;
 mod command;
 mod diagnostics;
 mod difference;
@@ -26,6 +28,7 @@ mod time;
 mod types;
 mod value;
 
+pub use class::{TypeClass, WideValue};
 pub use codegen::{expand_module, generate, generate_module, module_name};
 pub use command::{Command, SchemaError};
 pub use diagnostics::{Diagnostic, nearest, render_all, shorten};

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::str::FromStr;
 
 use crate::time::HOW_TO_WRITE_TIMESTAMPS;
-use crate::{Blob, RowId, Timestamp, Token, Type, Value, ValueRef, shorten};
+use crate::{Blob, RowId, Timestamp, Token, Type, TypeClass, Value, ValueRef, WideValue, shorten};
 
 /// Reads a value of a type from a token. The word `null` is [`Value::Null`] for every type: whether
 /// a field may be null is for [`Field::accepts`](crate::Field::accepts) to say.
@@ -19,22 +19,15 @@ pub fn parse_value(ty: Type, token: &Token<'_>) -> Result<Value, String> {
     if token.quoted && ty != Type::String {
         return Err(format!("a string is not {}: {}", article(ty), expectation(ty)));
     }
-    let value = match ty {
-        Type::Bool => parse_bool(text).map(Value::Bool),
-        Type::Int8 => text.parse().ok().map(Value::Int8),
-        Type::Int16 => text.parse().ok().map(Value::Int16),
-        Type::Int32 => text.parse().ok().map(Value::Int32),
-        Type::Int64 => text.parse().ok().map(Value::Int64),
-        Type::UInt8 => text.parse().ok().map(Value::UInt8),
-        Type::UInt16 => text.parse().ok().map(Value::UInt16),
-        Type::UInt32 => text.parse().ok().map(Value::UInt32),
-        Type::UInt64 => text.parse().ok().map(Value::UInt64),
-        Type::Float32 => parse_float::<f32>(text, f32::is_finite).map(Value::Float32),
-        Type::Float64 => parse_float::<f64>(text, f64::is_finite).map(Value::Float64),
-        Type::String => Some(Value::String(text.to_owned())),
-        Type::Bytes => parse_bytes(text).map(Value::Bytes),
-        Type::Timestamp => text.parse().ok().map(|Timestamp(time)| Value::Timestamp(time)),
-        Type::Blob => match joedb_blob(text) {
+    let value = match ty.class() {
+        TypeClass::Integer { .. } => ty.parse_integer(text),
+        TypeClass::Bool => parse_bool(text).map(Value::Bool),
+        TypeClass::Float32 => parse_float::<f32>(text, f32::is_finite).map(Value::Float32),
+        TypeClass::Float64 => parse_float::<f64>(text, f64::is_finite).map(Value::Float64),
+        TypeClass::String => Some(Value::String(text.to_owned())),
+        TypeClass::Bytes => parse_bytes(text).map(Value::Bytes),
+        TypeClass::Timestamp => text.parse().ok().map(|Timestamp(time)| Value::Timestamp(time)),
+        TypeClass::Blob => match joedb_blob(text) {
             Some(("0", "0")) => Some(Value::Null),
             Some(_) => {
                 return Err(format!(
@@ -44,7 +37,7 @@ pub fn parse_value(ty: Type, token: &Token<'_>) -> Result<Value, String> {
             }
             None => parse_blob(text).map(Value::Blob),
         },
-        Type::Reference(..) => parse_reference(text),
+        TypeClass::Reference => parse_reference(text),
     };
     value.ok_or_else(|| format!("`{}` is not {}: {}", shorten(text), article(ty), expectation(ty)))
 }
@@ -103,30 +96,27 @@ fn article(ty: Type) -> String {
     match ty {
         Type::Bytes => "bytes".to_owned(),
         Type::Reference(..) => "a reference".to_owned(),
-        Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64 => format!("an {}", ty.name()),
+        _ if ty.name().starts_with('i') => format!("an {}", ty.name()),
         _ => format!("a {}", ty.name()),
     }
 }
 
 /// Describes the form of values of the type.
 fn expectation(ty: Type) -> String {
-    match ty {
-        Type::Bool => "use true or false".to_owned(),
-        Type::Int8 => format!("use {} to {}", i8::MIN, i8::MAX),
-        Type::Int16 => format!("use {} to {}", i16::MIN, i16::MAX),
-        Type::Int32 => format!("use {} to {}", i32::MIN, i32::MAX),
-        Type::Int64 => format!("use {} to {}", i64::MIN, i64::MAX),
-        Type::UInt8 => format!("use 0 to {}", u8::MAX),
-        Type::UInt16 => format!("use 0 to {}", u16::MAX),
-        Type::UInt32 => format!("use 0 to {}", u32::MAX),
-        Type::UInt64 => format!("use 0 to {}", u64::MAX),
-        Type::Float32 => "use a number like 1.5 or 1e-9, at most 3.4e38, or inf, -inf, nan".into(),
-        Type::Float64 => "use a number like 1.5 or 1e-9, at most 1.7e308, or inf, -inf, nan".into(),
-        Type::String => "use quotes".to_owned(),
-        Type::Bytes => "use 0x and pairs of hexadecimal digits, like 0x00ff".to_owned(),
-        Type::Timestamp => HOW_TO_WRITE_TIMESTAMPS.to_owned(),
-        Type::Blob => "use blob: and its number, from 1 on, like blob:7, or null".to_owned(),
-        Type::Reference(..) => {
+    match ty.class() {
+        TypeClass::Integer { least, most } => format!("use {least} to {most}"),
+        TypeClass::Bool => "use true or false".to_owned(),
+        TypeClass::Float32 => {
+            "use a number like 1.5 or 1e-9, at most 3.4e38, or inf, -inf, nan".into()
+        }
+        TypeClass::Float64 => {
+            "use a number like 1.5 or 1e-9, at most 1.7e308, or inf, -inf, nan".into()
+        }
+        TypeClass::String => "use quotes".to_owned(),
+        TypeClass::Bytes => "use 0x and pairs of hexadecimal digits, like 0x00ff".to_owned(),
+        TypeClass::Timestamp => HOW_TO_WRITE_TIMESTAMPS.to_owned(),
+        TypeClass::Blob => "use blob: and its number, from 1 on, like blob:7, or null".to_owned(),
+        TypeClass::Reference => {
             format!("use the id of a row, 0 to {}, or null", RowId::MAX.0)
         }
     }
@@ -137,31 +127,24 @@ fn expectation(ty: Type) -> String {
 /// # Errors
 /// Only those of `out`.
 pub fn write_value(out: &mut impl Write, value: ValueRef<'_>) -> fmt::Result {
-    match value {
-        ValueRef::Null => out.write_str("null"),
-        ValueRef::Bool(v) => write!(out, "{v}"),
-        ValueRef::Int8(v) => write!(out, "{v}"),
-        ValueRef::Int16(v) => write!(out, "{v}"),
-        ValueRef::Int32(v) => write!(out, "{v}"),
-        ValueRef::Int64(v) => write!(out, "{v}"),
-        ValueRef::UInt8(v) => write!(out, "{v}"),
-        ValueRef::UInt16(v) => write!(out, "{v}"),
-        ValueRef::UInt32(v) => write!(out, "{v}"),
-        ValueRef::UInt64(v) => write!(out, "{v}"),
-        ValueRef::Float32(v) if v.is_nan() => out.write_str("nan"),
-        ValueRef::Float32(v) if is_plain(f64::from(v)) => write!(out, "{v}"),
-        ValueRef::Float32(v) => write!(out, "{v:e}"),
-        ValueRef::Float64(v) if v.is_nan() => out.write_str("nan"),
-        ValueRef::Float64(v) if is_plain(v) => write!(out, "{v}"),
-        ValueRef::Float64(v) => write!(out, "{v:e}"),
-        ValueRef::String(v) => write_string(out, v),
-        ValueRef::Bytes(v) => {
+    match value.widen() {
+        WideValue::Null => out.write_str("null"),
+        WideValue::Bool(v) => write!(out, "{v}"),
+        WideValue::Integer(v) => write!(out, "{v}"),
+        WideValue::Float32(v) if v.is_nan() => out.write_str("nan"),
+        WideValue::Float32(v) if is_plain(f64::from(v)) => write!(out, "{v}"),
+        WideValue::Float32(v) => write!(out, "{v:e}"),
+        WideValue::Float64(v) if v.is_nan() => out.write_str("nan"),
+        WideValue::Float64(v) if is_plain(v) => write!(out, "{v}"),
+        WideValue::Float64(v) => write!(out, "{v:e}"),
+        WideValue::String(v) => write_string(out, v),
+        WideValue::Bytes(v) => {
             out.write_str("0x")?;
             v.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
         }
-        ValueRef::Timestamp(v) => write!(out, "{}", Timestamp(v)),
-        ValueRef::Blob(v) => write!(out, "blob:{}", v.0),
-        ValueRef::Reference(v) => write!(out, "{}", v.0),
+        WideValue::Timestamp(v) => write!(out, "{}", Timestamp(v)),
+        WideValue::Blob(v) => write!(out, "blob:{}", v.0),
+        WideValue::Reference(v) => write!(out, "{}", v.0),
     }
 }
 

@@ -96,23 +96,7 @@ impl Field {
         if self.nullable {
             return Value::Null;
         }
-        match self.ty {
-            Type::Bool => Value::Bool(false),
-            Type::Int8 => Value::Int8(0),
-            Type::Int16 => Value::Int16(0),
-            Type::Int32 => Value::Int32(0),
-            Type::Int64 => Value::Int64(0),
-            Type::UInt8 => Value::UInt8(0),
-            Type::UInt16 => Value::UInt16(0),
-            Type::UInt32 => Value::UInt32(0),
-            Type::UInt64 => Value::UInt64(0),
-            Type::Float32 => Value::Float32(0.0),
-            Type::Float64 => Value::Float64(0.0),
-            Type::String => Value::String(String::new()),
-            Type::Bytes => Value::Bytes(Vec::new()),
-            Type::Timestamp => Value::Timestamp(0),
-            Type::Blob | Type::Reference(..) => Value::Null,
-        }
+        self.ty.zero_value()
     }
 
     /// True if `value` is valid for this field: of its type, or null where that is allowed.

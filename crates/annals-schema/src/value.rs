@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::{RowId, Timestamp};
+use crate::{RowId, Timestamp, column_types};
 
 /// A blob: its number, which names bytes in the journal. Numbers start at 1, and are never used
 /// again.
@@ -16,137 +16,100 @@ impl Blob {
     pub(crate) const LARGEST: u64 = i64::MAX as u64 - 1;
 }
 
-/// A value of a field, owned.
-#[derive(Clone, Debug)]
-pub enum Value {
-    /// No value; also the null reference.
-    Null,
-    /// A `bool`.
-    Bool(bool),
-    /// An `int8`.
-    Int8(i8),
-    /// An `int16`.
-    Int16(i16),
-    /// An `int32`.
-    Int32(i32),
-    /// An `int64`.
-    Int64(i64),
-    /// A `uint8`.
-    UInt8(u8),
-    /// A `uint16`.
-    UInt16(u16),
-    /// A `uint32`.
-    UInt32(u32),
-    /// A `uint64`.
-    UInt64(u64),
-    /// A `float32`.
-    Float32(f32),
-    /// A `float64`.
-    Float64(f64),
-    /// A `string`.
-    String(String),
-    /// A `bytes`.
-    Bytes(Vec<u8>),
-    /// A `timestamp`, in microseconds since 1970-01-01T00:00:00Z.
-    Timestamp(i64),
-    /// A `blob`.
-    Blob(Blob),
-    /// A reference to the row with this id.
-    Reference(RowId),
+/// Defines [`Value`] and [`ValueRef`], and what turns one into the other.
+macro_rules! define_values {
+    ($($variant:ident: $owned:ty, $borrowed:ty, $word:literal, $code:literal, $coding:ident, $doc:expr;)*) => {
+        /// A value of a field, owned.
+        #[derive(Clone, Debug)]
+        pub enum Value {
+            /// No value; also the null reference.
+            Null,
+            $(
+                #[doc = $doc]
+                $variant($owned),
+            )*
+            /// A reference to the row with this id.
+            Reference(RowId),
+        }
+
+        /// A value of a field, borrowed.
+        #[derive(Clone, Copy, Debug)]
+        pub enum ValueRef<'a> {
+            /// No value; also the null reference.
+            Null,
+            $(
+                #[doc = $doc]
+                $variant($borrowed),
+            )*
+            /// A reference to the row with this id.
+            Reference(RowId),
+        }
+
+        impl ValueRef<'_> {
+            /// Copies the value into an owned one.
+            #[must_use]
+            pub fn to_value(self) -> Value {
+                match self {
+                    Self::Null => Value::Null,
+                    $(Self::$variant(v) => Value::$variant(v.into()),)*
+                    Self::Reference(v) => Value::Reference(v),
+                }
+            }
+
+            /// The place of the value's type in the order of types.
+            const fn rank(&self) -> u8 {
+                match self {
+                    Self::Null => 0,
+                    $(Self::$variant(_) => $code,)*
+                    Self::Reference(_) => u8::MAX,
+                }
+            }
+        }
+    };
 }
 
-/// A value of a field, borrowed.
-#[derive(Clone, Copy, Debug)]
-pub enum ValueRef<'a> {
-    /// See [`Value::Null`].
-    Null,
-    /// See [`Value::Bool`].
-    Bool(bool),
-    /// See [`Value::Int8`].
-    Int8(i8),
-    /// See [`Value::Int16`].
-    Int16(i16),
-    /// See [`Value::Int32`].
-    Int32(i32),
-    /// See [`Value::Int64`].
-    Int64(i64),
-    /// See [`Value::UInt8`].
-    UInt8(u8),
-    /// See [`Value::UInt16`].
-    UInt16(u16),
-    /// See [`Value::UInt32`].
-    UInt32(u32),
-    /// See [`Value::UInt64`].
-    UInt64(u64),
-    /// See [`Value::Float32`].
-    Float32(f32),
-    /// See [`Value::Float64`].
-    Float64(f64),
-    /// See [`Value::String`].
-    String(&'a str),
-    /// See [`Value::Bytes`].
-    Bytes(&'a [u8]),
-    /// See [`Value::Timestamp`].
-    Timestamp(i64),
-    /// See [`Value::Blob`].
-    Blob(Blob),
-    /// See [`Value::Reference`].
-    Reference(RowId),
-}
+column_types!(all, define_values);
 
 impl Value {
     /// Borrows the value.
     #[must_use]
     pub fn as_ref(&self) -> ValueRef<'_> {
-        match self {
-            Self::Null => ValueRef::Null,
-            Self::Bool(v) => ValueRef::Bool(*v),
-            Self::Int8(v) => ValueRef::Int8(*v),
-            Self::Int16(v) => ValueRef::Int16(*v),
-            Self::Int32(v) => ValueRef::Int32(*v),
-            Self::Int64(v) => ValueRef::Int64(*v),
-            Self::UInt8(v) => ValueRef::UInt8(*v),
-            Self::UInt16(v) => ValueRef::UInt16(*v),
-            Self::UInt32(v) => ValueRef::UInt32(*v),
-            Self::UInt64(v) => ValueRef::UInt64(*v),
-            Self::Float32(v) => ValueRef::Float32(*v),
-            Self::Float64(v) => ValueRef::Float64(*v),
-            Self::String(v) => ValueRef::String(v),
-            Self::Bytes(v) => ValueRef::Bytes(v),
-            Self::Timestamp(v) => ValueRef::Timestamp(*v),
-            Self::Blob(v) => ValueRef::Blob(*v),
-            Self::Reference(v) => ValueRef::Reference(*v),
+        macro_rules! borrow {
+            ($($variant:ident: $rust:ty;)*) => {
+                match self {
+                    Self::Null => ValueRef::Null,
+                    Self::Bool(v) => ValueRef::Bool(*v),
+                    $(Self::$variant(v) => ValueRef::$variant(*v),)*
+                    Self::String(v) => ValueRef::String(v),
+                    Self::Bytes(v) => ValueRef::Bytes(v),
+                    Self::Blob(v) => ValueRef::Blob(*v),
+                    Self::Reference(v) => ValueRef::Reference(*v),
+                }
+            };
         }
+        column_types!(cells, borrow)
     }
 }
 
 /// Makes a `ValueRef` of a Rust value.
 macro_rules! from_rust {
-    ($($rust:ty => $variant:ident),+ $(,)?) => {$(
+    ($($variant:ident: $rust:ty $(, $also:ident)?;)*) => {$(
         impl<'a> From<$rust> for ValueRef<'a> {
             fn from(value: $rust) -> Self {
                 Self::$variant(value)
             }
         }
-    )+};
+    )*};
 }
 
+column_types!(numbers, from_rust);
+
 from_rust! {
-    bool => Bool,
-    i8 => Int8,
-    i16 => Int16,
-    i32 => Int32,
-    i64 => Int64,
-    u8 => UInt8,
-    u16 => UInt16,
-    u32 => UInt32,
-    u64 => UInt64,
-    f32 => Float32,
-    f64 => Float64,
-    &'a str => String,
-    &'a [u8] => Bytes,
-    Blob => Blob,
-    RowId => Reference,
+    Bool: bool;
+    String: &'a str;
+    Bytes: &'a [u8];
+    Blob: Blob;
+    Reference: RowId;
 }
 
 impl From<Timestamp> for ValueRef<'_> {
@@ -163,78 +126,28 @@ impl<T: Into<Self>> From<Option<T>> for ValueRef<'_> {
 }
 
 impl ValueRef<'_> {
-    /// Copies the value into an owned one.
-    #[must_use]
-    pub fn to_value(self) -> Value {
-        match self {
-            Self::Null => Value::Null,
-            Self::Bool(v) => Value::Bool(v),
-            Self::Int8(v) => Value::Int8(v),
-            Self::Int16(v) => Value::Int16(v),
-            Self::Int32(v) => Value::Int32(v),
-            Self::Int64(v) => Value::Int64(v),
-            Self::UInt8(v) => Value::UInt8(v),
-            Self::UInt16(v) => Value::UInt16(v),
-            Self::UInt32(v) => Value::UInt32(v),
-            Self::UInt64(v) => Value::UInt64(v),
-            Self::Float32(v) => Value::Float32(v),
-            Self::Float64(v) => Value::Float64(v),
-            Self::String(v) => Value::String(v.to_owned()),
-            Self::Bytes(v) => Value::Bytes(v.to_vec()),
-            Self::Timestamp(v) => Value::Timestamp(v),
-            Self::Blob(v) => Value::Blob(v),
-            Self::Reference(v) => Value::Reference(v),
-        }
-    }
-
     /// Compares two values of the same type: null first, then by value; strings and bytes byte by
     /// byte; -0 equals 0; there is one NaN, and it is last. Values of different types compare by
     /// the order of the types.
     #[must_use]
     pub fn total_cmp(&self, other: &Self) -> Ordering {
-        use ValueRef as V;
-        match (self, other) {
-            (V::Null, V::Null) => Ordering::Equal,
-            (V::Bool(a), V::Bool(b)) => a.cmp(b),
-            (V::Int8(a), V::Int8(b)) => a.cmp(b),
-            (V::Int16(a), V::Int16(b)) => a.cmp(b),
-            (V::Int32(a), V::Int32(b)) => a.cmp(b),
-            (V::Int64(a), V::Int64(b)) | (V::Timestamp(a), V::Timestamp(b)) => a.cmp(b),
-            (V::UInt8(a), V::UInt8(b)) => a.cmp(b),
-            (V::UInt16(a), V::UInt16(b)) => a.cmp(b),
-            (V::UInt32(a), V::UInt32(b)) => a.cmp(b),
-            (V::UInt64(a), V::UInt64(b)) => a.cmp(b),
-            (V::Float32(a), V::Float32(b)) => compare_floats(f64::from(*a), f64::from(*b)),
-            (V::Float64(a), V::Float64(b)) => compare_floats(*a, *b),
-            (V::String(a), V::String(b)) => a.as_bytes().cmp(b.as_bytes()),
-            (V::Bytes(a), V::Bytes(b)) => a.cmp(b),
-            (V::Blob(a), V::Blob(b)) => a.cmp(b),
-            (V::Reference(a), V::Reference(b)) => a.cmp(b),
-            _ => self.rank().cmp(&other.rank()),
+        macro_rules! compare {
+            ($($variant:ident: $rust:ty;)*) => {
+                match (self, other) {
+                    $((Self::$variant(a), Self::$variant(b)) => a.cmp(b),)*
+                    (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
+                    (Self::Float32(a), Self::Float32(b)) => compare_floats((*a).into(), (*b).into()),
+                    (Self::Float64(a), Self::Float64(b)) => compare_floats(*a, *b),
+                    (Self::String(a), Self::String(b)) => a.as_bytes().cmp(b.as_bytes()),
+                    (Self::Bytes(a), Self::Bytes(b)) => a.cmp(b),
+                    (Self::Timestamp(a), Self::Timestamp(b)) => a.cmp(b),
+                    (Self::Blob(a), Self::Blob(b)) => a.cmp(b),
+                    (Self::Reference(a), Self::Reference(b)) => a.cmp(b),
+                    _ => self.rank().cmp(&other.rank()),
+                }
+            };
         }
-    }
-
-    /// The place of the value's type in the order of types.
-    const fn rank(&self) -> u8 {
-        match self {
-            Self::Null => 0,
-            Self::Bool(_) => 1,
-            Self::Int8(_) => 2,
-            Self::Int16(_) => 3,
-            Self::Int32(_) => 4,
-            Self::Int64(_) => 5,
-            Self::UInt8(_) => 6,
-            Self::UInt16(_) => 7,
-            Self::UInt32(_) => 8,
-            Self::UInt64(_) => 9,
-            Self::Float32(_) => 10,
-            Self::Float64(_) => 11,
-            Self::String(_) => 12,
-            Self::Bytes(_) => 13,
-            Self::Timestamp(_) => 14,
-            Self::Blob(_) => 15,
-            Self::Reference(_) => 16,
-        }
+        column_types!(integers, compare)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Changing rows: everything is checked first, then everything is changed.
 
-use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, Value, ValueRef};
+use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, Value, ValueRef, WideValue};
 
 use crate::blobs::{Blobs, no_blob};
 use crate::columns::column::Column;
@@ -374,24 +374,18 @@ fn key_values<'v>(
 
 /// Writes a value for people, at most about a hundred bytes of it.
 fn shown(value: &ValueRef<'_>) -> String {
-    match value {
-        ValueRef::Null => "null".to_owned(),
-        ValueRef::Bool(v) => v.to_string(),
-        ValueRef::Int8(v) => v.to_string(),
-        ValueRef::Int16(v) => v.to_string(),
-        ValueRef::Int32(v) => v.to_string(),
-        ValueRef::Int64(v) | ValueRef::Timestamp(v) => v.to_string(),
-        ValueRef::UInt8(v) => v.to_string(),
-        ValueRef::UInt16(v) => v.to_string(),
-        ValueRef::UInt32(v) => v.to_string(),
-        ValueRef::UInt64(v) => v.to_string(),
-        ValueRef::Float32(v) => v.to_string(),
-        ValueRef::Float64(v) => v.to_string(),
-        ValueRef::Blob(v) => format!("blob:{}", v.0),
-        ValueRef::Reference(v) => v.0.to_string(),
-        ValueRef::Bytes(v) => format!("{} bytes", v.len()),
-        ValueRef::String(v) if v.len() <= 100 => format!("{v:?}"),
-        ValueRef::String(v) => {
+    match value.widen() {
+        WideValue::Null => "null".to_owned(),
+        WideValue::Bool(v) => v.to_string(),
+        WideValue::Integer(v) => v.to_string(),
+        WideValue::Timestamp(v) => v.to_string(),
+        WideValue::Float32(v) => v.to_string(),
+        WideValue::Float64(v) => v.to_string(),
+        WideValue::Blob(v) => format!("blob:{}", v.0),
+        WideValue::Reference(v) => v.0.to_string(),
+        WideValue::Bytes(v) => format!("{} bytes", v.len()),
+        WideValue::String(v) if v.len() <= 100 => format!("{v:?}"),
+        WideValue::String(v) => {
             let end = (0..=100).rev().find(|&at| v.is_char_boundary(at)).unwrap_or(0);
             format!("{:?}..", v.get(..end).unwrap_or_default())
         }

@@ -4,7 +4,9 @@ use std::ops::{Bound, Range as Ids, RangeBounds};
 
 use std::fmt;
 
-use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, Value, ValueRef};
+use annals_schema::{
+    Blob, FieldNumber, RowId, Timestamp, Type, Value, ValueRef, WideValue, column_types,
+};
 use annals_storage::TypedId;
 
 use crate::columns::column::Column;
@@ -52,24 +54,17 @@ struct Plain<'a>(ValueRef<'a>);
 
 impl fmt::Debug for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            ValueRef::Null => f.write_str("None"),
-            ValueRef::Bool(v) => v.fmt(f),
-            ValueRef::Int8(v) => v.fmt(f),
-            ValueRef::Int16(v) => v.fmt(f),
-            ValueRef::Int32(v) => v.fmt(f),
-            ValueRef::Int64(v) => v.fmt(f),
-            ValueRef::UInt8(v) => v.fmt(f),
-            ValueRef::UInt16(v) => v.fmt(f),
-            ValueRef::UInt32(v) => v.fmt(f),
-            ValueRef::UInt64(v) => v.fmt(f),
-            ValueRef::Float32(v) => v.fmt(f),
-            ValueRef::Float64(v) => v.fmt(f),
-            ValueRef::String(v) => v.fmt(f),
-            ValueRef::Bytes(v) => v.fmt(f),
-            ValueRef::Timestamp(v) => Timestamp(v).fmt(f),
-            ValueRef::Blob(v) => v.fmt(f),
-            ValueRef::Reference(v) => v.fmt(f),
+        match self.0.widen() {
+            WideValue::Null => f.write_str("None"),
+            WideValue::Bool(v) => v.fmt(f),
+            WideValue::Integer(v) => v.fmt(f),
+            WideValue::Float32(v) => v.fmt(f),
+            WideValue::Float64(v) => v.fmt(f),
+            WideValue::String(v) => v.fmt(f),
+            WideValue::Bytes(v) => v.fmt(f),
+            WideValue::Timestamp(v) => Timestamp(v).fmt(f),
+            WideValue::Blob(v) => v.fmt(f),
+            WideValue::Reference(v) => v.fmt(f),
         }
     }
 }
@@ -284,51 +279,36 @@ macro_rules! cell {
     };
 }
 
-/// Reads a number, given the size of its cells and its type.
-macro_rules! number {
-    ($type:ty, $size:ident, $kind:ident) => {
+macro_rules! numbers {
+    ($($variant:ident: $rust:ty $(, $also:ident)?;)*) => {$(
         cell!(
-            $type,
-            |column, slot| column.$size(slot, ValueKind::$kind).map(<$type>::from_le_bytes),
-            <$type>::default(),
-            ValueRef::$kind(v) => v
+            $rust,
+            |column, slot| column.cell(slot, ValueKind::$variant).map(<$rust>::from_le_bytes),
+            <$rust>::default(),
+            ValueRef::$variant(v) => v $(, ValueRef::$also(v) => v)?
         );
-    };
+    )*};
 }
 
-number!(i8, one, Int8);
-number!(i16, two, Int16);
-number!(i32, four, Int32);
-number!(u8, one, UInt8);
-number!(u16, two, UInt16);
-number!(u32, four, UInt32);
-number!(u64, eight, UInt64);
-number!(f32, four, Float32);
-number!(f64, eight, Float64);
-cell!(
-    i64,
-    |column, slot| column.eight(slot, ValueKind::Int64).map(i64::from_le_bytes),
-    0,
-    ValueRef::Int64(v) => v, ValueRef::Timestamp(v) => v
-);
+column_types!(numbers, numbers);
 cell!(bool, Column::bit, false, ValueRef::Bool(v) => v);
 cell!(&'r str, |column, slot| column.text(slot, ValueKind::String), "", ValueRef::String(v) => v);
 cell!(&'r [u8], |column, slot| column.variable(slot, ValueKind::Bytes), &[], ValueRef::Bytes(v) => v);
 cell!(
     Timestamp,
-    |column, slot| column.eight(slot, ValueKind::Timestamp).map(|v| Timestamp(i64::from_le_bytes(v))),
+    |column, slot| column.cell(slot, ValueKind::Timestamp).map(|v| Timestamp(i64::from_le_bytes(v))),
     Timestamp(0),
     ValueRef::Timestamp(v) => Timestamp(v)
 );
 cell!(
     Blob,
-    |column, slot| column.eight(slot, ValueKind::Blob).map(|v| Blob(u64::from_le_bytes(v))),
+    |column, slot| column.cell(slot, ValueKind::Blob).map(|v| Blob(u64::from_le_bytes(v))),
     Blob(0),
     ValueRef::Blob(v) => v
 );
 cell!(
     RowId,
-    |column, slot| column.eight(slot, ValueKind::Reference).map(|v| RowId(u64::from_le_bytes(v))),
+    |column, slot| column.cell(slot, ValueKind::Reference).map(|v| RowId(u64::from_le_bytes(v))),
     RowId(0),
     ValueRef::Reference(v) => v
 );

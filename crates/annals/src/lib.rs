@@ -57,7 +57,7 @@ use annals_store::image;
 pub use annals_macros::schema;
 pub use annals_schema::{
     Blob, Command, Field, FieldNumber, Index, IndexNumber, OnDelete, RowId, Schema, Table,
-    TableNumber, Timestamp, Type, Value, ValueRef,
+    TableNumber, Timestamp, Type, TypeClass, Value, ValueRef, WideValue,
 };
 /// ```
 /// annals::schema!("tutorial.schema");

@@ -3,7 +3,7 @@
 
 #[cfg(any(feature = "sqlite", test))]
 use annals::{OnDelete, TableNumber};
-use annals::{RowId, Timestamp, Type, Value};
+use annals::{RowId, Timestamp, Type, TypeClass, Value};
 
 /// The integers from minus this up to this are floats of 64 bits, too.
 const EXACT: i128 = 1 << 53;
@@ -119,25 +119,19 @@ impl Seen {
             self.has_only_numbers() && !self.reals && self.has_ints_within(least, most)
         };
         let alone = |what: bool| self.kinds() == u32::from(what);
-        match ty {
-            Type::Bool => self.kinds() == 0 || alone(self.bools) || ints(0, 1),
-            Type::Int8 => ints(i8::MIN.into(), i8::MAX.into()),
-            Type::Int16 => ints(i16::MIN.into(), i16::MAX.into()),
-            Type::Int32 => ints(i32::MIN.into(), i32::MAX.into()),
-            Type::Int64 | Type::Timestamp => ints(i64::MIN.into(), i64::MAX.into()),
-            Type::UInt8 => ints(0, u8::MAX.into()),
-            Type::UInt16 => ints(0, u16::MAX.into()),
-            Type::UInt32 => ints(0, u32::MAX.into()),
-            Type::UInt64 => ints(0, u64::MAX.into()),
-            Type::Reference(..) => ints(0, RowId::MAX.0.into()),
-            Type::Float32 => {
+        match ty.class() {
+            TypeClass::Bool => self.kinds() == 0 || alone(self.bools) || ints(0, 1),
+            TypeClass::Integer { least, most } => ints(least, most),
+            TypeClass::Timestamp => ints(i64::MIN.into(), i64::MAX.into()),
+            TypeClass::Reference => ints(0, RowId::MAX.0.into()),
+            TypeClass::Float32 => {
                 let whole = self.has_ints_within(-EXACT_SINGLE, EXACT_SINGLE);
                 self.has_only_numbers() && self.singles && whole
             }
-            Type::Float64 => self.has_only_numbers() && self.has_ints_within(-EXACT, EXACT),
-            Type::String => alone(self.texts) && self.longest <= LONGEST,
-            Type::Bytes => alone(self.bytes) && self.longest <= LONGEST,
-            Type::Blob => alone(self.bytes),
+            TypeClass::Float64 => self.has_only_numbers() && self.has_ints_within(-EXACT, EXACT),
+            TypeClass::String => alone(self.texts) && self.longest <= LONGEST,
+            TypeClass::Bytes => alone(self.bytes) && self.longest <= LONGEST,
+            TypeClass::Blob => alone(self.bytes),
         }
     }
 
@@ -187,14 +181,6 @@ pub(crate) fn convert(value: Scalar<'_>, ty: Type) -> Option<Converted> {
         (_, Scalar::Null) => Value::Null,
         (Type::Bool, Scalar::Bool(value)) => Value::Bool(value),
         (Type::Bool, Scalar::Int(value @ (0 | 1))) => Value::Bool(value == 1),
-        (Type::Int8, Scalar::Int(value)) => Value::Int8(value.try_into().ok()?),
-        (Type::Int16, Scalar::Int(value)) => Value::Int16(value.try_into().ok()?),
-        (Type::Int32, Scalar::Int(value)) => Value::Int32(value.try_into().ok()?),
-        (Type::Int64, Scalar::Int(value)) => Value::Int64(value.try_into().ok()?),
-        (Type::UInt8, Scalar::Int(value)) => Value::UInt8(value.try_into().ok()?),
-        (Type::UInt16, Scalar::Int(value)) => Value::UInt16(value.try_into().ok()?),
-        (Type::UInt32, Scalar::Int(value)) => Value::UInt32(value.try_into().ok()?),
-        (Type::UInt64, Scalar::Int(value)) => Value::UInt64(value.try_into().ok()?),
         (Type::Timestamp, Scalar::Int(value)) => Value::Timestamp(value.try_into().ok()?),
         (Type::Timestamp, Scalar::Text(value)) => {
             Value::Timestamp(value.parse::<Timestamp>().ok()?.0)
@@ -210,6 +196,7 @@ pub(crate) fn convert(value: Scalar<'_>, ty: Type) -> Option<Converted> {
         (Type::String, value) => Value::String(text_of(value)?),
         (Type::Bytes, value) => Value::Bytes(bytes_of(value)),
         (Type::Blob, value) => return Some(Converted::Blob(bytes_of(value))),
+        (ty, Scalar::Int(value)) => ty.integer(value)?,
         _ => return None,
     };
     Some(Converted::Value(converted))

@@ -1,6 +1,6 @@
 //! The correspondence of joedb's types and Annals', in both directions; the same for values.
 
-use annals::{OnDelete, TableNumber, Type, ValueRef};
+use annals::{OnDelete, TableNumber, Type, TypeClass, ValueRef, WideValue};
 
 use super::format::{Cell, Kind};
 
@@ -21,18 +21,24 @@ pub(super) const fn to_type(kind: Kind, target: TableNumber) -> Type {
 }
 
 /// Returns the smallest of joedb's types that has room for a type's values. (Of `uint64` only those below 2^63.)
-pub(super) const fn of_type(ty: Type) -> Kind {
-    match ty {
-        Type::Bool => Kind::Bool,
-        Type::Int8 => Kind::Int8,
-        Type::Int16 | Type::UInt8 => Kind::Int16,
-        Type::Int32 | Type::UInt16 => Kind::Int32,
-        Type::Int64 | Type::UInt32 | Type::UInt64 | Type::Timestamp => Kind::Int64,
-        Type::Float32 => Kind::Float32,
-        Type::Float64 => Kind::Float64,
-        Type::String | Type::Bytes => Kind::String,
-        Type::Blob => Kind::Blob,
-        Type::Reference(..) => Kind::Reference,
+pub(super) fn of_type(ty: Type) -> Kind {
+    match ty.class() {
+        TypeClass::Bool => Kind::Bool,
+        TypeClass::Integer { least, most } => {
+            let has_room = |min: i32, max: i32| i128::from(min) <= least && most <= max.into();
+            match () {
+                () if has_room(i8::MIN.into(), i8::MAX.into()) => Kind::Int8,
+                () if has_room(i16::MIN.into(), i16::MAX.into()) => Kind::Int16,
+                () if has_room(i32::MIN, i32::MAX) => Kind::Int32,
+                () => Kind::Int64,
+            }
+        }
+        TypeClass::Timestamp => Kind::Int64,
+        TypeClass::Float32 => Kind::Float32,
+        TypeClass::Float64 => Kind::Float64,
+        TypeClass::String | TypeClass::Bytes => Kind::String,
+        TypeClass::Blob => Kind::Blob,
+        TypeClass::Reference => Kind::Reference,
     }
 }
 
@@ -67,26 +73,25 @@ pub(super) fn to_cell<'v>(
     value: ValueRef<'v>,
     place: impl FnOnce(annals::Blob) -> Option<(u64, u64)>,
 ) -> Option<Cell<'v>> {
-    Some(match value {
-        ValueRef::Null => zero(of_type(ty)),
-        ValueRef::Bool(value) => Cell::Bool(value),
-        ValueRef::Int8(value) => Cell::Int8(value),
-        ValueRef::Int16(value) => Cell::Int16(value),
-        ValueRef::Int32(value) => Cell::Int32(value),
-        ValueRef::Int64(value) | ValueRef::Timestamp(value) => Cell::Int64(value),
-        ValueRef::UInt8(value) => Cell::Int16(value.into()),
-        ValueRef::UInt16(value) => Cell::Int32(value.into()),
-        ValueRef::UInt32(value) => Cell::Int64(value.into()),
-        ValueRef::UInt64(value) => Cell::Int64(value.try_into().ok()?),
-        ValueRef::Float32(value) => Cell::Float32(value),
-        ValueRef::Float64(value) => Cell::Float64(value),
-        ValueRef::String(value) => Cell::String(value.as_bytes()),
-        ValueRef::Bytes(value) => Cell::String(value),
-        ValueRef::Blob(blob) => {
+    Some(match value.widen() {
+        WideValue::Null => zero(of_type(ty)),
+        WideValue::Bool(value) => Cell::Bool(value),
+        WideValue::Integer(value) => match of_type(ty) {
+            Kind::Int8 => Cell::Int8(value.try_into().ok()?),
+            Kind::Int16 => Cell::Int16(value.try_into().ok()?),
+            Kind::Int32 => Cell::Int32(value.try_into().ok()?),
+            _ => Cell::Int64(value.try_into().ok()?),
+        },
+        WideValue::Timestamp(value) => Cell::Int64(value),
+        WideValue::Float32(value) => Cell::Float32(value),
+        WideValue::Float64(value) => Cell::Float64(value),
+        WideValue::String(value) => Cell::String(value.as_bytes()),
+        WideValue::Bytes(value) => Cell::String(value),
+        WideValue::Blob(blob) => {
             let (position, size) = place(blob)?;
             Cell::Blob(position, size)
         }
-        ValueRef::Reference(id) => Cell::Reference(super::writer::row_of(id)?),
+        WideValue::Reference(id) => Cell::Reference(super::writer::row_of(id)?),
     })
 }
 

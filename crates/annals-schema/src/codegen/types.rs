@@ -16,17 +16,6 @@ pub(super) struct Column<'a> {
 impl<'a> Column<'a> {
     pub(super) fn new(names: &Names, field: &'a Field, name: &'a str) -> Self {
         let plain = match field.ty {
-            Type::Bool => "bool".to_owned(),
-            Type::Int8 => "i8".to_owned(),
-            Type::Int16 => "i16".to_owned(),
-            Type::Int32 => "i32".to_owned(),
-            Type::Int64 => "i64".to_owned(),
-            Type::UInt8 => "u8".to_owned(),
-            Type::UInt16 => "u16".to_owned(),
-            Type::UInt32 => "u32".to_owned(),
-            Type::UInt64 => "u64".to_owned(),
-            Type::Float32 => "f32".to_owned(),
-            Type::Float64 => "f64".to_owned(),
             Type::String => "&str".to_owned(),
             Type::Bytes => "&[u8]".to_owned(),
             Type::Timestamp => "::annals::Timestamp".to_owned(),
@@ -36,6 +25,7 @@ impl<'a> Column<'a> {
                 // The table was dropped: only numbers are left.
                 None => "::annals::RowId".to_owned(),
             },
+            own => own.rust_word().to_owned(),
         };
         Self { field, name, plain }
     }

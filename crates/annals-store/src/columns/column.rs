@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
+use annals_event::{from_cell, to_cell, width};
 use annals_schema::{Blob, Field, FieldNumber, RowId, Type, Value, ValueRef};
 
 use crate::Result;
 use crate::blobs::Blobs;
 use crate::columns::fetched::Fetched;
-use crate::columns::raw::{self, Raw, ValueKind, kind_of, kind_of_type, zero_of};
+use crate::columns::raw::{ValueKind, kind_of, kind_of_type, variable, zero_of};
 use crate::columns::strings::Strings;
 use crate::pages::cells::{Bits, Cells};
 use crate::pages::load::Loader;
@@ -15,7 +16,6 @@ use crate::pages::page::{Epoch, Write};
 use crate::pages::paged::Counted;
 use crate::pages::refresh::{Refresh, refresh};
 use crate::pages::save::{Blanks, Saved, Saver};
-use annals_event::width;
 
 /// A column: cells, and which of them are null.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Column {
 refresh!(Column { nulls, data; field, ty, kind, takes_null });
 
 #[derive(Clone, Debug)]
-enum Data {
+pub(crate) enum Data {
     Bits(Bits),
     One(Cells<1>),
     Two(Cells<2>),
@@ -70,6 +70,20 @@ macro_rules! with_fixed_cells {
     };
 }
 
+/// Makes the data of a type.
+macro_rules! data_of {
+    ($ty:expr, bits $bits:expr, strings $strings:expr, cells $cells:expr) => {
+        match ($ty, width($ty)) {
+            (Type::Bool, _) => Data::Bits($bits),
+            (_, None) => Data::Variable(Box::new($strings)),
+            (_, Some(1)) => Data::One($cells),
+            (_, Some(2)) => Data::Two($cells),
+            (_, Some(4)) => Data::Four($cells),
+            (_, Some(_)) => Data::Eight($cells),
+        }
+    };
+}
+
 mod at_hand;
 
 impl Refresh for Data {
@@ -93,15 +107,12 @@ impl Column {
         let zero = Field { nullable: false, ..field.clone() }.zero_value();
         let is_null = matches!(default, Value::Null);
         let shown = if is_null { zero } else { default };
-        let data = match Raw::of(shown.as_ref()).unwrap_or(Raw::Eight([0; 8])) {
-            Raw::Bit(true) => Data::Bits(Bits::ones(len)),
-            Raw::Bit(false) => Data::Bits(Bits::default()),
-            Raw::One(cell) => Data::One(filled(cell, len)),
-            Raw::Two(cell) => Data::Two(filled(cell, len)),
-            Raw::Four(cell) => Data::Four(filled(cell, len)),
-            Raw::Eight(cell) => Data::Eight(filled(cell, len)),
-            Raw::Variable(bytes) => Data::Variable(Box::new(Strings::filled(bytes, len))),
-        };
+        let shown = shown.as_ref();
+        let data = data_of!(field.ty,
+            bits if let ValueRef::Bool(true) = shown { Bits::ones(len) } else { Bits::default() },
+            strings Strings::filled(variable(shown).unwrap_or_default(), len),
+            cells filled(shown, len)
+        );
         let nulls = if is_null { Bits::ones(len) } else { Bits::default() };
         Self {
             field: field.number,
@@ -186,37 +197,14 @@ impl Column {
         }
         Ok(Fetched::Here(match &self.data {
             Data::Bits(bits) => ValueRef::Bool(bits.get(slot)?),
-            Data::One(cells) => match self.ty {
-                Type::Int8 => ValueRef::Int8(i8::from_le_bytes(cells.get(slot)?)),
-                _ => ValueRef::UInt8(u8::from_le_bytes(cells.get(slot)?)),
-            },
-            Data::Two(cells) => match self.ty {
-                Type::Int16 => ValueRef::Int16(i16::from_le_bytes(cells.get(slot)?)),
-                _ => ValueRef::UInt16(u16::from_le_bytes(cells.get(slot)?)),
-            },
-            Data::Four(cells) => match self.ty {
-                Type::Int32 => ValueRef::Int32(i32::from_le_bytes(cells.get(slot)?)),
-                Type::UInt32 => ValueRef::UInt32(u32::from_le_bytes(cells.get(slot)?)),
-                _ => ValueRef::Float32(f32::from_le_bytes(cells.get(slot)?)),
-            },
-            Data::Eight(cells) => self.of_eight(cells.get(slot)?),
             Data::Variable(strings) => match self.ty {
                 Type::String => return Ok(Fetched::text(strings.get_str(slot)?)),
                 _ => return Ok(Fetched::bytes(strings.get(slot)?)),
             },
+            data => with_fixed_cells!(
+                data, cells => from_cell(self.ty, &cells.get(slot)?), else ValueRef::Null
+            ),
         }))
-    }
-
-    #[inline]
-    fn of_eight(&self, cell: [u8; 8]) -> ValueRef<'static> {
-        match self.ty {
-            Type::Int64 => ValueRef::Int64(i64::from_le_bytes(cell)),
-            Type::UInt64 => ValueRef::UInt64(u64::from_le_bytes(cell)),
-            Type::Float64 => ValueRef::Float64(f64::from_le_bytes(cell)),
-            Type::Timestamp => ValueRef::Timestamp(i64::from_le_bytes(cell)),
-            Type::Blob => ValueRef::Blob(Blob(u64::from_le_bytes(cell))),
-            _ => ValueRef::Reference(RowId(u64::from_le_bytes(cell))),
-        }
     }
 
     /// Writes a value that the column accepts to a slot that has none.
@@ -237,26 +225,14 @@ impl Column {
                 ValueRef::Bool(bit) => bits.set(slot, bit, write),
                 _ => Ok(()),
             },
-            Data::One(cells) => match raw::one(value) {
-                Some(cell) => cells.set(slot, cell, write),
-                None => Ok(()),
-            },
-            Data::Two(cells) => match raw::two(value) {
-                Some(cell) => cells.set(slot, cell, write),
-                None => Ok(()),
-            },
-            Data::Four(cells) => match raw::four(value) {
-                Some(cell) => cells.set(slot, cell, write),
-                None => Ok(()),
-            },
-            Data::Eight(cells) => match raw::eight(value) {
-                Some(cell) => cells.set(slot, cell, write),
-                None => Ok(()),
-            },
             // A string's cell must refer to nothing under a null; the contents of other cells are ignored.
             Data::Variable(strings) => {
-                strings.insert(slot, raw::variable(value).unwrap_or_default(), write)
+                strings.insert(slot, variable(value).unwrap_or_default(), write)
             }
+            data => with_fixed_cells!(data, cells => match to_cell(value) {
+                Some(cell) => cells.set(slot, cell, write),
+                None => Ok(()),
+            }, else Ok(())),
         }
     }
 
@@ -281,7 +257,7 @@ impl Column {
     }
 
     /// Returns the value of a row before anything is set: null where it may be, else zero or empty.
-    pub(crate) const fn zero_value(&self) -> ValueRef<'static> {
+    pub(crate) fn zero_value(&self) -> ValueRef<'static> {
         if self.takes_null { ValueRef::Null } else { zero_of(self.ty) }
     }
 
@@ -337,11 +313,12 @@ impl Column {
                 });
                 return bools.try_for_each(|(slot, bit)| bits.set(slot, bit, write));
             }
-            Data::One(cells) => return cells.write_of(slot, values, raw::one, write),
-            Data::Two(cells) => return cells.write_of(slot, values, raw::two, write),
-            Data::Four(cells) => return cells.write_of(slot, values, raw::four, write),
-            Data::Eight(cells) => return cells.write_of(slot, values, raw::eight, write),
             Data::Variable(strings) => strings,
+            data => {
+                return with_fixed_cells!(
+                    data, cells => cells.write_of(slot, values, to_cell, write), else Ok(())
+                );
+            }
         };
         if !new {
             (slot..slot + values.len()).try_for_each(|slot| strings.clear(slot, write.epoch))?;
@@ -409,14 +386,9 @@ impl Column {
     pub(crate) fn load(input: &mut Loader<'_>, field: &Field, has_erased: bool) -> Result<Self> {
         let has_room = field.nullable || has_erased;
         let nulls = if has_room { Some(Bits::load(input)?) } else { None };
-        let data = match Raw::of(zero_of(field.ty)).unwrap_or(Raw::Eight([0; 8])) {
-            Raw::Bit(_) => Data::Bits(Bits::load(input)?),
-            Raw::One(_) => Data::One(Cells::load(input)?),
-            Raw::Two(_) => Data::Two(Cells::load(input)?),
-            Raw::Four(_) => Data::Four(Cells::load(input)?),
-            Raw::Eight(_) => Data::Eight(Cells::load(input)?),
-            Raw::Variable(_) => Data::Variable(Box::new(Strings::load(input)?)),
-        };
+        let data = data_of!(field.ty,
+            bits Bits::load(input)?, strings Strings::load(input)?, cells Cells::load(input)?
+        );
         let kind = kind_of_type(field.ty);
         let takes_null = field.nullable;
         Ok(Self { field: field.number, ty: field.ty, kind, takes_null, nulls, data })
@@ -437,8 +409,11 @@ impl Column {
     }
 }
 
-fn filled<const W: usize>(cell: [u8; W], len: usize) -> Cells<W> {
-    if cell == [0; W] { Cells::default() } else { Cells::filled(cell, len) }
+fn filled<const W: usize>(value: ValueRef<'_>, len: usize) -> Cells<W> {
+    match to_cell(value) {
+        Some(cell) if cell != [0; W] => Cells::filled(cell, len),
+        _ => Cells::default(),
+    }
 }
 
 #[cfg(test)]

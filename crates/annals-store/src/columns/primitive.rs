@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use annals_schema::{Blob, RowId, Timestamp, Type};
+use annals_schema::{Blob, RowId, Timestamp, Type, column_types};
 
 /// A Rust type of fixed size whose slices are columns' cells: the integers, the floats, `Timestamp`,
 /// `RowId`, `Blob` and typed ids. It can't be implemented elsewhere.
@@ -24,31 +24,23 @@ pub mod sealed {
 }
 
 macro_rules! primitive {
-    ($($rust:ty: $ty:pat,)+) => {$(
+    ($($variant:ident: $rust:ty $(, $also:ident)?;)*) => {$(
         impl sealed::Sealed for $rust {}
         // SAFETY: it is a number of the width of these types, or a transparent struct of one.
         unsafe impl Primitive for $rust {
             fn fits(ty: Type) -> bool {
-                matches!(ty, $ty)
+                matches!(ty, Type::$variant { .. } $(| Type::$also)?)
             }
         }
-    )+};
+    )*};
 }
 
+column_types!(numbers, primitive);
+
 primitive! {
-    i8: Type::Int8,
-    i16: Type::Int16,
-    i32: Type::Int32,
-    i64: Type::Int64 | Type::Timestamp,
-    u8: Type::UInt8,
-    u16: Type::UInt16,
-    u32: Type::UInt32,
-    u64: Type::UInt64,
-    f32: Type::Float32,
-    f64: Type::Float64,
-    Timestamp: Type::Timestamp,
-    Blob: Type::Blob,
-    RowId: Type::Reference(..),
+    Timestamp: Timestamp;
+    Blob: Blob;
+    Reference: RowId;
 }
 
 /// Returns values as the cells of a column, without a copy on a little-endian machine.
@@ -64,6 +56,9 @@ pub fn to_cells<T: Primitive>(values: &[T]) -> Cow<'_, [u8]> {
     Cow::Owned(swapped)
 }
 
+/// The bytes of the widest cell.
+const WIDEST: usize = 8;
+
 /// Returns the cells of a column as values, without a copy where they are aligned, on a little-endian
 /// machine.
 pub fn from_cells<T: Primitive>(cells: &[u8]) -> Cow<'_, [T]> {
@@ -76,12 +71,12 @@ pub fn from_cells<T: Primitive>(cells: &[u8]) -> Cow<'_, [T]> {
     }
     let mut values = Vec::with_capacity(cells.len() / size_of::<T>());
     for cell in cells.chunks_exact(size_of::<T>()) {
-        let mut native = [0; 8];
+        let mut native = [0; WIDEST];
         native[..cell.len()].copy_from_slice(cell);
         if cfg!(target_endian = "big") {
             native[..cell.len()].reverse();
         }
-        // SAFETY: a primitive has at most 8 bytes, and any bytes are one.
+        // SAFETY: a primitive has at most so many bytes, and any bytes are one.
         values.push(unsafe { native.as_ptr().cast::<T>().read_unaligned() });
     }
     Cow::Owned(values)

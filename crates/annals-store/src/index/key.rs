@@ -15,7 +15,7 @@
 #![expect(clippy::big_endian_bytes, reason = "big-endian numbers compare as their bytes do")]
 
 pub(crate) use crate::ids::id_of;
-use annals_schema::{RowId, ValueRef};
+use annals_schema::{RowId, ValueRef, column_types};
 
 /// Where a key is written to.
 pub(crate) trait Out {
@@ -82,38 +82,37 @@ pub(crate) fn encode(out: &mut impl Out, nullable: bool, value: ValueRef<'_>) {
     if nullable {
         out.put(&[u8::from(!matches!(value, ValueRef::Null))]);
     }
-    match value {
-        ValueRef::Null => {}
-        ValueRef::Bool(v) => out.put(&[u8::from(v)]),
-        ValueRef::Int8(v) => out.put(&(v ^ i8::MIN).to_be_bytes()),
-        ValueRef::Int16(v) => out.put(&(v ^ i16::MIN).to_be_bytes()),
-        ValueRef::Int32(v) => out.put(&(v ^ i32::MIN).to_be_bytes()),
-        ValueRef::Int64(v) | ValueRef::Timestamp(v) => out.put(&(v ^ i64::MIN).to_be_bytes()),
-        ValueRef::UInt8(v) => out.put(&[v]),
-        ValueRef::UInt16(v) => out.put(&v.to_be_bytes()),
-        ValueRef::UInt32(v) => out.put(&v.to_be_bytes()),
-        ValueRef::UInt64(v) => out.put(&v.to_be_bytes()),
-        ValueRef::Float32(v) => {
-            let bits = if v == 0.0 { 0 } else { v.to_bits() };
-            let flip = if bits >> 31 == 0 { 1 << 31 } else { u32::MAX };
-            out.put(&(if v.is_nan() { u32::MAX } else { bits ^ flip }).to_be_bytes());
-        }
-        ValueRef::Float64(v) => {
-            let bits = if v == 0.0 { 0 } else { v.to_bits() };
-            let flip = if bits >> 63 == 0 { 1 << 63 } else { u64::MAX };
-            out.put(&(if v.is_nan() { u64::MAX } else { bits ^ flip }).to_be_bytes());
-        }
-        ValueRef::String(v) => {
-            escape(out, v.as_bytes());
-            out.put(&[0, 0]);
-        }
-        ValueRef::Bytes(v) => {
-            escape(out, v);
-            out.put(&[0, 0]);
-        }
-        ValueRef::Blob(v) => out.put(&v.0.to_be_bytes()),
-        ValueRef::Reference(v) => out.put(&v.0.to_be_bytes()),
+    macro_rules! put {
+        ($($variant:ident: $rust:ty;)*) => {
+            match value {
+                ValueRef::Null => {}
+                ValueRef::Bool(v) => out.put(&[u8::from(v)]),
+                $(ValueRef::$variant(v) => out.put(&(v ^ <$rust>::MIN).to_be_bytes()),)*
+                ValueRef::Timestamp(v) => out.put(&(v ^ i64::MIN).to_be_bytes()),
+                ValueRef::Float32(v) => {
+                    let bits = if v == 0.0 { 0 } else { v.to_bits() };
+                    let flip = if bits >> 31 == 0 { 1 << 31 } else { u32::MAX };
+                    out.put(&(if v.is_nan() { u32::MAX } else { bits ^ flip }).to_be_bytes());
+                }
+                ValueRef::Float64(v) => {
+                    let bits = if v == 0.0 { 0 } else { v.to_bits() };
+                    let flip = if bits >> 63 == 0 { 1 << 63 } else { u64::MAX };
+                    out.put(&(if v.is_nan() { u64::MAX } else { bits ^ flip }).to_be_bytes());
+                }
+                ValueRef::String(v) => {
+                    escape(out, v.as_bytes());
+                    out.put(&[0, 0]);
+                }
+                ValueRef::Bytes(v) => {
+                    escape(out, v);
+                    out.put(&[0, 0]);
+                }
+                ValueRef::Blob(v) => out.put(&v.0.to_be_bytes()),
+                ValueRef::Reference(v) => out.put(&v.0.to_be_bytes()),
+            }
+        };
     }
+    column_types!(integers, put)
 }
 
 /// Appends the beginning of a string or of bytes.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use annals_schema::{Blob, FieldNumber, RowId, TableNumber, Timestamp, Value};
+use annals_schema::{Blob, FieldNumber, RowId, TableNumber, Timestamp, Value, column_types};
 
 use super::{Column, Id, Record};
 use crate::{Error, Result, RowChange};
@@ -62,18 +62,16 @@ macro_rules! owned {
     )+};
 }
 
+macro_rules! owned_numbers {
+    ($($variant:ident: $rust:ty $(, $also:ident)?;)*) => {
+        owned! { $($rust, $variant, v => v, Self::default();)* }
+    };
+}
+
+column_types!(numbers, owned_numbers);
+
 owned! {
     bool, Bool, v => v, false;
-    i8, Int8, v => v, 0;
-    i16, Int16, v => v, 0;
-    i32, Int32, v => v, 0;
-    i64, Int64, v => v, 0;
-    u8, UInt8, v => v, 0;
-    u16, UInt16, v => v, 0;
-    u32, UInt32, v => v, 0;
-    u64, UInt64, v => v, 0;
-    f32, Float32, v => v, 0.0;
-    f64, Float64, v => v, 0.0;
     String, String, v => v, Self::new();
     Vec<u8>, Bytes, v => v, Self::new();
     Timestamp, Timestamp, v => Self(v), Self(0);

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, ValueRef};
+use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, ValueRef, column_types};
 
 use super::{Id, Record, Table, Writer};
 use crate::Result;
@@ -49,7 +49,13 @@ pub trait Number: Primitive {}
 impl<R: Record> Number for Id<R> {}
 
 macro_rules! numbers {
-    ($($rust:ty: $pattern:pat => $value:expr;)+) => {$(
+    ($($variant:ident: $rust:ty $(, $also:ident)?;)*) => {$(
+        number!($rust: ValueRef::$variant(v) $(| ValueRef::$also(v))? => v);
+    )*};
+}
+
+macro_rules! number {
+    ($rust:ty: $pattern:pat => $value:expr) => {
         impl Number for $rust {}
         impl Element<'_> for $rust {
             fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {
@@ -57,7 +63,7 @@ macro_rules! numbers {
             }
         }
         any!(Option<$rust>: $pattern => Some($value), ValueRef::Null => None);
-    )+};
+    };
 }
 
 macro_rules! any {
@@ -97,22 +103,10 @@ macro_rules! borrowed {
     };
 }
 
-numbers! {
-    i8: ValueRef::Int8(v) => v;
-    i16: ValueRef::Int16(v) => v;
-    i32: ValueRef::Int32(v) => v;
-    i64: ValueRef::Int64(v) | ValueRef::Timestamp(v) => v;
-    u8: ValueRef::UInt8(v) => v;
-    u16: ValueRef::UInt16(v) => v;
-    u32: ValueRef::UInt32(v) => v;
-    u64: ValueRef::UInt64(v) => v;
-    f32: ValueRef::Float32(v) => v;
-    f64: ValueRef::Float64(v) => v;
-    Timestamp: ValueRef::Timestamp(v) => Timestamp(v);
-    Blob: ValueRef::Blob(v) => v;
-    RowId: ValueRef::Reference(v) => v;
-}
-
+column_types!(numbers, numbers);
+number!(Timestamp: ValueRef::Timestamp(v) => Timestamp(v));
+number!(Blob: ValueRef::Blob(v) => v);
+number!(RowId: ValueRef::Reference(v) => v);
 any!(bool: ValueRef::Bool(v) => v);
 any!(Option<bool>: ValueRef::Bool(v) => Some(v), ValueRef::Null => None);
 borrowed!(str: into_text);

@@ -2,44 +2,41 @@
 
 use std::fmt::Write;
 
-use annals::ValueRef;
+use annals::{ValueRef, WideValue};
 
 use super::Dialect;
+
+/// The least integer that both dialects have.
+const LEAST: i128 = i64::MIN as i128;
 
 /// Appends a value; a blob only its name, since its bytes are not at hand.
 pub(super) fn push(text: &mut String, value: ValueRef<'_>, dialect: Dialect) {
     // Writing to a string can't fail.
-    let _ = match value {
-        ValueRef::Null | ValueRef::Blob(_) => text.write_str("NULL"),
-        ValueRef::Bool(value) => text.write_str(if value { "TRUE" } else { "FALSE" }),
-        ValueRef::UInt64(value) if i64::try_from(value).is_err() => {
+    let _ = match value.widen() {
+        WideValue::Null | WideValue::Blob(_) => text.write_str("NULL"),
+        WideValue::Bool(value) => text.write_str(if value { "TRUE" } else { "FALSE" }),
+        WideValue::Integer(value) if value > i64::MAX.into() => {
             let bytes = format!("X'{value:016X}'");
             text.write_str(&dialect.choose(&bytes, &value.to_string()))
         }
         // Both take this number for one that is too large, and then for another.
-        ValueRef::Int64(i64::MIN) | ValueRef::Timestamp(i64::MIN) => {
+        WideValue::Integer(LEAST) | WideValue::Timestamp(i64::MIN) => {
             write!(text, "(-{}-1)", i64::MAX)
         }
-        ValueRef::Int8(value) => write!(text, "{value}"),
-        ValueRef::Int16(value) => write!(text, "{value}"),
-        ValueRef::Int32(value) => write!(text, "{value}"),
-        ValueRef::Int64(value) | ValueRef::Timestamp(value) => write!(text, "{value}"),
-        ValueRef::UInt8(value) => write!(text, "{value}"),
-        ValueRef::UInt16(value) => write!(text, "{value}"),
-        ValueRef::UInt32(value) => write!(text, "{value}"),
-        ValueRef::UInt64(value) => write!(text, "{value}"),
-        ValueRef::Reference(id) => write!(text, "{}", id.0),
+        WideValue::Integer(value) => write!(text, "{value}"),
+        WideValue::Timestamp(value) => write!(text, "{value}"),
+        WideValue::Reference(id) => write!(text, "{}", id.0),
         // SQLite has floats of 64 bits only: all digits of the equal one are written.
-        ValueRef::Float32(value) if dialect == Dialect::Sqlite => {
+        WideValue::Float32(value) if dialect == Dialect::Sqlite => {
             let value = f64::from(value);
             push_float(text, value, &format!("{value:?}"), dialect)
         }
-        ValueRef::Float32(value) => {
+        WideValue::Float32(value) => {
             push_float(text, f64::from(value), &format!("{value:?}"), dialect)
         }
-        ValueRef::Float64(value) => push_float(text, value, &format!("{value:?}"), dialect),
-        ValueRef::String(value) => push_string(text, value, dialect),
-        ValueRef::Bytes(value) => text.write_str(&bytes(value, dialect)),
+        WideValue::Float64(value) => push_float(text, value, &format!("{value:?}"), dialect),
+        WideValue::String(value) => push_string(text, value, dialect),
+        WideValue::Bytes(value) => text.write_str(&bytes(value, dialect)),
     };
 }
 

@@ -28,7 +28,7 @@ use annals::{Blob, Result, Row, ValueRef};
 
 pub(crate) use dialect::Dialect;
 pub(crate) use history::HistorySql;
-pub(crate) use tables::{SqlTable, Tables};
+pub(crate) use tables::{SqlTable, Tables, type_word};
 
 use crate::output::Output;
 use crate::present::Present;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use annals::{Field, FieldNumber, Index, OnDelete, Result, Schema, Table, TableNumber, Type};
+use annals::{
+    Field, FieldNumber, Index, OnDelete, Result, Schema, Table, TableNumber, Type, TypeClass,
+};
 
 use super::dialect::Dialect;
 use super::literal;
@@ -180,25 +182,31 @@ impl SqlTable<'_> {
 }
 
 /// Returns the word for a type.
-pub(super) fn type_word(ty: Type, dialect: Dialect) -> String {
-    let (sqlite, postgres) = match ty {
-        Type::Bool => ("BOOLEAN", "BOOLEAN"),
-        Type::Int8 => ("INT8", "SMALLINT"),
-        Type::Int16 => ("INT16", "SMALLINT"),
-        Type::Int32 => ("INT32", "INTEGER"),
-        Type::Int64 => ("INT64", "BIGINT"),
-        Type::UInt8 => ("UINT8", "SMALLINT"),
-        Type::UInt16 => ("UINT16", "INTEGER"),
-        Type::UInt32 => ("UINT32", "BIGINT"),
-        // To SQLite `NUMERIC` is a column that makes floats of large numbers.
-        Type::UInt64 => return dialect.choose("UINT64", "NUMERIC(20)"),
-        Type::Float32 => ("FLOAT32", "REAL"),
-        Type::Float64 => ("FLOAT64", "DOUBLE PRECISION"),
-        Type::String => ("TEXT", "TEXT"),
-        Type::Bytes => ("BLOB", "BYTEA"),
-        Type::Blob => ("LONGBLOB", "BYTEA"),
-        Type::Timestamp => ("TIMESTAMP_MICROSECONDS", "BIGINT"),
-        Type::Reference(..) => ("INTEGER", "BIGINT"),
+pub(crate) fn type_word(ty: Type, dialect: Dialect) -> String {
+    let word = ty.name().to_ascii_uppercase();
+    let (sqlite, postgres) = match ty.class() {
+        TypeClass::Bool => ("BOOLEAN", "BOOLEAN"),
+        TypeClass::Integer { least, most } => {
+            let has_room = |min: i64, max: i64| i128::from(min) <= least && most <= max.into();
+            let postgres = match () {
+                () if has_room(i16::MIN.into(), i16::MAX.into()) => "SMALLINT",
+                () if has_room(i32::MIN.into(), i32::MAX.into()) => "INTEGER",
+                () if has_room(i64::MIN, i64::MAX) => "BIGINT",
+                // To SQLite `NUMERIC` is a column that makes floats of large numbers.
+                () => {
+                    let digits = most.to_string().len();
+                    return dialect.choose(&word, &format!("NUMERIC({digits})"));
+                }
+            };
+            (word.as_str(), postgres)
+        }
+        TypeClass::Float32 => ("FLOAT32", "REAL"),
+        TypeClass::Float64 => ("FLOAT64", "DOUBLE PRECISION"),
+        TypeClass::String => ("TEXT", "TEXT"),
+        TypeClass::Bytes => ("BLOB", "BYTEA"),
+        TypeClass::Blob => ("LONGBLOB", "BYTEA"),
+        TypeClass::Timestamp => ("TIMESTAMP_MICROSECONDS", "BIGINT"),
+        TypeClass::Reference => ("INTEGER", "BIGINT"),
     };
     match dialect {
         Dialect::Sqlite => sqlite.to_owned(),

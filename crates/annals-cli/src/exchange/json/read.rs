@@ -339,14 +339,6 @@ fn typed(ty: Type, token: Token, text: &str) -> Option<Value> {
     let value = match (ty, token) {
         (_, Token::Null) => Value::Null,
         (Type::Bool, Token::Bool(value)) => Value::Bool(value),
-        (Type::Int8, Token::Number) => Value::Int8(text.parse().ok()?),
-        (Type::Int16, Token::Number) => Value::Int16(text.parse().ok()?),
-        (Type::Int32, Token::Number) => Value::Int32(text.parse().ok()?),
-        (Type::Int64, Token::Number) => Value::Int64(text.parse().ok()?),
-        (Type::UInt8, Token::Number) => Value::UInt8(text.parse().ok()?),
-        (Type::UInt16, Token::Number) => Value::UInt16(text.parse().ok()?),
-        (Type::UInt32, Token::Number) => Value::UInt32(text.parse().ok()?),
-        (Type::UInt64, Token::Number) => Value::UInt64(text.parse().ok()?),
         (Type::Float32, Token::Number) => {
             Value::Float32(text.parse().ok().filter(|v: &f32| v.is_finite())?)
         }
@@ -361,6 +353,7 @@ fn typed(ty: Type, token: Token, text: &str) -> Option<Value> {
         (Type::Reference(..), Token::Number) => {
             Value::Reference(Some(RowId(text.parse().ok()?)).filter(|id| *id <= RowId::MAX)?)
         }
+        (ty, Token::Number) => ty.parse_integer(text)?,
         _ => return None,
     };
     Some(value)

@@ -3,6 +3,7 @@
 use annals::Type;
 use rusqlite::types::ValueRef;
 
+use crate::dump::sql::{Dialect, type_word};
 use crate::exchange::scalar::Scalar;
 
 /// Returns the type that the words declare; `None` if they leave it open, or declare decimals or times, whose type
@@ -10,18 +11,14 @@ use crate::exchange::scalar::Scalar;
 pub(super) fn declared(words: &str) -> Option<Type> {
     let upper = words.to_ascii_uppercase();
     let word = upper.split('(').next().unwrap_or_default().trim();
+    let own = |ty: &Type| type_word(*ty, Dialect::Sqlite) == word;
+    if let Some(ty) = Type::PLAIN.into_iter().find(own) {
+        return Some(ty);
+    }
     let ty = match word {
-        "BOOLEAN" | "BOOL" => Type::Bool,
-        "INT8" | "TINYINT" => Type::Int8,
-        "INT16" | "SMALLINT" | "INT2" => Type::Int16,
-        "INT32" => Type::Int32,
-        "UINT8" => Type::UInt8,
-        "UINT16" => Type::UInt16,
-        "UINT32" => Type::UInt32,
-        "UINT64" => Type::UInt64,
-        "FLOAT32" => Type::Float32,
-        "TIMESTAMP_MICROSECONDS" => Type::Timestamp,
-        "LONGBLOB" => Type::Blob,
+        "BOOL" => Type::Bool,
+        "TINYINT" => Type::Int8,
+        "SMALLINT" | "INT2" => Type::Int16,
         // The rules by which SQLite itself reads the words.
         word if word.contains("INT") => Type::Int64,
         word if ["CHAR", "CLOB", "TEXT"].iter().any(|text| word.contains(text)) => Type::String,

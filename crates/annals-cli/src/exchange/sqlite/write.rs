@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use annals::{Error, Result, ValueRef};
+use annals::{Error, Result, ValueRef, WideValue};
 use rusqlite::types::{ToSqlOutput, Value as Owned, ValueRef as Bound};
 use rusqlite::{Connection, Statement};
 
@@ -103,25 +103,20 @@ fn bind(
 
 /// Returns SQLite's form of a value; for a blob null, since its bytes are not in memory.
 fn output(value: ValueRef<'_>) -> ToSqlOutput<'_> {
-    match value {
-        ValueRef::Null | ValueRef::Blob(_) => ToSqlOutput::Owned(Owned::Null),
-        ValueRef::Bool(value) => value.into(),
-        ValueRef::Int8(value) => value.into(),
-        ValueRef::Int16(value) => value.into(),
-        ValueRef::Int32(value) => value.into(),
-        ValueRef::Int64(value) | ValueRef::Timestamp(value) => value.into(),
-        ValueRef::UInt8(value) => value.into(),
-        ValueRef::UInt16(value) => value.into(),
-        ValueRef::UInt32(value) => value.into(),
-        ValueRef::UInt64(value) => match i64::try_from(value) {
-            Ok(value) => value.into(),
-            Err(_) => bits(value),
+    match value.widen() {
+        WideValue::Null | WideValue::Blob(_) => ToSqlOutput::Owned(Owned::Null),
+        WideValue::Bool(value) => value.into(),
+        WideValue::Integer(value) => match (i64::try_from(value), u64::try_from(value)) {
+            (Ok(value), _) => value.into(),
+            (_, Ok(value)) => bits(value),
+            _ => ToSqlOutput::Owned(Owned::Text(value.to_string())),
         },
-        ValueRef::Float32(value) => float(f64::from(value)),
-        ValueRef::Float64(value) => float(value),
-        ValueRef::String(value) => ToSqlOutput::Borrowed(Bound::Text(value.as_bytes())),
-        ValueRef::Bytes(value) => ToSqlOutput::Borrowed(Bound::Blob(value)),
-        ValueRef::Reference(id) => id.0.cast_signed().into(),
+        WideValue::Timestamp(value) => value.into(),
+        WideValue::Float32(value) => float(f64::from(value)),
+        WideValue::Float64(value) => float(value),
+        WideValue::String(value) => ToSqlOutput::Borrowed(Bound::Text(value.as_bytes())),
+        WideValue::Bytes(value) => ToSqlOutput::Borrowed(Bound::Blob(value)),
+        WideValue::Reference(id) => id.0.cast_signed().into(),
     }
 }
 

@@ -10,27 +10,46 @@ use annals_schema::Type;
 use super::{Column, Data};
 use crate::Result;
 use crate::columns::raw::ValueKind;
+use crate::pages::cells::Cells;
 use crate::pages::page::ask_for;
 
-/// Makes the reading of cells of one size.
-macro_rules! fixed {
-    ($name:ident, $data:ident, $size:literal) => {
-        #[doc = concat!("Returns a value of ", $size, " bytes that isn't null, if it is of this kind.")]
-        #[inline]
-        pub(crate) fn $name(&self, slot: usize, kind: ValueKind) -> Option<[u8; $size]> {
-            match &self.data {
-                Data::$data(cells) if self.kind == kind => cells.at_hand(slot),
-                _ => None,
+/// The bytes of a cell of one width.
+pub(crate) trait CellBytes: Sized {
+    /// Returns the cell of a slot, if the data has this width.
+    fn at_hand(data: &Data, slot: usize) -> Option<Self>;
+}
+
+macro_rules! cell_bytes {
+    ($($data:ident: $width:literal;)*) => {$(
+        impl CellBytes for [u8; $width] {
+            #[inline]
+            fn at_hand(data: &Data, slot: usize) -> Option<Self> {
+                match data {
+                    Data::$data(cells) => cells.at_hand(slot),
+                    _ => None,
+                }
             }
         }
-    };
+    )*};
+}
+
+cell_bytes! {
+    One: 1;
+    Two: 2;
+    Four: 4;
+    Eight: 8;
+}
+
+fn bytes_at_hand<const W: usize>(cells: &Cells<W>, slot: usize) -> Option<&[u8]> {
+    cells.slice_at_hand(slot, 0, W)
 }
 
 impl Column {
-    fixed!(one, One, 1);
-    fixed!(two, Two, 2);
-    fixed!(four, Four, 4);
-    fixed!(eight, Eight, 8);
+    /// Returns the cell of a value that isn't null, if it is of this kind.
+    #[inline]
+    pub(crate) fn cell<C: CellBytes>(&self, slot: usize, kind: ValueKind) -> Option<C> {
+        if self.kind == kind { C::at_hand(&self.data, slot) } else { None }
+    }
 
     /// Returns a bool that isn't null, if it is one.
     #[inline]
@@ -63,12 +82,9 @@ impl Column {
     #[inline]
     pub(crate) fn ask_for_cell(&self, slot: usize) {
         let cell = match &self.data {
-            Data::Bits(_) => None, // many are in one line
-            Data::One(cells) => cells.slice_at_hand(slot, 0, 1),
-            Data::Two(cells) => cells.slice_at_hand(slot, 0, 2),
-            Data::Four(cells) => cells.slice_at_hand(slot, 0, 4),
-            Data::Eight(cells) => cells.slice_at_hand(slot, 0, 8),
             Data::Variable(strings) => strings.cell_at_hand(slot),
+            // Many bits are in one line.
+            data => with_fixed_cells!(data, cells => bytes_at_hand(cells, slot), else None),
         };
         ask_for(cell.unwrap_or_default());
     }
