@@ -53,7 +53,7 @@ impl Store {
         }
         if id <= RowId::MAX && table.is_appended(id.0) {
             self.changed = true;
-            let table = table.make_mut_of(|| self.retired.table(at));
+            let table = table.make_mut_of(|| self.previous.table(at));
             table.begin(&self.epoch);
             return table.append(values, &self.epoch);
         }
@@ -83,7 +83,7 @@ impl Store {
         }
         self.changed = true;
         if let Some(table) = self.working.tables.get_mut(at) {
-            let table = table.make_mut_of(|| self.retired.table(at));
+            let table = table.make_mut_of(|| self.previous.table(at));
             table.begin(&self.epoch);
             table.insert(id, values, &self.epoch)?;
         }
@@ -130,12 +130,12 @@ impl Store {
     }
 
     fn index_row(&mut self, at: usize, id: RowId, values: &[ValueRef<'_>]) -> Result<()> {
-        let Self { working, retired, delaying, checked, key, epoch, .. } = self;
+        let Self { working, previous, delaying, checked, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = indexes.get_mut(number) else { continue };
-            index.make_mut_of(|| retired.index(number));
+            index.make_mut_of(|| previous.index(number));
             // Where keys are checked, nothing is deferred.
             if let Some((entry, spot)) = checked.of(number).filter(|_| delaying.is_none()) {
                 index.make_mut().tree_mut(epoch)?.insert_at(spot, entry, &[], epoch)?;
@@ -157,12 +157,12 @@ impl Store {
         count: u64,
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
-        let Self { working, retired, delaying, key, epoch, .. } = self;
+        let Self { working, previous, delaying, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = indexes.get_mut(number) else { continue };
-            index.make_mut_of(|| retired.index(number));
+            index.make_mut_of(|| previous.index(number));
             for row in 0..count {
                 let value = |field: usize| {
                     let values = columns.get(field).and_then(|column| column.get(place(row)));
@@ -208,7 +208,7 @@ impl Store {
             self.reindex_row(at, id, slot, NewValue { field: place, value }, watch)?;
         }
         if let Some(table) = self.working.tables.get_mut(at) {
-            let table = table.make_mut_of(|| self.retired.table(at));
+            let table = table.make_mut_of(|| self.previous.table(at));
             table.begin(&self.epoch);
             table.update(slot, place, value, &self.epoch)?;
         }
@@ -227,7 +227,7 @@ impl Store {
         new: NewValue<'_>,
         watch: bool,
     ) -> Result<()> {
-        let Self { working, retired, delaying, key, old_key, epoch, .. } = self;
+        let Self { working, previous, delaying, key, old_key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
@@ -249,7 +249,7 @@ impl Store {
             }
             key::encode_id(old_key, id);
             key::encode_id(key, id);
-            index.make_mut_of(|| retired.index(number));
+            index.make_mut_of(|| previous.index(number));
             change_entry(delaying, number, index, old_key, Remove, epoch)?;
             change_entry(delaying, number, index, key, Insert, epoch)?;
         }
@@ -265,18 +265,18 @@ impl Store {
             return Err(single_row(&self.working, number));
         }
         self.changed = true;
-        let Self { working, retired, delaying, key, epoch, .. } = self;
+        let Self { working, previous, delaying, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get_mut(at) else { return Ok(()) };
         for &number in &table.indexes {
             if let Some(index) = indexes.get_mut(number) {
                 index.key(table, |field| table.value(field, slot), key)?;
                 key::encode_id(key, id);
-                index.make_mut_of(|| retired.index(number));
+                index.make_mut_of(|| previous.index(number));
                 change_entry(delaying, number, index, key, Remove, epoch)?;
             }
         }
-        let table = table.make_mut_of(|| retired.table(at));
+        let table = table.make_mut_of(|| previous.table(at));
         table.begin(epoch);
         table.delete(id, slot, epoch)
     }

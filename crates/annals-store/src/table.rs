@@ -16,7 +16,7 @@ use crate::pages::load::Loader;
 use crate::pages::page::Epoch;
 use crate::pages::paged::Counted;
 use crate::pages::refresh::refresh;
-use crate::pages::resident::Resident;
+use crate::pages::resident_blocks::ResidentBlocks;
 use crate::pages::save::{Saved, Saver};
 use crate::reference::{Referrer, target_of};
 use crate::rows::RowMap;
@@ -41,9 +41,9 @@ pub(super) struct Table {
     /// The transaction that last changed it.
     epoch: u64,
     /// The rows whose cells of all columns stay in memory, over its bases.
-    resident: Arc<Resident>,
+    resident: Arc<ResidentBlocks>,
     /// The rows whose strings and bytes are also all in their cells, and valid.
-    short: Arc<Resident>,
+    short: Arc<ResidentBlocks>,
 }
 
 refresh!(Table { rows, columns, resident, short; indexes, referrers, refers, single, epoch });
@@ -365,7 +365,7 @@ impl Table {
         if !is_known && self.columns.iter().all(|column| column.cells_stay_below(slot)) {
             self.resident.note(slot);
             // Once, when the first row of a block is read: rows after it are then known by a bit.
-            let around = || Resident::around(slot);
+            let around = || ResidentBlocks::around(slot);
             if self.columns.iter().all(|column| column.texts_are_short_below(around())) {
                 self.short.note(slot);
             }

@@ -212,7 +212,7 @@ impl Store {
             }
         }
         self.changed = true;
-        let table = table.make_mut_of(|| self.retired.table(at));
+        let table = table.make_mut_of(|| self.previous.table(at));
         table.begin(&self.epoch);
         table.insert_columns(first, count, columns, &self.epoch)?;
         match table.indexes.is_empty() {

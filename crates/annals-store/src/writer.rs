@@ -15,8 +15,8 @@ use crate::index::checked::Checked;
 use crate::index::delaying::Delaying;
 use crate::pages::page::Epoch;
 use crate::pages::save::Saved;
+use crate::previous_view::PreviousView;
 use crate::reference::Doubts;
-use crate::retired::Retired;
 use crate::successor::{Rescue, Shown, Successor};
 use crate::view::View;
 use crate::{Error, ErrorKind, Result};
@@ -36,7 +36,7 @@ pub enum Uniqueness {
 pub struct Store {
     pub(super) working: View,
     published: Arc<View>,
-    pub(super) retired: Retired,
+    pub(super) previous: PreviousView,
     pub(super) epoch: Epoch,
     pub(super) changed: bool,
     /// Numbers of indexes, and keys.
@@ -76,7 +76,7 @@ impl Store {
         Self {
             working: View::new(),
             published: Arc::new(View::new()),
-            retired: Retired::default(),
+            previous: PreviousView::default(),
             epoch: Epoch::first(),
             changed: false,
             suspects: Vec::new(),
@@ -108,7 +108,7 @@ impl Store {
     #[doc(hidden)]
     #[inline]
     pub fn rebase(&mut self, saved: &Saved) {
-        self.retired.clear();
+        self.previous.clear();
         self.working.rebase(saved);
         self.count_unsaved();
     }
@@ -147,7 +147,7 @@ impl Store {
     }
 
     fn count_unsaved(&mut self) {
-        self.retired.forget_made(&self.epoch);
+        self.previous.forget_made(&self.epoch);
         self.epoch.forget_made();
         self.held = self.working.unsaved();
     }
@@ -157,7 +157,7 @@ impl Store {
     #[inline]
     pub fn republish(&mut self) -> Arc<View> {
         debug_assert!(!self.changed, "no transaction is open");
-        self.retired.clear();
+        self.previous.clear();
         self.published = Arc::new(self.working.share());
         self.epoch.advance();
         Arc::clone(&self.published)
@@ -234,9 +234,9 @@ impl Store {
         if self.changed {
             self.changed = false;
             self.rest_before = None;
-            let next = self.retired.renewed(&self.working);
+            let next = self.previous.renewed(&self.working);
             let before = std::mem::replace(&mut self.published, next);
-            self.retired.put(before, &self.working, &self.epoch);
+            self.previous.put(before, &self.working, &self.epoch);
             self.epoch.advance();
         }
         Arc::clone(&self.published)
@@ -255,7 +255,7 @@ impl Store {
         self.end_blob();
         if self.changed {
             self.changed = false;
-            self.retired.clear();
+            self.previous.clear();
             self.working = self.published.share();
             self.epoch.advance();
             if let Some(rest) = self.rest_before.take() {

@@ -11,8 +11,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::image::{Array, Kind, NODE_MAX_LEN, Stored, decode_node};
-use crate::pages::flat::Flat;
 use crate::pages::item::{Held, Item};
+use crate::pages::once_array::OnceArray;
 use crate::pages::pager::Pager;
 use crate::{Error, Result};
 
@@ -59,7 +59,7 @@ pub(crate) struct Base<T> {
     pub(super) pager: Arc<Pager>,
     pub(super) check: Check<T>,
     /// The loaded items that stay.
-    pub(super) flat: Flat<T>,
+    pub(super) loaded: OnceArray<T>,
 }
 
 impl<T> fmt::Debug for Base<T> {
@@ -105,7 +105,7 @@ impl<T: Item> Base<T> {
             height: root.height,
             pager,
             check,
-            flat: Flat::default(),
+            loaded: OnceArray::default(),
         }
     }
 
@@ -127,7 +127,7 @@ impl<T: Item> Base<T> {
     /// Returns an item that was loaded before, and stays.
     #[inline]
     pub(crate) fn known(&self, index: usize) -> Option<&T> {
-        self.flat.get(index)
+        self.loaded.get(index)
     }
 
     /// Returns the entry of an item that wasn't loaded yet; `None` if it was, or doesn't exist.
@@ -156,7 +156,7 @@ impl<T: Item> Base<T> {
     pub(crate) fn remember(&self, index: usize, item: &T) {
         if self.height <= FLAT && covers(self.height, index) {
             let places = FANOUT << (BITS * u32::from(self.height));
-            self.flat.put(index, places, T::clone(item));
+            self.loaded.put(index, places, T::clone(item));
         }
     }
 

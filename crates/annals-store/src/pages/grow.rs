@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use crate::Result;
 use crate::image::{Stored, encode_node};
 use crate::pages::base::{BITS, Base, FANOUT, Kids, Leaf, Link, Node, covers};
-use crate::pages::flat::Flat;
 use crate::pages::item::Item;
 use crate::pages::keep::{Keep, Piece};
+use crate::pages::once_array::OnceArray;
 
 /// The new contents of a place: its entry, and the item if it may be borrowed from memory; `None` if it was removed.
 pub(crate) type Change<T> = (usize, Option<(Stored, Option<T>)>);
@@ -51,8 +51,8 @@ impl<T: Item> Base<T> {
 
     fn with(&self, root: Option<Link<T>>, height: u8) -> Self {
         let height = if root.is_some() { height } else { 0 };
-        let (pager, flat) = (Arc::clone(&self.pager), Flat::default());
-        Self { root, height, pager, check: self.check, flat }
+        let (pager, loaded) = (Arc::clone(&self.pager), OnceArray::default());
+        Self { root, height, pager, check: self.check, loaded }
     }
 
     /// Changes the part below a link; `None` if nothing is left there.

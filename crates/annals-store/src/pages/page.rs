@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::{PAGE_MEMORY, Taken};
 use crate::image::{Source, Stored};
-use crate::pages::ahead::{Ahead, ArrayId};
 use crate::pages::refresh::Refresh;
+use crate::pages::reserve::{ArrayId, Reserve};
 use crate::{Error, Result};
 
 pub(crate) use crate::arena::{PAGE, PageRef};
@@ -41,7 +41,7 @@ const LOADED: u64 = 0;
 #[derive(Debug)]
 pub(crate) struct Epoch {
     number: u64,
-    ahead: Ahead,
+    reserve: Reserve,
     /// How many bytes of pages and long values were made since this was last taken.
     made: Cell<usize>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Epoch {
 impl Epoch {
     /// Makes the first epoch of a store.
     pub(crate) fn first() -> Self {
-        Self { number: 1, ahead: Ahead::default(), made: Cell::new(0) }
+        Self { number: 1, reserve: Reserve::default(), made: Cell::new(0) }
     }
 
     /// Notes that something of that many bytes was made.
@@ -73,7 +73,7 @@ impl Epoch {
     pub(crate) fn apart() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { number, ahead: Ahead::default(), made: Cell::new(0) }
+        Self { number, reserve: Reserve::default(), made: Cell::new(0) }
     }
 
     /// Moves on: existing pages are no longer the transaction's own.
@@ -120,7 +120,7 @@ impl PageRef {
     /// place before, if that can be.
     pub(crate) fn zeroed_for(array: ArrayId, index: usize, epoch: &Epoch) -> Self {
         epoch.note_made(PAGE_MEMORY);
-        let mut page = Self::of_zeros(epoch.ahead.take(array, index, epoch.number));
+        let mut page = Self::of_zeros(epoch.reserve.take(array, index, epoch.number));
         page.set_tag(epoch.number);
         page
     }

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Result;
 use crate::image::Stored;
-use crate::pages::ahead::ArrayId;
 use crate::pages::base::Base;
 use crate::pages::directory::Directory;
 use crate::pages::item::{Held, Item};
 use crate::pages::refresh::Refresh;
+use crate::pages::reserve::ArrayId;
 
 /// Returns the identity of an array's contents: two with the same one are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,6 @@ use annals_storage::step;
 
 use crate::Result;
 use crate::image::{self, Kind, RootPin, Stored};
-use crate::pages::ahead::ArrayId;
 use crate::pages::base::{Base, BaseRoot, Check};
 use crate::pages::grow::Change;
 use crate::pages::item::Item;
@@ -20,6 +19,7 @@ use crate::pages::page::{Frozen, PAGE, PageRef, used};
 use crate::pages::paged::Paged;
 use crate::pages::pager::Pager;
 use crate::pages::rebase::{Exceptions, Rebase};
+use crate::pages::reserve::ArrayId;
 use annals_event::compact;
 
 /// Slots of an array that no view refers to: the writer may fill them at any time.
@@ -36,16 +36,16 @@ impl Blanks {
     pub(crate) const NONE: Self = Self { from: usize::MAX, gap: (0, 0) };
 
     /// Returns the parts of a page of `each` slots that are not blank, as slots of the page.
-    pub(super) fn filled(&self, index: usize, each: usize) -> impl Iterator<Item = (usize, usize)> {
+    pub(super) fn filled(&self, index: usize, each: usize) -> impl Iterator<Item = Range<usize>> {
         let (first, end) = (index * each, index * each + each);
         let clip = move |slot: usize| slot.clamp(first, end) - first;
         let (low, high) = (clip(self.gap.0.min(self.from)), clip(self.gap.1.min(self.from)));
         let filled = match low < high {
-            true => [(0, low), (high, clip(self.from))],
-            false => [(0, clip(self.from)), (0, 0)],
+            true => [0..low, high..clip(self.from)],
+            false => [0..clip(self.from), 0..0],
         };
-        let parts = step!(BlanksIgnored, filled, else [(0, each), (0, 0)]);
-        parts.into_iter().filter(|(begin, end)| begin < end)
+        let parts = step!(BlanksIgnored, filled, else [0..each, 0..0]);
+        parts.into_iter().filter(|part| !part.is_empty())
     }
 }
 
@@ -316,11 +316,11 @@ pub(super) fn filled_parts(
     index: usize,
     each: usize,
     blanks: &Blanks,
-    copy: impl Fn((usize, usize), &mut [u8]),
+    copy: impl Fn(Range<usize>, &mut [u8]),
 ) -> Content<PageRef> {
     let mut bytes = Vec::new();
     for part in blanks.filled(index, each) {
-        if part == (0, each) {
+        if part == (0..each) {
             return Content::Whole(page.clone());
         }
         bytes.resize(PAGE, 0);
@@ -340,13 +340,14 @@ mod tests {
     #[test]
     fn blank_slots_are_left_out() {
         let blanks = Blanks { from: 25, gap: (12, 14) };
-        let filled = |index| blanks.filled(index, 10).collect::<Vec<_>>();
-        assert_eq!(filled(0), [(0, 10)]);
-        assert_eq!(filled(1), [(0, 2), (4, 10)]);
-        assert_eq!(filled(2), [(0, 5)]);
-        assert_eq!(filled(3), []);
-        assert_eq!(Blanks::NONE.filled(7, 10).collect::<Vec<_>>(), [(0, 10)]);
-        let behind = Blanks { from: 5, gap: (8, 9) };
-        assert_eq!(behind.filled(0, 10).collect::<Vec<_>>(), [(0, 5)]);
+        let filled = |blanks: &Blanks, index| {
+            blanks.filled(index, 10).map(|part| (part.start, part.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(filled(&blanks, 0), [(0, 10)]);
+        assert_eq!(filled(&blanks, 1), [(0, 2), (4, 10)]);
+        assert_eq!(filled(&blanks, 2), [(0, 5)]);
+        assert_eq!(filled(&blanks, 3), []);
+        assert_eq!(filled(&Blanks::NONE, 7), [(0, 10)]);
+        assert_eq!(filled(&Blanks { from: 5, gap: (8, 9) }, 0), [(0, 5)]);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Type, ValueRef};
 
-use crate::pages::resident::Resident;
+use crate::pages::resident_blocks::ResidentBlocks;
 use crate::{Pager, Store, TestImage, Uniqueness, View};
 use annals_event::{Event, Vector};
 
@@ -140,7 +140,7 @@ fn texts_that_move_among_others_are_looked_at_again() {
     assert_eq!(read(store.view(), 5).unwrap(), "here");
     assert!(read(store.view(), 2000).is_err());
     (1024..2000).for_each(|id| store.delete(TABLE, RowId(id)).unwrap());
-    let around = Resident::around(slot(store.view(), 5));
+    let around = ResidentBlocks::around(slot(store.view(), 5));
     assert!([2000, 2001, 2002].iter().all(|&id| around.contains(&slot(store.view(), id))));
     store.commit();
     for view in [store.view(), store.published()] {

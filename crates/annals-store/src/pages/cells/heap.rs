@@ -91,9 +91,10 @@ impl Heap {
             |index, page| {
                 let from = if index == tail { used } else { PAGE };
                 let blanks = Blanks { from, gap: (0, 0) };
-                filled_parts(page, 0, PAGE, &blanks, |(from, to), out| {
+                filled_parts(page, 0, PAGE, &blanks, |part, out| {
                     // SAFETY: a published view refers to these bytes, so they aren't written.
-                    out[from..to].copy_from_slice(unsafe { page.slice(from, to - from) });
+                    out[part.clone()]
+                        .copy_from_slice(unsafe { page.slice(part.start, part.len()) });
                 })
             },
         );

@@ -20,6 +20,7 @@ mod numbers;
 mod runs;
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::pages::item::Held;
@@ -120,7 +121,7 @@ impl Pages {
         out: &mut Saver,
         each: usize,
         blanks: &Blanks,
-        copy: impl Fn(&PageRef, (usize, usize), &mut [u8]),
+        copy: impl Fn(&PageRef, Range<usize>, &mut [u8]),
     ) {
         out.pages(
             &self.all,
@@ -338,9 +339,10 @@ impl<const W: usize> Cells<W> {
     /// Hands the array over to be saved.
     pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
         out.bytes(self.small.as_ref().map_or(&[], |small| small));
-        self.pages.save(out, Self::EACH, blanks, |page, (from, to), out| {
+        self.pages.save(out, Self::EACH, blanks, |page, part, out| {
             // SAFETY: a published view refers to these cells, so they aren't written.
-            out[from * W..to * W].copy_from_slice(unsafe { page.slice(from * W, (to - from) * W) });
+            out[part.start * W..part.end * W]
+                .copy_from_slice(unsafe { page.slice(part.start * W, part.len() * W) });
         });
     }
 

@@ -17,17 +17,23 @@ static ZEROS: Zeros = Zeros([0; PAGE]);
 /// So many cells are gathered before they are written.
 const GATHERED: usize = 64;
 
-/// A part of a run in one page: the page's number, the first place in it, and the count.
-pub(super) type Part = (usize, usize, usize);
+/// A part of a run in one page.
+pub(super) struct Part {
+    /// The number of the page.
+    pub(super) index: usize,
+    /// The first place in the page.
+    pub(super) at: usize,
+    pub(super) len: usize,
+}
 
 /// Parts a run of cells or bits, of which a page has `each`.
 pub(super) fn parts(first: usize, len: usize, each: usize) -> impl Iterator<Item = Part> {
     let (mut at, end) = (first, first + len);
     std::iter::from_fn(move || {
-        let count = (each - at % each).min(end - at);
-        let part = (at / each, at % each, count);
-        at += count;
-        (count > 0).then_some(part)
+        let len = (each - at % each).min(end - at);
+        let part = Part { index: at / each, at: at % each, len };
+        at += len;
+        (len > 0).then_some(part)
     })
 }
 
@@ -84,7 +90,8 @@ impl<const W: usize> Cells<W> {
         parts(slot, len, Self::EACH).try_for_each(|part| self.zero_part(part, write))
     }
 
-    fn zero_part(&mut self, (index, at, len): Part, write: Write<'_>) -> Result<()> {
+    fn zero_part(&mut self, part: Part, write: Write<'_>) -> Result<()> {
+        let Part { index, at, len } = part;
         if len == Self::EACH {
             self.pages.take_away(index);
             self.small = self.small.take().filter(|_| index > 0);
@@ -108,7 +115,7 @@ impl<const W: usize> Cells<W> {
     pub(crate) fn write(&mut self, slot: usize, cells: &[u8], write: Write<'_>) -> Result<()> {
         let mut rest = cells;
         for part in parts(slot, cells.len() / W, Self::EACH) {
-            let (cells, behind) = rest.split_at(part.2 * W);
+            let (cells, behind) = rest.split_at(part.len * W);
             rest = behind;
             self.write_part(part, cells, write)?;
         }
@@ -116,7 +123,7 @@ impl<const W: usize> Cells<W> {
     }
 
     fn write_part(&mut self, part: Part, cells: &[u8], write: Write<'_>) -> Result<()> {
-        let (index, at, len) = part;
+        let Part { index, at, len } = part;
         // A page that is overwritten as a whole needn't be loaded.
         let is_whole = len == Self::EACH;
         let is_missing =

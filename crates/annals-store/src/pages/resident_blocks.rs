@@ -14,7 +14,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::flat::Flat;
+use super::once_array::OnceArray;
 use super::page::PAGE;
 
 /// So many slots are in the same page of each column: those of the largest cells.
@@ -24,9 +24,9 @@ const WORDS: usize = 1 << 18;
 
 /// A bit for each block of slots.
 #[derive(Debug, Default)]
-pub(crate) struct Resident(Flat<AtomicU64>);
+pub(crate) struct ResidentBlocks(OnceArray<AtomicU64>);
 
-impl Resident {
+impl ResidentBlocks {
     /// True if the cells of a slot stay.
     #[inline]
     pub(crate) fn has(&self, slot: usize) -> bool {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_block_is_noted_and_no_other() {
-        let resident = Resident::default();
+        let resident = ResidentBlocks::default();
         let slots = [0, 5 * BLOCK + 7, 64 * BLOCK, 40_000 * BLOCK];
         for slot in slots {
             assert!(!resident.has(slot));

@@ -14,7 +14,7 @@ use crate::arena::{PageRef, Taken};
 const SMALL: usize = 16;
 /// How many pages are taken at once: 256 KiB.
 const RUN: usize = 16;
-/// So many arrays have pages ahead, at most.
+/// The most arrays that have pages in reserve.
 const ARRAYS: usize = 64;
 
 /// Identifies an array within this process, whichever view has them.
@@ -28,17 +28,17 @@ impl ArrayId {
     }
 }
 
-/// The pages that arrays have ahead, the next one last.
+/// The pages in reserve for arrays, the next one last.
 #[derive(Default)]
-pub(super) struct Ahead(RefCell<Vec<(ArrayId, Vec<Taken>)>>);
+pub(super) struct Reserve(RefCell<Vec<(ArrayId, Vec<Taken>)>>);
 
-impl fmt::Debug for Ahead {
+impl fmt::Debug for Reserve {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ahead").finish_non_exhaustive()
+        f.debug_struct("Reserve").finish_non_exhaustive()
     }
 }
 
-impl Ahead {
+impl Reserve {
     /// Takes the page for a place of an array, with any tag.
     pub(super) fn take(&self, array: ArrayId, index: usize, tag: u64) -> Taken {
         if index < SMALL {
@@ -71,11 +71,11 @@ mod tests {
 
     #[test]
     fn each_page_is_given_out_once() {
-        let ahead = Ahead::default();
+        let reserve = Reserve::default();
         let arrays: Vec<_> = (0..ARRAYS + 3).map(|_| ArrayId::next()).collect();
         let mut pages = Vec::new();
         for index in 0..3 * RUN {
-            pages.extend(arrays.iter().map(|&array| ahead.take(array, index, 7).page));
+            pages.extend(arrays.iter().map(|&array| reserve.take(array, index, 7).page));
         }
         let mut places: Vec<_> = pages.iter().map(|page| page.bytes().addr().get()).collect();
         places.sort_unstable();
@@ -84,22 +84,22 @@ mod tests {
 
     #[test]
     fn an_array_that_is_not_small_has_a_run_to_itself() {
-        let ahead = Ahead::default();
+        let reserve = Reserve::default();
         let [first, second] = [ArrayId::next(), ArrayId::next()];
-        let left = || ahead.0.borrow().iter().map(|(_, pages)| pages.len()).collect::<Vec<_>>();
+        let left = || reserve.0.borrow().iter().map(|(_, pages)| pages.len()).collect::<Vec<_>>();
         for index in 0..SMALL {
-            drop([first, second].map(|array| ahead.take(array, index, 7)));
+            drop([first, second].map(|array| reserve.take(array, index, 7)));
         }
         assert_eq!(left(), [0; 0]);
         for taken in 1..=RUN {
-            let next = ahead
+            let next = reserve
                 .0
                 .borrow()
                 .first()
                 .and_then(|(_, pages)| pages.last().map(|taken| taken.page.bytes()));
-            let given = ahead.take(first, SMALL, 7).page.bytes();
+            let given = reserve.take(first, SMALL, 7).page.bytes();
             assert!(taken == 1 || next == Some(given), "the run is given out in its order");
-            drop(ahead.take(second, SMALL, 7));
+            drop(reserve.take(second, SMALL, 7));
             assert_eq!(left(), [RUN - taken; 2]);
         }
     }

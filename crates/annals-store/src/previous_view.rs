@@ -24,14 +24,14 @@ const MOST: usize = 32 * PAGE;
 
 /// The view that was published before, if it is kept.
 #[derive(Debug, Default)]
-pub(super) struct Retired {
+pub(super) struct PreviousView {
     view: Option<Arc<View>>,
     /// The bytes made when the last transaction was published, by the running count; resets since then make it less
     /// than 0, and wrap around.
     made: usize,
 }
 
-impl Retired {
+impl PreviousView {
     /// Returns an old table of that number, if it is unused.
     pub(super) fn table(&mut self, number: usize) -> Option<NoWeak<Table>> {
         self.alone()?.tables.take(number)
@@ -107,29 +107,29 @@ mod tests {
             store.insert(TABLE, RowId(id), &[ValueRef::Int64(-1)], Uniqueness::AtOnce).unwrap();
         }
         store.commit();
-        assert!(store.retired.view.is_none());
+        assert!(store.previous.view.is_none());
         // Between two transactions, of which the later makes less.
         assert!(store.has_unsaved(1));
         update(&mut store, 0..ROWS, 1);
         store.commit();
-        assert!(store.retired.view.is_none());
+        assert!(store.previous.view.is_none());
         // Within one.
         update(&mut store, 0..ROWS, 2);
         assert!(store.has_unsaved(1));
         update(&mut store, 0..1, 3);
         store.commit();
-        assert!(store.retired.view.is_none());
+        assert!(store.previous.view.is_none());
         // A small one is kept, whatever was counted before it, until it is rolled back.
         update(&mut store, 0..1, 4);
         store.commit();
-        assert!(store.retired.view.is_some());
+        assert!(store.previous.view.is_some());
         assert!(store.has_unsaved(1) || store.unsaved() > 0);
         update(&mut store, 0..1, 5);
         store.commit();
-        assert!(store.retired.view.is_some());
+        assert!(store.previous.view.is_some());
         update(&mut store, 0..1, 6);
         store.rollback();
-        assert!(store.retired.view.is_none());
+        assert!(store.previous.view.is_none());
     }
 
     #[test]
@@ -140,14 +140,14 @@ mod tests {
         store.commit();
         store.apply_command(&Command::CreateTable { name: "u".to_owned() }).unwrap();
         let view = store.commit();
-        assert!(store.retired.view.is_some());
+        assert!(store.previous.view.is_some());
         let saved = view.save(&pager, &mut image.keeper(true)).unwrap();
         store.rebase(&saved);
-        assert!(store.retired.view.is_none());
+        assert!(store.previous.view.is_none());
         // The published one still lies over none.
         store.working.pin = Some(Arc::new(RootPin::here(7)));
         store.apply_command(&Command::CreateTable { name: "v".to_owned() }).unwrap();
         store.commit();
-        assert!(store.retired.view.is_none());
+        assert!(store.previous.view.is_none());
     }
 }

@@ -13,25 +13,25 @@ use std::sync::OnceLock;
 const CHUNK: usize = 64;
 
 /// Items by their places, each set once.
-pub(super) struct Flat<T> {
+pub(super) struct OnceArray<T> {
     chunks: OnceLock<Box<[OnceLock<Chunk<T>>]>>,
 }
 
 type Chunk<T> = Box<[OnceLock<T>; CHUNK]>;
 
-impl<T> Default for Flat<T> {
+impl<T> Default for OnceArray<T> {
     fn default() -> Self {
         Self { chunks: OnceLock::new() }
     }
 }
 
-impl<T> fmt::Debug for Flat<T> {
+impl<T> fmt::Debug for OnceArray<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Flat").finish_non_exhaustive()
+        f.debug_struct("OnceArray").finish_non_exhaustive()
     }
 }
 
-impl<T> Flat<T> {
+impl<T> OnceArray<T> {
     /// Returns the item set at a place.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&T> {
@@ -56,25 +56,25 @@ mod tests {
     #[test]
     fn what_comes_first_to_a_place_stays() {
         for places in [64, 4096, 1 << 18] {
-            let flat = Flat::default();
+            let array = OnceArray::default();
             for index in [0, 1, places / 2, places - 1] {
-                assert_eq!(flat.get(index), None);
-                assert_eq!(flat.put(index, places, index), &index);
-                assert_eq!(flat.put(index, places, 7), &index);
-                assert_eq!(flat.get(index), Some(&index));
+                assert_eq!(array.get(index), None);
+                assert_eq!(array.put(index, places, index), &index);
+                assert_eq!(array.put(index, places, 7), &index);
+                assert_eq!(array.get(index), Some(&index));
             }
-            assert_eq!((flat.get(places), flat.get(usize::MAX)), (None, None));
+            assert_eq!((array.get(places), array.get(usize::MAX)), (None, None));
         }
     }
 
     #[test]
     fn threads_get_the_same_item() {
-        let flat = Flat::default();
-        let put = |number: usize| *flat.put(9, 64, number);
+        let array = OnceArray::default();
+        let put = |number: usize| *array.put(9, 64, number);
         let got = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|number| scope.spawn(move || put(number))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         });
-        assert!(got.iter().all(|number| flat.get(9) == Some(number)), "{got:?}");
+        assert!(got.iter().all(|number| array.get(9) == Some(number)), "{got:?}");
     }
 }
