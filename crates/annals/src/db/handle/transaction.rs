@@ -438,16 +438,23 @@ impl<'db> Transaction<'db> {
             .advising("roll it back; free space, make it smaller, or allow more Options::memory"))
     }
 
+    /// Fails in a forked child, and after a statement that stopped in the middle.
+    #[inline]
     pub(in crate::db) fn usable(&self) -> Result<()> {
-        self.database.check_origin()?;
-        if !self.broken {
-            return Ok(());
+        if self.broken || self.database.origin.is_elsewhere() {
+            return Err(self.unusable());
         }
-        Err(Error::invalid(
+        Ok(())
+    }
+
+    #[cold]
+    fn unusable(&self) -> Error {
+        let stopped = Error::invalid(
             "a statement of this transaction stopped in the middle (the journal or the image couldn't be \
              written, a page couldn't be loaded, or making the values of a run failed): roll it back and start \
              again",
-        ))
+        );
+        self.database.check_origin().err().unwrap_or(stopped)
     }
 }
 
