@@ -34,7 +34,8 @@ pub(crate) fn value(table: &Table, field: &Field, text: &str) -> Result<Value> {
 pub(crate) fn cell(
     table: &Table,
     field: &Field,
-    (text, quoted): (&str, bool),
+    text: &str,
+    quoted: bool,
     null: Option<&str>,
 ) -> Result<Value> {
     if null == Some(text) {

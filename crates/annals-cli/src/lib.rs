@@ -192,7 +192,7 @@ pub fn export_joedb(directory: &dyn Directory, name: &str) -> annals::Result<Vec
     let mut plan = joedb::Plan::default();
     annals::scan_in(directory, name, &mut plan)?;
     let manner = joedb::Manner { same_bytes: true, ..joedb::Manner::default() };
-    let mut export = joedb::Export::new((output, name.to_owned()), plan, manner, &open)?;
+    let mut export = joedb::Export::new(output, name.to_owned(), plan, manner, &open)?;
     annals::scan_in(directory, name, &mut export)?;
     Ok(export.finish()?.0.into_inner())
 }

@@ -21,11 +21,12 @@ pub trait Sink {
     /// Notes that an event, or an event that sets the context, ended this many bytes before the frame's end.
     fn end(&mut self, _left: usize) {}
 
-    /// Takes a run of at least two rows with consecutive ids: the values of each field.
+    /// Takes `count` rows, at least two, with ids from `first` on: the values of each field.
     fn rows(
         &mut self,
         table: TableNumber,
-        run: (RowId, u64),
+        first: RowId,
+        count: u64,
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()>;
 }
@@ -41,7 +42,7 @@ impl<F: FnMut(&Schema, &Event<'_>) -> Result<()>> Sink for Each<'_, F> {
         self.0(schema, event)
     }
 
-    fn rows(&mut self, _: TableNumber, _: (RowId, u64), _: &[Vec<ValueRef<'_>>]) -> Result<()> {
+    fn rows(&mut self, _: TableNumber, _: RowId, _: u64, _: &[Vec<ValueRef<'_>>]) -> Result<()> {
         debug_assert!(false, "nobody asked for runs");
         Ok(())
     }
@@ -86,8 +87,8 @@ pub fn decode_to<S: Sink>(
             opcode::INSERT | opcode::APPEND => {
                 let (table, id) = decoder.row(code, schema, &mut values)?;
                 if S::RUN > 1 && decoder.input.first() == Some(&opcode::APPEND) {
-                    let count = decoder.run(schema, &values, (&mut columns, S::RUN))?;
-                    sink.rows(table, (id, count), &columns)?;
+                    let count = decoder.run(schema, &values, &mut columns, S::RUN)?;
+                    sink.rows(table, id, count, &columns)?;
                 } else {
                     sink.event(schema, &Event::Insert { table, id, values: &values })?;
                 }
@@ -171,7 +172,8 @@ impl<'p> Decoder<'p> {
         &mut self,
         schema: &Schema,
         first: &[ValueRef<'p>],
-        (columns, most): (&mut Vec<Vec<ValueRef<'p>>>, usize),
+        columns: &mut Vec<Vec<ValueRef<'p>>>,
+        most: usize,
     ) -> Result<u64, Malformed> {
         let table = self.table(schema)?;
         columns.resize_with(table.fields.len(), Vec::new);

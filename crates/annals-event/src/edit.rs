@@ -56,7 +56,7 @@ impl<E: Edit> Sink for Editing<'_, E> {
         })
     }
 
-    fn rows(&mut self, _: TableNumber, _: (RowId, u64), _: &[Vec<ValueRef<'_>>]) -> Result<()> {
+    fn rows(&mut self, _: TableNumber, _: RowId, _: u64, _: &[Vec<ValueRef<'_>>]) -> Result<()> {
         debug_assert!(false, "nobody asked for runs");
         Ok(())
     }

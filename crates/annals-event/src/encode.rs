@@ -4,8 +4,7 @@
 //! decodes alone; `decode` keeps the same context by the same rules.
 
 use annals_schema::{
-    Blob, Command, Field, FieldNumber, RowId, Schema, Table, TableNumber, Type, ValueRef,
-    column_types,
+    Blob, Command, Field, RowId, Schema, Table, TableNumber, Type, ValueRef, column_types,
 };
 
 use super::erased::{has_erased, is_erased};
@@ -53,9 +52,7 @@ impl Encoder {
                 if let Some((table, field)) = table.and_then(|t| Some((t, t.field(field)?))) {
                     match is_erased(field, &value) {
                         true => self.update_erased(table, id, field.number, out),
-                        false => {
-                            self.update(table.number, id, (field.number, field.ty), value, out)
-                        }
+                        false => self.update(table.number, id, field, value, out),
                     }
                 }
             }
@@ -65,7 +62,7 @@ impl Encoder {
                 compact::put(out, id.0);
             }
             Event::InsertVector { table, id, count } => {
-                self.rows(opcode::INSERT_VECTOR, table, (id, count), out);
+                self.rows(opcode::INSERT_VECTOR, table, id, count, out);
                 fill(count, out);
                 self.last_id = Some(RowId(id.0 + count.saturating_sub(1)));
             }
@@ -74,14 +71,14 @@ impl Encoder {
                 if let Some((table, field)) = table.and_then(|t| Some((t, t.field(field)?))) {
                     match values {
                         Vector::Values(values) if values.iter().any(|v| is_erased(field, v)) => {
-                            self.update_vector_erased(table, id, (field.number, values), out);
+                            self.update_vector_erased(table, id, field.number, values, out);
                         }
-                        _ => self.update_vector(table.number, id, (field, values), out),
+                        _ => self.update_vector(table.number, id, field, values, out),
                     }
                 }
             }
             Event::DeleteVector { table, id, count } => {
-                self.rows(opcode::DELETE_VECTOR, table, (id, count), out);
+                self.rows(opcode::DELETE_VECTOR, table, id, count, out);
             }
             Event::Blob { blob, offset, bytes, .. } => self.piece(blob, offset, bytes, out),
             Event::ValidData => out.push(opcode::VALID_DATA),
@@ -135,13 +132,13 @@ impl Encoder {
         &mut self,
         table: TableNumber,
         id: RowId,
-        (field, ty): (FieldNumber, Type),
+        field: &Field,
         value: ValueRef<'_>,
         out: &mut Vec<u8>,
     ) {
         self.switch(table, out);
         let same_row = self.last_id == Some(id);
-        let null = matches!(value, ValueRef::Null) && !ty.is_always_nullable();
+        let null = matches!(value, ValueRef::Null) && !field.ty.is_always_nullable();
         out.push(match (same_row, null) {
             (false, false) => opcode::UPDATE,
             (false, true) => opcode::UPDATE_NULL,
@@ -151,7 +148,7 @@ impl Encoder {
         if !same_row {
             compact::put(out, id.0);
         }
-        compact::put(out, u64::from(field.0));
+        compact::put(out, u64::from(field.number.0));
         if !null {
             put_value(out, value);
         }
@@ -165,7 +162,7 @@ impl Encoder {
     }
 
     /// Appends an event on rows with consecutive ids.
-    fn rows(&mut self, code: u8, table: TableNumber, (id, count): (RowId, u64), out: &mut Vec<u8>) {
+    fn rows(&mut self, code: u8, table: TableNumber, id: RowId, count: u64, out: &mut Vec<u8>) {
         debug_assert!((1..=super::MAX_VECTOR).contains(&count), "it could not be read");
         self.switch(table, out);
         out.push(code);
@@ -177,7 +174,8 @@ impl Encoder {
         &mut self,
         table: TableNumber,
         id: RowId,
-        (field, values): (&Field, Vector<'_>),
+        field: &Field,
+        values: Vector<'_>,
         out: &mut Vec<u8>,
     ) {
         let count = values.len(field.ty).unwrap_or_default() as u64;

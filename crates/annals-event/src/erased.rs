@@ -33,7 +33,7 @@ impl Encoder {
         let mut body = Vec::new();
         compact::put(&mut body, id.0);
         put_nulls_and_values(values, &mut body);
-        self.put_erased(opcode::ERASED_INSERT, (table, id), &body, out);
+        self.put_erased(opcode::ERASED_INSERT, table, id, &body, out);
     }
 
     /// Appends an update to an erased value.
@@ -47,7 +47,7 @@ impl Encoder {
         let mut body = Vec::new();
         compact::put(&mut body, id.0);
         compact::put(&mut body, u64::from(field.0));
-        self.put_erased(opcode::ERASED_UPDATE, (table, id), &body, out);
+        self.put_erased(opcode::ERASED_UPDATE, table, id, &body, out);
     }
 
     /// Appends an update of rows of which one gets an erased value.
@@ -55,7 +55,8 @@ impl Encoder {
         &mut self,
         table: &Table,
         id: RowId,
-        (field, values): (FieldNumber, &[ValueRef<'_>]),
+        field: FieldNumber,
+        values: &[ValueRef<'_>],
         out: &mut Vec<u8>,
     ) {
         let mut body = Vec::new();
@@ -64,16 +65,10 @@ impl Encoder {
         compact::put(&mut body, values.len() as u64);
         put_nulls_and_values(values, &mut body);
         let last = RowId(id.0 + (values.len() as u64).saturating_sub(1));
-        self.put_erased(opcode::ERASED_VECTOR, (table, last), &body, out);
+        self.put_erased(opcode::ERASED_VECTOR, table, last, &body, out);
     }
 
-    fn put_erased(
-        &mut self,
-        code: u8,
-        (table, last): (&Table, RowId),
-        body: &[u8],
-        out: &mut Vec<u8>,
-    ) {
+    fn put_erased(&mut self, code: u8, table: &Table, last: RowId, body: &[u8], out: &mut Vec<u8>) {
         self.switch(table.number, out);
         out.push(code);
         compact::put(out, body.len() as u64);

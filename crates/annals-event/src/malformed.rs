@@ -231,10 +231,11 @@ impl Sink for Runs {
     fn rows(
         &mut self,
         _: TableNumber,
-        run: (RowId, u64),
+        first: RowId,
+        count: u64,
         _: &[Vec<ValueRef<'_>>],
     ) -> crate::Result<()> {
-        self.0.push(run);
+        self.0.push((first, count));
         Ok(())
     }
 }

@@ -56,14 +56,14 @@ impl Script {
             Event::InsertVector { table, id, count } => {
                 let last = id.0.saturating_add(count.saturating_sub(1));
                 self.take_id(table, RowId(last));
-                push_rows("insert_vector", find_table(schema, table)?, (id, count), text);
+                push_rows("insert_vector", find_table(schema, table)?, id, count, text);
             }
             Event::UpdateVector { table, id, field, values } => {
                 let table = find_table(schema, table)?;
-                push_vector(table, id, (find_field(table, field)?, values), text);
+                push_vector(table, id, find_field(table, field)?, values, text);
             }
             Event::DeleteVector { table, id, count } => {
-                push_rows("delete_vector", find_table(schema, table)?, (id, count), text);
+                push_rows("delete_vector", find_table(schema, table)?, id, count, text);
             }
             Event::Blob { offset, bytes, .. } => push_piece(offset, bytes, text),
             Event::ValidData => text.push_str("valid_data"),
@@ -113,11 +113,11 @@ impl Script {
     }
 }
 
-fn push_rows(command: &str, table: &Table, (id, count): (RowId, u64), text: &mut String) {
+fn push_rows(command: &str, table: &Table, id: RowId, count: u64, text: &mut String) {
     text.push_str(&format!("{command} {} {} {count}", table.name, id.0));
 }
 
-fn push_vector(table: &Table, id: RowId, (field, values): (&Field, Vector<'_>), text: &mut String) {
+fn push_vector(table: &Table, id: RowId, field: &Field, values: Vector<'_>, text: &mut String) {
     let count = values.len(field.ty).unwrap_or_default();
     text.push_str(&format!("update_vector {} {} {} {count}", table.name, id.0, field.name));
     for value in values.iter(field.ty) {

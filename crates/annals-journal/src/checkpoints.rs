@@ -77,7 +77,8 @@ impl Checkpoints {
     pub fn new(
         storage: Arc<dyn Storage>,
         name: &str,
-        (header, pid): (u64, u32),
+        header: u64,
+        pid: u32,
         point: Point,
         settled: &Settled,
     ) -> Self {

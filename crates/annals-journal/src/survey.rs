@@ -133,7 +133,7 @@ impl Survey {
     ) -> Result<Self> {
         let head = Head::read(storage, name)?;
         let start = rule.from.unwrap_or_else(|| head.start());
-        let mut survey = Self::begin(storage, name, rule, (head, start))?;
+        let mut survey = Self::begin(storage, name, rule, head, start)?;
         survey.check_slots(survey.end.position, name)?;
         step!(SlotChainIgnored, survey.check_slots_before(storage, name)?);
         survey.follow(storage, name, visit)?;
@@ -141,12 +141,7 @@ impl Survey {
     }
 
     /// Begins after a commit that counts, or before the first frame.
-    fn begin(
-        storage: &dyn Storage,
-        name: &str,
-        rule: Rule,
-        (head, at): (Head, Point),
-    ) -> Result<Self> {
+    fn begin(storage: &dyn Storage, name: &str, rule: Rule, head: Head, at: Point) -> Result<Self> {
         let len = device::end_of(storage, &head).map_err(|error| unreadable(name, error))?;
         let slots = head.copies().map(|slot| slot.point.position);
         let live = step!(LiveIgnored, head.live.map(|live| live.hard), else None);
@@ -215,7 +210,7 @@ impl Survey {
     /// were read correctly.
     pub fn is_still_so(&self, storage: &dyn Storage, name: &str) -> Result<bool> {
         let head = Head::read(storage, name)?;
-        let mut again = Self::begin(storage, name, self.rule, (head, self.end))?;
+        let mut again = Self::begin(storage, name, self.rule, head, self.end)?;
         again.follow(storage, name, &mut |_, _| Ok(()))?;
         // The durable positions in frames before C are at most C.
         let found = |survey: &Self| {
@@ -230,7 +225,7 @@ impl Survey {
     /// doesn't verify. Then no damage is known.
     pub fn since(storage: &dyn Storage, name: &str, head: Head, from: Point) -> Result<Self> {
         let io = |error| unreadable(name, error);
-        let mut survey = Self::begin(storage, name, Rule::default(), (head, from))?;
+        let mut survey = Self::begin(storage, name, Rule::default(), head, from)?;
         let mut reader = FrameReader::new(storage, survey.head.hash, from, survey.len)
             .confirming(&survey.head.slots);
         while let Some(frame) = reader.next().map_err(io)? {

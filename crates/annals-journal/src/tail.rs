@@ -94,7 +94,7 @@ pub(super) fn save(
     let directory = elsewhere.as_deref().unwrap_or(directory);
     let base = format!("{name}.tail-{}-{:016x}", survey.end.txid, survey.end.chain);
     let from = survey.end.position;
-    match copy(storage, directory, &base, (from, to.min(from + SAVE_AT_MOST))) {
+    match copy(storage, directory, &base, from, to.min(from + SAVE_AT_MOST)) {
         Ok(saved_as) => cut.saved_as = Some(directory.display(&saved_as)),
         Err(error) if is_want_of_space(&error) => {}
         Err(error) => {
@@ -116,7 +116,8 @@ fn copy(
     storage: &dyn Storage,
     directory: &dyn Directory,
     base: &str,
-    (from, to): (u64, u64),
+    from: u64,
+    to: u64,
 ) -> io::Result<String> {
     let (saved_as, copy) = create_unused(directory, base)?;
     let copied = (|| {
@@ -160,7 +161,7 @@ pub fn copy_whole(
     let base = format!("{name}.before-recovery-{}-{:016x}", survey.end.txid, survey.end.chain);
     let elsewhere = directory.for_copies(storage);
     let copied = match &elsewhere {
-        Some(elsewhere) => copy(storage, &**elsewhere, &base, (0, survey.len)),
+        Some(elsewhere) => copy(storage, &**elsewhere, &base, 0, survey.len),
         None => copy_file(directory, name, &base),
     };
     let copied = copied.map(|to| elsewhere.as_deref().unwrap_or(directory).display(&to));

@@ -65,7 +65,8 @@ fn write_journal() -> Vec<u8> {
     let checkpoints = Checkpoints::new(
         Arc::clone(&storage),
         "vector",
-        (survey.head.hash, 4711),
+        survey.head.hash,
+        4711,
         survey.end,
         &super::Settled::new_journal(survey.end, survey.secret().unwrap()),
     );

@@ -317,7 +317,7 @@ mod system {
     use super::{Hold, Lock, PINS, byte_of};
 
     pub(super) fn try_lock(file: &File, lock: Lock, hold: Hold) -> io::Result<bool> {
-        lock_bytes(file, (byte_of(lock), 1), hold)
+        lock_bytes(file, byte_of(lock), 1, hold)
     }
 
     /// Finds which of these pins another handle holds, without a query for that: tries to acquire all of them
@@ -338,15 +338,15 @@ mod system {
     }
 
     fn is_free(file: &File, first: i64, end: i64) -> io::Result<bool> {
-        let bytes = (first, (end - first).cast_unsigned());
-        let taken = lock_bytes(file, bytes, Hold::Exclusive)?;
+        let count = (end - first).cast_unsigned();
+        let taken = lock_bytes(file, first, count, Hold::Exclusive)?;
         if taken {
-            unlock_bytes(file, bytes)?;
+            unlock_bytes(file, first, count)?;
         }
         Ok(taken)
     }
 
-    fn lock_bytes(file: &File, (first, count): (i64, u64), hold: Hold) -> io::Result<bool> {
+    fn lock_bytes(file: &File, first: i64, count: u64, hold: Hold) -> io::Result<bool> {
         let flags = LOCKFILE_FAIL_IMMEDIATELY
             | match hold {
                 Hold::Shared => 0,
@@ -369,10 +369,10 @@ mod system {
     }
 
     pub(super) fn unlock(file: &File, lock: Lock) -> io::Result<()> {
-        unlock_bytes(file, (byte_of(lock), 1))
+        unlock_bytes(file, byte_of(lock), 1)
     }
 
-    fn unlock_bytes(file: &File, (first, count): (i64, u64)) -> io::Result<()> {
+    fn unlock_bytes(file: &File, first: i64, count: u64) -> io::Result<()> {
         let mut place = place(first);
         let [low, high] = halves(count);
         // SAFETY: as in `lock_bytes`.

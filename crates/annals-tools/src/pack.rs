@@ -22,7 +22,7 @@ use crate::copies::Source;
 pub fn pack(options: &Options, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Packed> {
     let (from, to) = (locate(from.as_ref())?, locate(to.as_ref())?);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    pack_in(options, (from.0, &from.1), (to.0, &to.1), &clock)
+    pack_in(options, from.0, &from.1, to.0, &to.1, &clock)
 }
 
 /// As [`pack`], in any directories, with any clock.
@@ -31,11 +31,13 @@ pub fn pack(options: &Options, from: impl AsRef<Path>, to: impl AsRef<Path>) -> 
 /// As [`pack`].
 pub fn pack_in(
     options: &Options,
-    (from, name): (Arc<dyn Directory>, &str),
-    (to, new_name): (Arc<dyn Directory>, &str),
+    from: Arc<dyn Directory>,
+    name: &str,
+    to: Arc<dyn Directory>,
+    new_name: &str,
     clock: &Arc<dyn Clock>,
 ) -> Result<Packed> {
-    let to = like((&*from, name), to, new_name)?;
+    let to = like(&*from, name, to, new_name)?;
     let names = Names::new(&to, new_name, "pack", &**clock)?;
     let snapshot = options.open_read_only_in(&*from, name)?.read();
     let mut before = 0;

@@ -150,7 +150,8 @@ impl Drop for Names {
 /// # Errors
 /// `Io`: the permissions of the journal can't be read.
 pub fn like(
-    (directory, journal): (&dyn Directory, &str),
+    directory: &dyn Directory,
+    journal: &str,
     to: Arc<dyn Directory>,
     name: &str,
 ) -> Result<Arc<dyn Directory>> {
@@ -200,7 +201,7 @@ fn remove_leftovers(directory: &dyn Directory, name: &str, prefix: &str) -> io::
             continue;
         }
         if !found.iter().any(|found| found == name) {
-            remove_given(directory, name, (&temporary, &found))?;
+            remove_given(directory, name, &temporary, &found)?;
         }
         // A file that can't be removed is harmless.
         let _ = remove_all(directory, &temporary);
@@ -212,7 +213,8 @@ fn remove_leftovers(directory: &dyn Directory, name: &str, prefix: &str) -> io::
 fn remove_given(
     directory: &dyn Directory,
     name: &str,
-    (temporary, found): (&str, &[String]),
+    temporary: &str,
+    found: &[String],
 ) -> io::Result<()> {
     for number in found.iter().filter_map(|found| number_in(found, temporary)) {
         let given = kept_name(name, number);

@@ -97,7 +97,7 @@ fn check(path: &Path, replay: bool) -> Result<String> {
         count(snapshot.schema().indexes().len(), "index"),
     );
     summary.extend(image(path, replay.then_some(snapshot))?);
-    summary.extend(history(path, (snapshot, replay))?);
+    summary.extend(history(path, snapshot, replay)?);
     summary.extend(dangling(snapshot)?);
     summary.extend(torn_slots(inspection));
     summary.extend(unfinished(inspection));
@@ -170,7 +170,7 @@ fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
 }
 
 /// Verifies the history index; if it is to be `deep`, each entry against the journal.
-fn history(path: &Path, (snapshot, deep): (&Snapshot, bool)) -> Result<Option<String>> {
+fn history(path: &Path, snapshot: &Snapshot, deep: bool) -> Result<Option<String>> {
     let sound = |error| but_sound(path, error, "no answer depends on the history index");
     let Some(found) = snapshot.check_history_index(deep).map_err(sound)? else { return Ok(None) };
     if let Some(problem) = found.problem {

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     progress::options().scan(from, &mut plan)?;
     let open = || Ok(commands::open_to_read(&progress::options_for_a_pass(), from)?.read());
     let shown = to.display().to_string();
-    let mut export = Export::new((new, shown), plan, manner, &open)?;
+    let mut export = Export::new(new, shown, plan, manner, &open)?;
     progress::options().scan(from, &mut export)?;
     let (file, Exported { events, transactions, notes }) = export.finish()?;
     file.finish()?;

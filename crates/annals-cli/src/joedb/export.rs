@@ -91,7 +91,8 @@ struct State {
 impl<'o, W: Write> Export<'o, W> {
     /// Begins a file, which messages call by this name, for a history that `plan` has seen.
     pub(crate) fn new(
-        (output, shown): (W, String),
+        output: W,
+        shown: String,
         plan: Plan,
         manner: Manner,
         open: &'o dyn Fn() -> Result<Snapshot>,
@@ -333,7 +334,8 @@ impl<'o, W: Write> Export<'o, W> {
         &mut self,
         table: &Table,
         id: RowId,
-        (field, values): (&Field, Vector<'_>),
+        field: &Field,
+        values: Vector<'_>,
     ) -> Result<()> {
         let count = values.len(field.ty).unwrap_or_default() as u64;
         if let Some(count) = self.begin_vector(count)? {
@@ -409,7 +411,7 @@ impl<W: Write> Sink for Export<'_, W> {
             }
             Event::UpdateVector { table, id, field, values } => {
                 let table = find_table(schema, table)?;
-                self.update_vector(table, id, (find_field(table, field)?, values))
+                self.update_vector(table, id, find_field(table, field)?, values)
             }
             Event::DeleteVector { table, id, count } => {
                 self.state(table).rows.remove(id.0, count);

@@ -14,7 +14,7 @@ use annals::{
     Transaction, Value, ValueRef,
 };
 
-use super::format::{Cell, Entry, HEAD, Kind};
+use super::format::{Cell, Context, Entry, HEAD, Kind};
 use super::kind;
 use super::reader::Reader;
 use super::survey::{Survey, Until, left_out, survey};
@@ -155,7 +155,8 @@ impl<'db, R: BufRead> Import<'db, R> {
                     // It is written in parts, but takes effect as a whole or not at all.
                     self.commit(at)?;
                 }
-                let updated = self.update_vector(reader, (table, row, field), kind, count);
+                let updated =
+                    self.update_vector(reader, Context { table, row, field }, kind, count);
                 if may_end_here && updated.is_err() {
                     self.pending = None;
                 }
@@ -262,7 +263,7 @@ impl<'db, R: BufRead> Import<'db, R> {
     fn update_vector(
         &mut self,
         reader: &mut Reader<impl BufRead>,
-        (table, row, field): (u64, u64, u64),
+        at: Context,
         kind: Kind,
         count: u64,
     ) -> Result<()> {
@@ -270,8 +271,8 @@ impl<'db, R: BufRead> Import<'db, R> {
             self.lost.empty += 1;
             return Ok(());
         }
-        let (table, field) = self.field(table, field, kind)?;
-        let first = row_id(row)?;
+        let (table, field) = self.field(at.table, at.field, kind)?;
+        let first = row_id(at.row)?;
         let mut done = 0;
         while done < count {
             let id = RowId(first.0 + done);

@@ -33,8 +33,10 @@ struct Run {
 impl Plan {
     fn part(
         &mut self,
-        (table, field): (TableNumber, Option<FieldNumber>),
-        (id, count): (RowId, u64),
+        table: TableNumber,
+        field: Option<FieldNumber>,
+        id: RowId,
+        count: u64,
         is_full: bool,
     ) {
         let next = id.0.saturating_add(count);
@@ -57,7 +59,7 @@ impl Sink for Plan {
         const PART: (u64, usize) = (1024, 1 << 20);
         match *event {
             Event::InsertVector { table, id, count } => {
-                self.part((table, None), (id, count), count == MAX_VECTOR);
+                self.part(table, None, id, count, count == MAX_VECTOR);
             }
             Event::UpdateVector { table, id, field, values } => {
                 let known = schema.table(table).and_then(|table| table.field(field));
@@ -65,7 +67,7 @@ impl Sink for Plan {
                 let count = ty.and_then(|ty| values.len(ty)).unwrap_or_default() as u64;
                 let most = ty.and_then(width).map(|width| (PART.1 / width) as u64);
                 let is_full = count == PART.0 || Some(count) == most;
-                self.part((table, Some(field)), (id, count), is_full);
+                self.part(table, Some(field), id, count, is_full);
             }
             _ => self.last = None,
         }

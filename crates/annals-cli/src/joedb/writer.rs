@@ -79,7 +79,7 @@ impl<W: Write> Writer<W> {
                 push(out, code::DELETE_VECTOR, &[table, row, count]);
             }
             Entry::Update { table, row, field, value } => {
-                self.push_update(out, (table, row, field), value.kind());
+                self.push_update(out, table, row, field, value.kind());
                 push_value(out, value);
             }
             Entry::UpdateVector { table, row, field, kind, count } => {
@@ -97,7 +97,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    fn push_update(&mut self, out: &mut Vec<u8>, (table, row, field): (u64, u64, u64), kind: Kind) {
+    fn push_update(&mut self, out: &mut Vec<u8>, table: u64, row: u64, field: u64, kind: Kind) {
         if self.is_at(table, Some(row)) {
             push(out, Way::Last.code(kind), &[field]);
         } else if self.is_at(table, row.checked_sub(1)) && self.context.field == field {

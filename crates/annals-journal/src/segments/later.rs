@@ -38,7 +38,7 @@ pub fn later(
     let numbers = names.iter().filter_map(|found| number_in(found, name));
     let mut later = Vec::new();
     for number in numbers.filter(|&number| number >= header.segment) {
-        if is_later(directory, (name, number), storage, header).map_err(io)? {
+        if is_later(directory, name, number, storage, header).map_err(io)? {
             later.push(number);
         }
     }
@@ -49,7 +49,8 @@ pub fn later(
 /// True if a kept segment is of this journal, and newer than the file at the path.
 fn is_later(
     directory: &dyn Directory,
-    (name, number): (&str, u64),
+    name: &str,
+    number: u64,
     storage: &dyn Storage,
     header: &Header,
 ) -> io::Result<bool> {

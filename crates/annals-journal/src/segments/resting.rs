@@ -50,8 +50,10 @@ impl Chain {
     #[inline]
     pub fn add_unknown(
         &mut self,
-        (directory, name): (&dyn Directory, &str),
-        (number, len): (u64, u64),
+        directory: &dyn Directory,
+        name: &str,
+        number: u64,
+        len: u64,
     ) -> Option<Arc<dyn Storage>> {
         let recent = Arc::clone(&self.recent);
         let (directory, names) = (directory.again(), vec![name.to_owned()]);

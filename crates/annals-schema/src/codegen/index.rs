@@ -149,7 +149,8 @@ impl Behind<'_, '_> {
     /// is called `alone`.
     fn function(
         &self,
-        (name, alone): (&str, &str),
+        name: &str,
+        alone: &str,
         doc: &[&str],
         parameter: impl Fn(&str) -> Option<String>,
         body: impl Fn(&str) -> String,
@@ -183,7 +184,7 @@ impl Behind<'_, '_> {
         let body =
             |name: &str| call("self.index.prefix", &[keys(self.leading), format!("{name}{bytes}")]);
         let parameter = |name: &str| Some(format!("{name}: {ty}"));
-        Some(self.function(("prefix", "prefix"), &[&doc], parameter, body))
+        Some(self.function("prefix", "prefix", &[&doc], parameter, body))
     }
 
     fn range(&self) -> String {
@@ -196,7 +197,7 @@ impl Behind<'_, '_> {
         let ty = self.next.plain(lifetime);
         let parameter = |name: &str| Some(format!("{name}: impl ::std::ops::RangeBounds<{ty}>"));
         let body = |name: &str| call("self.index.range", &[keys(self.leading), name.to_owned()]);
-        self.function(("range", "bounds"), &doc, parameter, body)
+        self.function("range", "bounds", &doc, parameter, body)
     }
 
     fn nulls(&self) -> Option<String> {
@@ -206,6 +207,6 @@ impl Behind<'_, '_> {
         arguments.push("::annals::ValueRef::Null".to_owned());
         let body = |_: &str| format!("self.index.equal({})", array(&arguments));
         let nullable = self.next.field.nullable;
-        nullable.then(|| self.function(("nulls", ""), &[&doc], |_| None, body))
+        nullable.then(|| self.function("nulls", "", &[&doc], |_| None, body))
     }
 }

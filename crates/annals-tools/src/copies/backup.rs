@@ -28,7 +28,7 @@ use super::push::{Copied, push_in};
 /// `Unsupported`; `Cancelled`; `Io`. Nothing is left of the copy then.
 pub fn backup(options: &Options, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Copied> {
     let (from, to) = (locate(from.as_ref())?, locate(to.as_ref())?);
-    backup_in(options, (from.0, &from.1), (to.0, &to.1), Arc::new(SystemClock))
+    backup_in(options, from.0, &from.1, to.0, &to.1, Arc::new(SystemClock))
 }
 
 /// As [`backup`], in any directories, with any clock.
@@ -37,13 +37,14 @@ pub fn backup(options: &Options, from: impl AsRef<Path>, to: impl AsRef<Path>) -
 /// As [`backup`].
 pub fn backup_in(
     options: &Options,
-    from: (Arc<dyn Directory>, &str),
-    (directory, name): (Arc<dyn Directory>, &str),
+    from: Arc<dyn Directory>,
+    name: &str,
+    to: Arc<dyn Directory>,
+    new_name: &str,
     clock: Arc<dyn Clock>,
 ) -> Result<Copied> {
-    let names = Names::new(&directory, name, "backup", &*clock)?;
-    let to = (Arc::clone(&directory), names.temporary());
-    let mut push = push_in(options, from, to, clock);
+    let names = Names::new(&to, new_name, "backup", &*clock)?;
+    let mut push = push_in(options, from, name, Arc::clone(&to), names.temporary(), clock);
     let copied = push.bring_up().and_then(|copied| push.close().map(|()| copied));
     let copied = copied.map_err(|error| names.explain(error))?;
     names.give()?;

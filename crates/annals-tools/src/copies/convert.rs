@@ -57,8 +57,7 @@ pub fn convert(
     let mut parts = source.look(None)?;
     let (backup, mut soft) = (Names::new(&to, new_name, "backup", &*clock)?, 0);
     if !parts.last().map_or(Ok(true), |newest| is_at_rest(&source, newest))? {
-        let target = (Arc::clone(&to), backup.temporary());
-        let mut push = push_in(options, (from, name), target, clock);
+        let mut push = push_in(options, from, name, Arc::clone(&to), backup.temporary(), clock);
         soft = push.bring_up()?.soft;
         push.close()?;
         parts = Source::new(Arc::clone(&to), backup.temporary()).look(None)?;

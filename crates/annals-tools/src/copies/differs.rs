@@ -26,7 +26,7 @@ pub(super) fn has(part: &Part, point: Point) -> Result<bool> {
 
 /// Returns the error that a copy isn't the beginning of a journal. Reads both until they part.
 pub(super) fn error(source: &Source, target: &Target, copy: &mut Source) -> Error {
-    let (from, to) = (&source.shown, &target.shown);
+    let (from, to) = (&source.place.shown, &target.place.shown);
     let common = match last_common(source, copy) {
         Ok((txid, true)) => {
             let message = format!(
@@ -88,7 +88,7 @@ pub(super) fn another(source: &Source, target: &Target) -> Error {
         format!(
             "{}: is another database than {}, not a copy of it: they have no transaction in common; \
              nothing was changed: push to another file",
-            target.shown, source.shown
+            target.place.shown, source.place.shown
         ),
     )
 }

@@ -10,6 +10,7 @@
 mod backup;
 mod convert;
 mod differs;
+mod place;
 mod push;
 mod source;
 mod target;

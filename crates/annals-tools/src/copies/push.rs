@@ -44,19 +44,27 @@ pub struct Copied {
 /// `Io` if a path can't be used.
 pub fn push(options: &Options, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Push> {
     let (from, to) = (locate(from.as_ref())?, locate(to.as_ref())?);
-    Ok(push_in(options, (from.0, &from.1), (to.0, &to.1), Arc::new(SystemClock)))
+    Ok(push_in(options, from.0, &from.1, to.0, &to.1, Arc::new(SystemClock)))
 }
 
 /// As [`push`], in any directories, with any clock.
 #[must_use]
 pub fn push_in(
     options: &Options,
-    from: (Arc<dyn Directory>, &str),
-    (directory, name): (Arc<dyn Directory>, &str),
+    from: Arc<dyn Directory>,
+    name: &str,
+    to: Arc<dyn Directory>,
+    new_name: &str,
     clock: Arc<dyn Clock>,
 ) -> Push {
-    let (source, name) = (Source::new(from.0, from.1), name.to_owned());
-    Push { source, directory, name, clock, target: None, meter: Meter::new(watch(options)) }
+    Push {
+        source: Source::new(from, name),
+        directory: to,
+        name: new_name.to_owned(),
+        clock,
+        target: None,
+        meter: Meter::new(watch(options)),
+    }
 }
 
 /// Updates a copy of a database from it: once, or repeatedly while others write it.
@@ -172,14 +180,14 @@ impl Push {
     /// Returns the remains of a new copy that can't be finished: nothing, if it has no transaction yet.
     fn leave(&self, target: &Target, before: u64, error: Error) -> Error {
         if target.end.txid > before {
-            let (shown, last) = (&target.shown, target.end.txid);
+            let (shown, last) = (&target.place.shown, target.end.txid);
             return error.advising(format_args!(
                 "{shown} has the transactions up to {last}: push again to continue from there"
             ));
         }
         match self.directory.remove(&self.name).and_then(|()| self.directory.flush()) {
             Ok(()) => error,
-            Err(_) => error.advising(format_args!("{} is empty: remove it", target.shown)),
+            Err(_) => error.advising(format_args!("{} is empty: remove it", target.place.shown)),
         }
     }
 
@@ -205,7 +213,7 @@ impl Push {
         }
         if header.segment > target.header.segment {
             let lacks = target.end.txid + 1;
-            return Err(self.source.forgotten(&target.shown, lacks, header.first_own_txid()));
+            return Err(self.source.forgotten(&target.place.shown, lacks, header.first_own_txid()));
         }
         if first.head.hash == target.header.hash() && differs::has(first, target.end)? {
             return Ok(());

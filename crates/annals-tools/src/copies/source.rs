@@ -10,15 +10,15 @@ use annals_journal::segments::{Chain, Kept, refuse_replaced};
 use annals_journal::{FrameReader, Head, Point, Survey};
 use annals_storage::{Access, Directory, Storage};
 
+use super::place::Place;
+
 /// The number of tries to find the segments while they change.
 const TRIES: usize = 100;
 
 /// A journal that is read, in any directory. Others may write it, restart it, and forget some of it.
 #[derive(Debug)]
 pub(crate) struct Source {
-    directory: Arc<dyn Directory>,
-    name: String,
-    pub(crate) shown: String,
+    pub(crate) place: Place,
     /// The newest segment at the last look. Should it be removed before it was read to its end, this still
     /// reads it.
     newest: Option<Arc<dyn Storage>>,
@@ -69,13 +69,12 @@ impl Part {
 
 impl Source {
     pub(crate) fn new(directory: Arc<dyn Directory>, name: &str) -> Self {
-        let shown = directory.display(name);
-        Self { directory, name: name.to_owned(), shown, newest: None, proven: Proven::default() }
+        Self { place: Place::new(directory, name), newest: None, proven: Proven::default() }
     }
 
     /// Returns a handle of the directory of a new file, which gets the permissions of this journal.
     pub(crate) fn like(&self, to: Arc<dyn Directory>, name: &str) -> Result<Arc<dyn Directory>> {
-        like((&*self.directory, &self.name), to, name)
+        like(&*self.place.directory, &self.place.name, to, name)
     }
 
     /// Returns the position up to which the newest segment is known to be on permanent storage, also according to its
@@ -96,12 +95,12 @@ impl Source {
     /// # Errors
     /// `Corrupt`; `Io`.
     pub(crate) fn check_end(&self, part: &Part, survey: &Survey) -> Result<()> {
-        self.proven.check_end(survey, &*self.directory, &self.name, &*part.storage)
+        self.proven.check_end(survey, &*self.place.directory, &self.place.name, &*part.storage)
     }
 
     /// Returns a new handle of the same journal.
     pub(crate) fn again(&self) -> Self {
-        Self::new(Arc::clone(&self.directory), &self.name)
+        Self::new(Arc::clone(&self.place.directory), &self.place.name)
     }
 
     /// Opens the newest segment and those before it, the oldest first: from segment `from` on, if that exists, else
@@ -110,12 +109,13 @@ impl Source {
         let mut tries = 0;
         loop {
             let newest = self.open_newest()?;
-            self.proven = Proven::read(&*self.directory, &self.name, &newest.head);
+            self.proven = Proven::read(&*self.place.directory, &self.place.name, &newest.head);
             let (storage, header) = (Arc::clone(&newest.storage), *newest.header());
             let mut parts = self.parts(newest, from);
             if from.is_none() && parts.is_ok() {
                 // An existing copy detects by itself that it has more.
-                let checked = refuse_replaced(&*self.directory, &self.name, &*storage, &header);
+                let checked =
+                    refuse_replaced(&*self.place.directory, &self.place.name, &*storage, &header);
                 parts = checked.and(parts);
             }
             tries += 1;
@@ -128,9 +128,9 @@ impl Source {
     }
 
     fn open_newest(&self) -> Result<Part> {
-        let (directory, shown) = (&*self.directory, self.shown.clone());
+        let (directory, shown) = (&*self.place.directory, self.place.shown.clone());
         let storage = directory
-            .open(&self.name, Access::Read)
+            .open(&self.place.name, Access::Read)
             .map_err(|error| annals_journal::cannot_open(&shown, Access::Read, error))?;
         let head = Head::read(&*storage, &shown)?;
         Ok(Part { storage, shown, head, successor: None })
@@ -140,8 +140,8 @@ impl Source {
         let mut first = *newest.header();
         let (mut parts, mut chain) = (vec![newest], Chain::default());
         while from.is_none_or(|from| first.segment > from) {
-            let kept = Kept::before(&*self.directory, &self.name, &first)?;
-            let resting = kept.as_ref().and_then(|kept| chain.add(kept, &*self.directory));
+            let kept = Kept::before(&*self.place.directory, &self.place.name, &first)?;
+            let resting = kept.as_ref().and_then(|kept| chain.add(kept, &*self.place.directory));
             if let (Some(resting), Some(last)) = (resting, parts.last_mut()) {
                 last.storage = resting;
             }
@@ -164,10 +164,10 @@ impl Source {
     /// Returns the segment before another, if it was the newest at the last look and has no name any more.
     fn removed(&self, successor: &Header) -> Option<(Arc<dyn Storage>, String, Head)> {
         let storage = self.newest.clone()?;
-        let head = Head::read(&*storage, &self.shown).ok()?;
+        let head = Head::read(&*storage, &self.place.shown).ok()?;
         let is_before = head.header.journal_id == successor.journal_id
             && head.header.segment.checked_add(1) == Some(successor.segment);
-        is_before.then(|| (storage, self.shown.clone(), head))
+        is_before.then(|| (storage, self.place.shown.clone(), head))
     }
 
     /// Returns the error that segments are missing which a copy needs.
@@ -177,7 +177,7 @@ impl Source {
             format!(
                 "{}: has forgotten what {target} doesn't have yet: transactions from {lacks} on, and it \
                  begins with {begins}; nothing was changed: push to a new file, which begins there",
-                self.shown
+                self.place.shown
             ),
         )
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::Meter;
+use super::place::Place;
 use super::source::Part;
 use annals::{Error, ErrorKind, Result};
 use annals_journal::format::{FRAMES_AT, Header, Secret};
@@ -25,9 +26,7 @@ const TRIES: usize = 100;
 /// A journal that is written, in any directory; no other process writes it meanwhile.
 #[derive(Debug)]
 pub(super) struct Target {
-    directory: Arc<dyn Directory>,
-    name: String,
-    pub(super) shown: String,
+    pub(super) place: Place,
     storage: Arc<dyn Storage>,
     pub(super) header: Header,
     checkpoints: Checkpoints,
@@ -93,9 +92,9 @@ impl Target {
                 };
                 kept.map_err(io)?;
             }
-            let place = (Arc::clone(directory), name);
-            let settled = (survey.end, &settled);
-            return Self::begin(place, storage, &head.header, settled, secret).map(Some);
+            let place = Place::new(Arc::clone(directory), name);
+            let header = &head.header;
+            return Self::begin(place, storage, header, survey.end, &settled, secret).map(Some);
         }
         Err(Error::new(
             ErrorKind::Busy,
@@ -105,7 +104,7 @@ impl Target {
 
     /// Checks that the copy is still at its path, and has its end: a file without a name is no copy.
     pub(super) fn see_path(&self) -> Result<()> {
-        let shown = &self.shown;
+        let shown = &self.place.shown;
         let io = |error| Error::io(format!("{shown}: can't look for it"), error);
         if self.storage.len().map_err(io)? < self.end.position {
             return Err(lost(shown, self.end));
@@ -134,26 +133,29 @@ impl Target {
             let message = format!("{shown}: somebody else has just created it: try again");
             return Err(Error::new(ErrorKind::Busy, message));
         }
-        let place = (Arc::clone(directory), name);
+        Self::begin_in(Place::new(Arc::clone(directory), name), next, point)
+    }
+
+    /// Begins in a new segment.
+    fn begin_in(place: Place, next: Next, point: Point) -> Result<Self> {
         let settled = Settled::new_journal(point, next.secret);
-        Self::begin(place, next.storage, &next.header, (point, &settled), next.secret)
+        Self::begin(place, next.storage, &next.header, point, &settled, next.secret)
     }
 
     fn begin(
-        (directory, name): (Arc<dyn Directory>, &str),
+        place: Place,
         storage: Arc<dyn Storage>,
         header: &Header,
-        (end, settled): (Point, &Settled),
+        end: Point,
+        settled: &Settled,
         secret: Secret,
     ) -> Result<Self> {
-        let shown = directory.display(name);
-        let place = (header.hash(), std::process::id());
-        let checkpoints = Checkpoints::new(Arc::clone(&storage), &shown, place, end, settled);
+        let (hash, pid) = (header.hash(), std::process::id());
+        let checkpoints =
+            Checkpoints::new(Arc::clone(&storage), &place.shown, hash, pid, end, settled);
         checkpoints.tell()?;
         Ok(Self {
-            directory,
-            name: name.to_owned(),
-            shown,
+            place,
             storage,
             header: *header,
             checkpoints,
@@ -232,7 +234,10 @@ impl Target {
         let at = self.taken.position - self.piece.len() as u64;
         self.checkpoints.write_frames(at, &self.piece).map_err(|error| {
             let len = self.piece.len();
-            Error::io(format!("{}: can't write {len} bytes at position {at}", self.shown), error)
+            Error::io(
+                format!("{}: can't write {len} bytes at position {at}", self.place.shown),
+                error,
+            )
         })?;
         self.piece.clear();
         Ok(())
@@ -255,35 +260,36 @@ impl Target {
         part: &Part,
         clock: &dyn Clock,
     ) -> Result<()> {
-        let io = |error| Error::io(format!("{}: can't begin the next segment", self.shown), error);
+        let io =
+            |error| Error::io(format!("{}: can't begin the next segment", self.place.shown), error);
         self.close()?;
-        let fill = |storage: &dyn Storage, secret| begin_as(storage, secret, part, &self.shown);
-        let directory = Arc::clone(&self.directory);
-        let (next, point) = Next::copy(&*directory, &self.name, part.header(), clock, fill)?;
-        let ready = segments::keep(&*directory, &self.name, &*self.storage, &self.header)
+        let fill =
+            |storage: &dyn Storage, secret| begin_as(storage, secret, part, &self.place.shown);
+        let directory = Arc::clone(&self.place.directory);
+        let (next, point) = Next::copy(&*directory, &self.place.name, part.header(), clock, fill)?;
+        let ready = segments::keep(&*directory, &self.place.name, &*self.storage, &self.header)
             .and_then(|()| self.checkpoints.seal(sealing));
         if let Err(error) = ready {
             next.discard(&*directory);
             return Err(error);
         }
-        next.publish(&*directory, &self.name).map_err(io)?;
+        next.publish(&*directory, &self.place.name).map_err(io)?;
         self.enter(next, point)
     }
 
     /// Puts another segment in the place of the newest one, in which nothing was committed.
     pub(super) fn replace(&mut self, part: &Part, clock: &dyn Clock) -> Result<()> {
-        let io = |error| Error::io(format!("{}: can't begin the segment", self.shown), error);
-        let fill = |storage: &dyn Storage, secret| begin_as(storage, secret, part, &self.shown);
-        let directory = Arc::clone(&self.directory);
-        let (next, point) = Next::copy(&*directory, &self.name, part.header(), clock, fill)?;
-        next.publish(&*directory, &self.name).map_err(io)?;
+        let io = |error| Error::io(format!("{}: can't begin the segment", self.place.shown), error);
+        let fill =
+            |storage: &dyn Storage, secret| begin_as(storage, secret, part, &self.place.shown);
+        let directory = Arc::clone(&self.place.directory);
+        let (next, point) = Next::copy(&*directory, &self.place.name, part.header(), clock, fill)?;
+        next.publish(&*directory, &self.place.name).map_err(io)?;
         self.enter(next, point)
     }
 
     fn enter(&mut self, next: Next, point: Point) -> Result<()> {
-        let place = (Arc::clone(&self.directory), self.name.as_str());
-        let settled = Settled::new_journal(point, next.secret);
-        *self = Self::begin(place, next.storage, &next.header, (point, &settled), next.secret)?;
+        *self = Self::begin_in(self.place.clone(), next, point)?;
         Ok(())
     }
 

@@ -62,7 +62,7 @@ pub fn merge<P: AsRef<Path>>(
     let from: Vec<_> =
         located.iter().map(|(directory, name)| (&**directory, name.as_str())).collect();
     let to = locate(to.as_ref())?;
-    merge_in(options, &from, (to.0, &to.1), Arc::new(SystemClock), on_conflict)
+    merge_in(options, &from, to.0, &to.1, Arc::new(SystemClock), on_conflict)
 }
 
 /// As [`merge`], in any directories, with any clock.
@@ -72,7 +72,8 @@ pub fn merge<P: AsRef<Path>>(
 pub fn merge_in(
     options: &Options,
     from: &[(&dyn Directory, &str)],
-    (to, new_name): (Arc<dyn Directory>, &str),
+    to: Arc<dyn Directory>,
+    new_name: &str,
     clock: Arc<dyn Clock>,
     on_conflict: OnConflict,
 ) -> Result<Merged> {
@@ -194,9 +195,7 @@ impl Merging {
                 true => tx.restore(&Event::Insert { table: table.number, id, values: &values }),
                 false => tx.insert_at(table.number, id, &values),
             };
-            inserted.map_err(|error| {
-                self.explain(tx, (source.shown, row.id()), table, &values, error)
-            })?;
+            inserted.map_err(|error| self.explain(tx, row.id(), table, &values, error))?;
             self.merged.rows += 1;
         }
         // Ids of deleted rows aren't reused.
@@ -336,7 +335,7 @@ impl Merging {
     fn explain(
         &self,
         tx: &Transaction<'_>,
-        (shown, id): (&str, RowId),
+        id: RowId,
         table: &Table,
         values: &[ValueRef<'_>],
         error: Error,
@@ -349,7 +348,8 @@ impl Merging {
         let Some(Clash { index, key, id: other }) = found else { return error };
         let offset = |file: &&File| file.offsets.get(&table.number).copied().unwrap_or_default();
         // The one being merged is the last, and none of its rows has a key twice.
-        let before = self.files.split_last().map_or(&[][..], |(_, before)| before);
+        let Some((merged, before)) = self.files.split_last() else { return error };
+        let shown = &merged.shown;
         let Some(file) = before.iter().rev().find(|file| offset(file) <= other.0) else {
             return error;
         };

@@ -79,7 +79,7 @@ fn merge_so(directory: &MemoryDirectory, names: &[&str], so: OnConflict) -> Resu
     let place: Arc<dyn Directory> = Arc::new(directory.clone());
     let from: Vec<_> = names.iter().map(|&name| (&*place, name)).collect();
     let clock = Arc::new(SimulatedClock::new(77));
-    merge_in(&Options::new(), &from, (Arc::clone(&place), OUT), clock, so)
+    merge_in(&Options::new(), &from, Arc::clone(&place), OUT, clock, so)
 }
 
 fn read(directory: &dyn Directory, name: &str) -> Snapshot {
@@ -235,7 +235,8 @@ fn a_failed_operation_leaves_nothing() {
         merge_in(
             &Options::new(),
             &[(from, "a"), (from, "bb")],
-            (Arc::new(disk.clone()), OUT),
+            Arc::new(disk.clone()),
+            OUT,
             clock,
             OnConflict::Refuse,
         )

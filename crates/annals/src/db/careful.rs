@@ -52,7 +52,7 @@ impl Careful<'_> {
     pub(super) fn keep_names(&self, storage: &dyn Storage, is_imaged: bool) -> Result<()> {
         let Self { directory, name, survey, others, .. } = *self;
         if !survey.has_fixed_len {
-            keep_name(directory, name, survey, (others, is_imaged))?;
+            keep_name(directory, name, survey, others, is_imaged)?;
         }
         if !others {
             let _ = beside::remove_second_names(directory, name, storage);
@@ -88,7 +88,8 @@ fn keep_name(
     directory: &dyn Directory,
     name: &str,
     survey: &Survey,
-    (others, is_imaged): (bool, bool),
+    others: bool,
+    is_imaged: bool,
 ) -> Result<()> {
     let header = &survey.head.header;
     let is_empty = survey.end == survey.head.start() && !others;

@@ -32,7 +32,8 @@ impl Inspection {
         mut self,
         witnesses: &[Witness],
         survey: &Survey,
-        (directory, name): (&dyn Directory, &str),
+        directory: &dyn Directory,
+        name: &str,
         storage: &dyn Storage,
     ) -> Result<Self> {
         if self.damage.is_none()
@@ -126,25 +127,26 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection> {
 pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     let (storage, shown) = open_to_read(directory, name)?;
     let watched = Watched::new(&*storage, None);
-    let witnesses = witnesses((directory, name), &*storage, &shown);
+    let witnesses = witnesses(directory, name, &*storage, &shown);
     // Seeming damage from another process's writing disappears at the next read.
     let rule = Rule::new(Recovery::Checked);
     let (survey, ()) =
         scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()))?;
     Ok(inspection(&survey, &shown)
-        .against(&witnesses, &survey, (directory, name), &*storage)?
+        .against(&witnesses, &survey, directory, name, &*storage)?
         .with_image(directory, name, &survey))
 }
 
 /// Examines a file that is open for reading.
 pub(super) fn examine_storage(
-    (directory, name): (&dyn Directory, &str),
+    directory: &dyn Directory,
+    name: &str,
     opened: &Opened,
     options: &Options,
 ) -> Result<Examination> {
     let Opened { storage, shown, past, .. } = opened;
     let watched = Watched::new(&**storage, options.watch.as_ref());
-    let witnesses = witnesses((directory, name), &**storage, shown);
+    let witnesses = witnesses(directory, name, &**storage, shown);
     let look = |until| {
         scan::survey(
             &watched,
@@ -154,7 +156,7 @@ pub(super) fn examine_storage(
             is_damaged,
             |state: &mut State, frame, end| {
                 let is_repeated = past.as_ref().is_ok_and(|past| past.is_repeated(frame));
-                state.take(frame, end, (shown, is_repeated))
+                state.take(frame, end, shown, is_repeated)
             },
         )
     };
@@ -187,7 +189,7 @@ pub(super) fn examine_storage(
     let published = Published { view, point, file };
     Ok(Examination {
         inspection: inspection(&survey, shown)
-            .against(&witnesses, &survey, (directory, name), &**storage)?
+            .against(&witnesses, &survey, directory, name, &**storage)?
             .with_image(directory, name, &survey),
         snapshot: Snapshot::new(Arc::new(published)),
         events: state.events,
@@ -203,7 +205,8 @@ pub(super) fn examine_storage(
 /// Returns the points of a journal that the files beside it prove. They are read before it, so that it has everything
 /// they do.
 fn witnesses(
-    (directory, name): (&dyn Directory, &str),
+    directory: &dyn Directory,
+    name: &str,
     storage: &dyn Storage,
     shown: &str,
 ) -> Vec<Witness> {
@@ -282,9 +285,12 @@ impl State {
             state.marks.begin();
             state.replay.begin(&kept.head.header);
         };
-        let read = past.read(options.watch.as_ref(), &mut state, begin, |state, frame, seen| {
-            state.take(frame, u64::MAX, seen)
-        });
+        let read = past.read(
+            options.watch.as_ref(),
+            &mut state,
+            begin,
+            |state, frame, (shown, is_repeated)| state.take(frame, u64::MAX, shown, is_repeated),
+        );
         match read {
             Err(error) if says_nothing(&error) => return Err(error),
             Err(error) => state.problem = Some((0, error.to_string())),
@@ -297,12 +303,7 @@ impl State {
         Ok(state)
     }
 
-    fn take(
-        &mut self,
-        frame: &Frame<'_>,
-        end: u64,
-        (shown, is_repeated): (&str, bool),
-    ) -> Result<()> {
+    fn take(&mut self, frame: &Frame<'_>, end: u64, shown: &str, is_repeated: bool) -> Result<()> {
         self.marks.frame(frame);
         if !is_repeated {
             return self.frame(frame, end, shown);

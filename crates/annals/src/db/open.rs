@@ -132,7 +132,8 @@ impl Options {
         let mut checkpoints = Checkpoints::new(
             Arc::clone(&storage),
             &shown,
-            (survey.head.hash, std::process::id()),
+            survey.head.hash,
+            std::process::id(),
             stopped.as_ref().map_or(survey.end, |stopped| stopped.point),
             &settled,
         );

@@ -68,7 +68,7 @@ impl Options {
         let (past, watch) = (past?, self.watch.as_ref());
         let watched = Watched::new(&*storage, watch);
         let is_whole = |survey: &Survey| check_end(&witnesses, survey, directory, name, &*storage);
-        scan::scan_storage(&watched, (&shown, &past), is_whole, sink)
+        scan::scan_storage(&watched, &shown, &past, is_whole, sink)
             .map_err(|error| watched.explain(error, &shown))
     }
 
@@ -91,6 +91,6 @@ impl Options {
             Opened { past: Err(error), .. } if inspect::says_nothing(&error) => return Err(error),
             opened => opened,
         };
-        inspect::examine_storage((directory, name), &opened, self)
+        inspect::examine_storage(directory, name, &opened, self)
     }
 }

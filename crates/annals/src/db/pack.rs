@@ -60,10 +60,15 @@ pub fn write_state(
     let secret = clock.secret();
     storage.write_at(0, &head_with(&header, &first_slot(start, secret))).map_err(io)?;
     debug_assert!(Head::read(&*storage, &shown).is_ok_and(|head| head.start() == start));
-    let place = (header.hash(), std::process::id());
     let settled = Settled::new_journal(start, secret);
-    let checkpoints =
-        Arc::new(Checkpoints::new(Arc::clone(&storage), &shown, place, start, &settled));
+    let checkpoints = Arc::new(Checkpoints::new(
+        Arc::clone(&storage),
+        &shown,
+        header.hash(),
+        std::process::id(),
+        start,
+        &settled,
+    ));
     let mut writer = Writer::new(Arc::clone(&checkpoints), Arc::clone(clock), i64::MIN, 8);
     let mut end = start;
     if snapshot.txid() > 0 {

@@ -79,11 +79,11 @@ impl Reader {
         let hard_only = options.hard_only;
         let begin = |storage: &Arc<dyn Storage>, shown: &str| {
             let watched = Watched::new(&**storage, options.watch.as_ref());
-            let place = (directory.again(), name);
-            Reading::open(place, &watched, options).map_err(|error| watched.explain(error, shown))
+            Reading::open(directory.again(), name, &watched, options)
+                .map_err(|error| watched.explain(error, shown))
         };
         let is_whole = |(_, beginning): &(_, Beginning)| beginning.findings.is_empty();
-        let (storage, _, (reading, beginning)) = open_moving((directory, name), begin, is_whole)?;
+        let (storage, _, (reading, beginning)) = open_moving(directory, name, begin, is_whole)?;
         let Beginning { survey, replayed, identity, before, findings, unapplied } = beginning;
         let Replayed { store, view, point, began } = replayed;
         let segment = survey.head.header.segment;
@@ -203,9 +203,9 @@ impl Pulling {
         let survey = Survey::since_now(&*file.storage, &file.name, from)?;
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
         let to = to.max(from.position);
-        let began = (following.began, following.identity);
+        let (began, identity) = (following.began, following.identity);
         let anew = self.reading.begin_elsewhere(&file, to);
-        let anew = anew.or_else(|| self.reading.begin_anew(&file, began, (to, survey.end)));
+        let anew = anew.or_else(|| self.reading.begin_anew(&file, began, identity, to, survey.end));
         let (view, point) = match anew {
             Some(Replayed { store, view, point, began }) => {
                 (following.store, following.began) = (store, began);
@@ -217,7 +217,7 @@ impl Pulling {
             }
             None => {
                 let store = std::mem::take(&mut following.store);
-                let (store, replayed) = replay_between(&file, store, (from, to));
+                let (store, replayed) = replay_between(&file, store, from, to);
                 following.store = store;
                 let Caught { view, point, unapplied } = replayed?;
                 self.show(following, view, point);
@@ -246,8 +246,8 @@ impl Pulling {
 
     fn follow_once(&self, following: &mut Following) -> Result<(bool, Result<()>)> {
         let old = Arc::clone(&following.file);
-        let known = (following.identity.journal_id, following.point.txid);
-        let Some(Found { storage, head }) = catch_up::find(&old, known, Access::Read)? else {
+        let (id, txid) = (following.identity.journal_id, following.point.txid);
+        let Some(Found { storage, head }) = catch_up::find(&old, id, txid, Access::Read)? else {
             return Ok((true, Ok(())));
         };
         let since = Since { segment: old.segment, point: following.point };
@@ -256,8 +256,8 @@ impl Pulling {
         let first = Survey::since_now(&*storage, &old.name, found.head.start())?;
         let to = if self.hard_only { hard_position(&first) } else { first.end.position };
         let store = std::mem::take(&mut following.store);
-        let place = (&*old.directory, old.journal.as_str());
-        let (store, followed) = catch_up::catch_up(place, &found, since, to, store);
+        let (store, followed) =
+            catch_up::catch_up(&*old.directory, &old.journal, &found, since, to, store);
         following.store = store;
         let (view, end) = match followed {
             Ok(followed) => followed,

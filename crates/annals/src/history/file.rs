@@ -97,7 +97,8 @@ impl IndexFile {
     pub(crate) fn create(
         directory: &Arc<dyn Directory>,
         name: &str,
-        (journal_id, bound): ([u8; 16], Bound),
+        journal_id: [u8; 16],
+        bound: Bound,
         clock: &dyn Clock,
     ) -> Result<Self> {
         let shown = directory.display(name);

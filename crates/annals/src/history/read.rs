@@ -40,7 +40,7 @@ impl<'f> Lookup<'f> {
         for run in &self.file.head().runs {
             let tree = run.row_tree();
             if tree.leaves > 0 {
-                self.stab((run, &tree), (tree.top(), 0), key, &mut found)?;
+                self.stab(run, tree.top(), 0, key, &mut found)?;
             }
         }
         found.sort_unstable();
@@ -51,11 +51,13 @@ impl<'f> Lookup<'f> {
     /// Finds the entries with a row in a page and all below it.
     fn stab(
         &mut self,
-        (run, tree): (&Extent, &Tree),
-        (level, index): (usize, u64),
+        run: &Extent,
+        level: usize,
+        index: u64,
         key: Key,
         found: &mut Vec<u64>,
     ) -> Result<()> {
+        let tree = &run.row_tree();
         let page = self.page(tree, level, index)?;
         if level == 0 {
             let has = |entry: &Entry| {
@@ -76,7 +78,7 @@ impl<'f> Lookup<'f> {
             .filter(|(_, child)| child.end > key)
             .map(|(place, _)| index * CHILDREN + place)
             .collect();
-        children.into_iter().try_for_each(|at| self.stab((run, tree), (level - 1, at), key, found))
+        children.into_iter().try_for_each(|at| self.stab(run, level - 1, at, key, found))
     }
 
     /// Returns the last zone with a commit whose time isn't later.

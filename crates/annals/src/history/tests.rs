@@ -72,9 +72,9 @@ fn open(directory: &dyn Directory) -> crate::Result<Option<IndexFile>> {
 fn add(directory: &Arc<dyn Directory>, batch: &Batch, oldest: u64) -> crate::Result<()> {
     let mut index = match open(&**directory)? {
         Some(index) => index,
-        None => IndexFile::create(directory, NAME, (ID, batch.bound), &SimulatedClock::new(1))?,
+        None => IndexFile::create(directory, NAME, ID, batch.bound, &SimulatedClock::new(1))?,
     };
-    index.add((batch.zones.clone(), &batch.entries), batch.bound, oldest)
+    index.add(batch.zones.clone(), &batch.entries, batch.bound, oldest)
 }
 
 /// Compares an index with all that was added and isn't forgotten.

@@ -18,11 +18,12 @@ impl IndexFile {
     /// `Corrupt` if the existing index doesn't verify; `Io`. The index is unchanged.
     pub(crate) fn add(
         &mut self,
-        (zones, entries): (Vec<Zone>, &[Entry]),
+        zones: Vec<Zone>,
+        entries: &[Entry],
         bound: Bound,
         oldest: u64,
     ) -> Result<()> {
-        let added = self.add_once((zones, entries), bound, oldest);
+        let added = self.add_once(zones, entries, bound, oldest);
         if added.is_err() {
             // On a full disk others need that space; if it can't be truncated, it is free space.
             let _ = self.storage.set_len(self.end());
@@ -35,7 +36,8 @@ impl IndexFile {
 
     fn add_once(
         &mut self,
-        (zones, entries): (Vec<Zone>, &[Entry]),
+        zones: Vec<Zone>,
+        entries: &[Entry],
         bound: Bound,
         oldest: u64,
     ) -> Result<()> {
@@ -45,9 +47,9 @@ impl IndexFile {
         if !zones.is_empty() {
             let estimate = (entries.len() * 8 + zones.len() * 100) as u64;
             let zone = self.head.next_zone;
-            let made = self.write(&runs, estimate, |file, room| {
+            let made = self.write(&runs, estimate, |file, place, limit| {
                 let entries = entries.iter().map(|entry| Ok(*entry));
-                write_run(file, room, (zone, zones.clone()), entries)
+                write_run(file, place, limit, zone, zones.clone(), entries)
             })?;
             runs.push(made);
         }
@@ -56,11 +58,11 @@ impl IndexFile {
             let estimate = together.iter().map(|run| run.end() - run.place).sum();
             let all: Vec<_> = runs.iter().chain(&together).copied().collect();
             let from = self.first_zone_of(&together, oldest)?;
-            let made = self.write(&all, estimate, |file, room| {
+            let made = self.write(&all, estimate, |file, place, limit| {
                 let mut merging = Merging::new(file, &together, from);
                 let zones = merging.zones()?;
                 let zone = from.max(together.first().map_or(0, |run| run.zone));
-                write_run(file, room, (zone, zones), merging)
+                write_run(file, place, limit, zone, zones, merging)
             })?;
             runs.push(made);
         }
@@ -101,11 +103,11 @@ impl IndexFile {
         &self,
         runs: &[Extent],
         estimate: u64,
-        make: impl Fn(&Self, (u64, u64)) -> Result<Made>,
+        make: impl Fn(&Self, u64, u64) -> Result<Made>,
     ) -> Result<Extent> {
         let (gap, end) = self.gap(runs, estimate + estimate / 4 + 4 * PAGE as u64);
-        for room in gap.into_iter().chain([(end, u64::MAX)]) {
-            if let Made::Whole(made) = make(self, room)? {
+        for (place, limit) in gap.into_iter().chain([(end, u64::MAX)]) {
+            if let Made::Whole(made) = make(self, place, limit)? {
                 return Ok(made);
             }
         }

@@ -71,8 +71,10 @@ impl Pages<'_> {
 /// `Io`; and those of the entries.
 pub(super) fn write_run(
     file: &IndexFile,
-    (place, limit): (u64, u64),
-    (zone, zones): (u64, Vec<Zone>),
+    place: u64,
+    limit: u64,
+    zone: u64,
+    zones: Vec<Zone>,
     mut entries: impl Iterator<Item = Result<Entry>>,
 ) -> Result<Made> {
     let mut pages = Pages { file, at: place, limit, buffer: Vec::new() };

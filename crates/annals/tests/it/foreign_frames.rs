@@ -90,7 +90,7 @@ fn copies_made_with_cp_before_and_after_pushes_go_on_alone() {
     let directory = || Arc::new(disk.clone()) as Arc<dyn Directory>;
     let clock = Arc::new(SimulatedClock::new(51));
     let mut push =
-        annals_tools::push_in(&Options::new(), (directory(), NAME), (directory(), "copy"), clock);
+        annals_tools::push_in(&Options::new(), directory(), NAME, directory(), "copy", clock);
     let mut files = Vec::new();
     for round in 0..3 {
         for number in 0..4 {

@@ -20,7 +20,7 @@ fn clock() -> Arc<dyn Clock> {
 /// Packs a database into another file of its directory.
 fn pack(directory: &MemoryDirectory) -> Result<Packed> {
     let place: Arc<dyn Directory> = Arc::new(directory.clone());
-    annals_tools::pack_in(&Options::new(), (Arc::clone(&place), NAME), (place, OUT), &clock())
+    annals_tools::pack_in(&Options::new(), Arc::clone(&place), NAME, place, OUT, &clock())
 }
 
 /// Adds what a state must not forget: dropped tables and fields, an index, a single row, ids that are gone.

@@ -46,7 +46,7 @@ pub(crate) fn sql(present: &Present<'_>, dialect: Dialect, output: &mut Output) 
     }
     for table in &tables.tables {
         for row in present.table(table.table.number)?.rows() {
-            insert(present, (table, dialect), &row?, output)?;
+            insert(present, table, dialect, &row?, output)?;
         }
     }
     for index in tables.indexes() {
@@ -75,7 +75,8 @@ fn line(output: &mut Output, text: &str) -> Result<()> {
 
 fn insert(
     present: &Present<'_>,
-    (table, dialect): (&SqlTable<'_>, Dialect),
+    table: &SqlTable<'_>,
+    dialect: Dialect,
     row: &Row<'_>,
     output: &mut Output,
 ) -> Result<()> {

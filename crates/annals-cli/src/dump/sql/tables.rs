@@ -93,13 +93,13 @@ impl<'s> Tables<'s> {
             text.push_str(next(&text));
             text.push_str(column);
             text.push(' ');
-            self.push_type(&mut text, (table.table.number, field));
+            self.push_type(&mut text, table.table.number, field);
         }
         let end = if text.ends_with('\n') { ");" } else { "\n);" };
         text + end
     }
 
-    fn push_type(&self, text: &mut String, (table, field): (TableNumber, &Field)) {
+    fn push_type(&self, text: &mut String, table: TableNumber, field: &Field) {
         text.push_str(&type_word(field.ty, self.dialect));
         if !field.nullable && !self.erased.contains(&(table, field.number)) {
             text.push_str(" NOT NULL");

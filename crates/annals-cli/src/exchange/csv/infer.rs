@@ -35,8 +35,8 @@ pub(crate) fn infer(
                 let message = format!("line {line}: {cells} cells, where the header has {wanted}");
                 return Err(within(Error::invalid(message)));
             }
-            for (seen, cell) in columns.iter_mut().zip(record.cells()) {
-                seen.see(scalar(cell, null));
+            for (seen, (text, quoted)) in columns.iter_mut().zip(record.cells()) {
+                seen.see(scalar(text, quoted, null));
             }
             let found = id.and_then(|place| record.cells().nth(place)).map(|(text, _)| text);
             let found = found.and_then(|text| text.parse().ok()).map(RowId);
@@ -68,7 +68,7 @@ pub(crate) fn infer(
 }
 
 /// Returns the types of a cell from which a program would write the same text.
-fn scalar<'a>((text, quoted): (&'a str, bool), null: Option<&str>) -> Scalar<'a> {
+fn scalar<'a>(text: &'a str, quoted: bool, null: Option<&str>) -> Scalar<'a> {
     if null == Some(text) || (text.is_empty() && !quoted && null.is_none()) {
         return Scalar::Null;
     }

@@ -94,7 +94,7 @@ impl Source {
                         {
                             Value::Null
                         }
-                        _ => cell::cell(table, field, (text, quoted), null)?,
+                        _ => cell::cell(table, field, text, quoted, null)?,
                     };
                 }
             }

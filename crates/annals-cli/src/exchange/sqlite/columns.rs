@@ -38,8 +38,10 @@ pub(super) fn see(connection: &Connection, table: &Table) -> Result<Columns> {
 /// Returns true if a value of a column is a dangling reference.
 pub(super) fn dangles(
     connection: &Connection,
-    (table, column): (&str, &str),
-    (target, id): (&str, &str),
+    table: &str,
+    column: &str,
+    target: &str,
+    id: &str,
 ) -> Result<bool> {
     let (table, column, target, id) = (quoted(table), quoted(column), quoted(target), quoted(id));
     let query = format!(

@@ -98,7 +98,7 @@ fn add_fields(
         if !shown.ends_with(&format!(".{name}")) && column.name != name {
             tell_name(&shown, &name);
         }
-        let ty = field_type(connection, plans, plan, (column, seen), &shown)?;
+        let ty = field_type(connection, plans, plan, column, seen, &shown)?;
         if column.not_null && ty.is_always_nullable() && ty != Type::Blob {
             note(&format!("{shown} is NOT NULL: a reference may be null here"));
         }
@@ -137,14 +137,15 @@ fn field_type(
     connection: &Connection,
     plans: &[Plan],
     plan: &Plan,
-    (column, seen): (&Column, &Seen),
+    column: &Column,
+    seen: &Seen,
     shown: &str,
 ) -> rusqlite::Result<Type> {
     let mut references = plan.table.references.iter();
     if let Some(reference) = references.find(|key| key.column.eq_ignore_ascii_case(&column.name)) {
         match target(plans, reference).filter(|_| seen.are_ids()) {
             Some((number, target, id)) => {
-                let rule = rule(connection, (plan, column), reference, (target, id))?;
+                let rule = rule(connection, plan, column, reference, target, id)?;
                 return Ok(Type::Reference(number, rule));
             }
             None => note(&format!(
@@ -179,9 +180,11 @@ fn target<'p>(plans: &'p [Plan], reference: &Reference) -> Option<(TableNumber, 
 
 fn rule(
     connection: &Connection,
-    (plan, column): (&Plan, &Column),
+    plan: &Plan,
+    column: &Column,
     reference: &Reference,
-    target: (&str, &str),
+    target: &str,
+    id: &str,
 ) -> rusqlite::Result<OnDelete> {
     let rule = match reference.on_delete.as_str() {
         "RESTRICT" => OnDelete::Restrict,
@@ -189,10 +192,10 @@ fn rule(
         "SET NULL" => OnDelete::SetNull,
         _ => OnDelete::Dangle,
     };
-    let from = (plan.table.name.as_str(), column.name.as_str());
-    if rule.is_enforced() && columns::dangles(connection, from, target)? {
+    let (table, column) = (plan.table.name.as_str(), column.name.as_str());
+    if rule.is_enforced() && columns::dangles(connection, table, column, target, id)? {
         let what = "leads to rows that aren't there: nothing is enforced";
-        note(&format!("{}.{} {what}", from.0, from.1));
+        note(&format!("{table}.{column} {what}"));
         return Ok(OnDelete::Dangle);
     }
     Ok(rule)

@@ -54,18 +54,48 @@ const MOST_ROOTS: usize = 8;
 /// How long it waits between two looks.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Takes the time from one step to the next.
-pub(in crate::db) struct Laps<'i>(&'i Imager, Duration);
+/// A backfill under way: its image and mode, and how long its steps took.
+pub(in crate::db) struct Run<'i> {
+    pub(in crate::db) imager: &'i Imager,
+    mode: BackfillMode,
+    pub(in crate::db) phases: BackfillPhases,
+    /// The end of the last step.
+    last: Duration,
+}
 
-impl<'i> Laps<'i> {
-    pub(in crate::db) fn begin(imager: &'i Imager) -> Self {
-        Self(imager, imager.clock().elapsed())
+impl<'i> Run<'i> {
+    pub(in crate::db) fn begin(imager: &'i Imager, mode: BackfillMode) -> Self {
+        Self { imager, mode, phases: BackfillPhases::default(), last: imager.clock().elapsed() }
     }
 
     /// Returns the time since the last step.
-    pub(in crate::db) fn next(&mut self) -> Duration {
-        let now = self.0.clock().elapsed();
-        std::mem::replace(&mut self.1, now).abs_diff(now)
+    pub(in crate::db) fn lap(&mut self) -> Duration {
+        let now = self.imager.clock().elapsed();
+        std::mem::replace(&mut self.last, now).abs_diff(now)
+    }
+
+    /// Returns the report of a backfill that wrote nothing.
+    pub(in crate::db) fn report(&self, outcome: BackfillOutcome, working: &Working) -> Backfilled {
+        let point = working.root.map(|root| root.point);
+        let len = working.image.as_ref().and_then(|(image, _)| image.len().ok());
+        Backfilled {
+            mode: self.mode,
+            outcome,
+            txid: point.map_or(0, |point| point.txid),
+            segment: working.root.map_or(0, |root| root.segment),
+            position: point.map_or(0, |point| point.position),
+            journal_bytes: 0,
+            pages: 0,
+            from_memory: 0,
+            copied: 0,
+            nodes: 0,
+            bytes: 0,
+            runs: 0,
+            image_bytes: len.unwrap_or(0),
+            oldest_reader: self.imager.oldest_reader(working),
+            restarted: None,
+            phases: self.phases,
+        }
     }
 }
 
@@ -90,20 +120,19 @@ pub(in crate::db) fn backfill_watched(
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
     let imager = core.imager()?;
-    let mut laps = Laps::begin(imager);
+    let mut run = Run::begin(imager, mode);
     let mut tries = 0;
     loop {
-        if !get_over_damage(core, mode) {
-            let (working, phases) = (lock(&imager.working), BackfillPhases::default());
-            let outcome = BackfillOutcome::Postponed;
-            return Ok(report(mode, outcome, &working, (imager, phases)));
+        run.phases = BackfillPhases::default();
+        if !is_rebuilt_for(core, mode) {
+            return Ok(run.report(BackfillOutcome::Postponed, &lock(&imager.working)));
         }
         let mut working = match mode {
             BackfillMode::Passive => lock(&imager.working),
             _ => wait_for_writer(core, imager)?,
         };
         let before = imager.damage().count();
-        let done = backfill_once(core, (imager, mode, &mut *watch), (&mut working, &mut laps));
+        let done = backfill_once(core, &mut run, &mut working, &mut *watch);
         let Err(error) = done else { return done };
         working.note_damage(&error, imager.damage().count() > before);
         drop(working);
@@ -116,7 +145,7 @@ pub(in crate::db) fn backfill_watched(
 }
 
 /// Waits for a running rebuild; false if the mode never waits.
-fn get_over_damage(core: &Core, mode: BackfillMode) -> bool {
+fn is_rebuilt_for(core: &Core, mode: BackfillMode) -> bool {
     let Some(imager) = core.image() else { return true };
     while imager.rebuilding().is_running() {
         if mode == BackfillMode::Passive {
@@ -129,37 +158,39 @@ fn get_over_damage(core: &Core, mode: BackfillMode) -> bool {
 
 fn backfill_once(
     core: &Core,
-    (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
-    (working, laps): (&mut Working, &mut Laps<'_>),
+    run: &mut Run<'_>,
+    working: &mut Working,
+    watch: Watching<'_>,
 ) -> Result<Backfilled> {
-    let mut phases = BackfillPhases { wait: laps.next(), ..BackfillPhases::default() };
+    let imager = run.imager;
+    run.phases.wait = run.lap();
     if !renewing::keep_named_or_postpone(core, imager, working)? {
-        return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
+        return Ok(run.report(BackfillOutcome::Postponed, working));
     }
     let Some(published) = sample(core, imager, working)? else {
-        return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
+        return Ok(run.report(BackfillOutcome::Postponed, working));
     };
     if working.stands_for(&published) {
-        return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
+        return Ok(run.report(BackfillOutcome::UpToDate, working));
     }
     step!(ImageBeforeJournal, core.checkpoints().harden()?);
-    phases.harden = laps.next();
-    carry_out(core, (imager, mode, watch), working, published, phases)
+    run.phases.harden = run.lap();
+    carry_out(core, run, working, published, watch)
 }
 
 /// Writes the published view, up to which the journal is hard, and which lies over the newest root.
 pub(in crate::db) fn carry_out(
     core: &Core,
-    (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+    run: &mut Run<'_>,
     working: &mut Working,
     published: Arc<Published>,
-    mut phases: BackfillPhases,
+    watch: Watching<'_>,
 ) -> Result<Backfilled> {
+    let imager = run.imager;
     let watch: Watching<'_> = &mut |progress| imager.watched(|| watch(progress));
     let spill = working.spill.take();
-    let of = (&*published, spill.as_ref());
     let retiring = imager.retire();
-    let written = advance(core, imager, working, of, &mut phases, watch);
+    let written = advance(core, run, working, &published, spill.as_ref(), watch);
     let (counts, before) = match written {
         Ok(written) => written,
         Err(error) => {
@@ -171,10 +202,9 @@ pub(in crate::db) fn carry_out(
     #[cfg(feature = "testing")]
     proof::compare(working, &published.view);
     let begun = imager.clock().elapsed();
-    phases.install = let_go_on(core, imager, counts.bytes);
+    run.phases.install = install_soon(core, imager, counts.bytes);
     drop((published, retiring)); // no reader of the root before
-    phases.free = imager.clock().elapsed().saturating_sub(begun + phases.install);
-    let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
+    run.phases.free = imager.clock().elapsed().saturating_sub(begun + run.phases.install);
     Ok(Backfilled {
         journal_bytes: working.reached.saturating_sub(before),
         pages: counts.pages + counts.from_memory,
@@ -183,24 +213,25 @@ pub(in crate::db) fn carry_out(
         nodes: counts.nodes,
         bytes: counts.bytes,
         runs: counts.runs,
-        ..report
+        ..run.report(BackfillOutcome::Advanced, working)
     })
 }
 
 /// Writes a new root of the image; returns the written amounts, and the end of the previous root.
 fn advance(
     core: &Core,
-    imager: &Imager,
+    run: &mut Run<'_>,
     working: &mut Working,
-    (published, spill): (&Published, Option<&Spill>),
-    phases: &mut BackfillPhases,
+    published: &Published,
+    spill: Option<&Spill>,
     watch: Watching<'_>,
 ) -> Result<(Counts, u64)> {
+    let imager = run.imager;
     let clock = imager.clock();
     let begun = clock.elapsed();
     let time = clock.now();
     let (image, pager) = imager.image(working)?;
-    imager.choose_what_stays(&pager, (working.root, spill), &published.view);
+    imager.choose_what_stays(&pager, working.root, spill, &published.view);
     let mut draft = match spill {
         Some(spill) => spill.draft.take_up(),
         None => image.space(working.pinned(&image)?)?,
@@ -210,12 +241,12 @@ fn advance(
         Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
         pin => pin.map_err(|error| cannot_look(&image, error))?,
     };
-    let mut drafting = Drafting::new(&mut draft, &image, published.point.txid, (&**clock, watch));
+    let mut drafting = Drafting::new(&mut draft, &image, published.point.txid, &**clock, watch);
     drafting.tell()?;
     let mut saved = published.view.save(&pager, &mut drafting)?;
     let metadata = metadata(core, &saved.metadata);
     let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
-    drafting.leave_dropped(&saved_before(&image, (working.root, spill)), &saved);
+    drafting.leave_dropped(&saved_before(&image, working.root, spill), &saved);
     if let Some(root) = working.root {
         drafting.leave(root.catalog);
     }
@@ -223,8 +254,8 @@ fn advance(
     let catalog = drafting.store(Piece::Node(catalog))?;
     let written = step!(PublishedBeforeWritten, drafting.write(), else Ok(()));
     let (counts, late) = drafting.end();
-    phases.write = counts.took;
-    phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
+    run.phases.write = counts.took;
+    run.phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
     let begun = clock.elapsed();
     let (segment, point) = (published.file.segment, published.point);
     let new = NewRoot { segment, point, time, catalog, frames };
@@ -243,7 +274,7 @@ fn advance(
     let root = root?;
     step!(PublishedBeforeWritten, else write_all(&image, &late)?);
     let counts = spill.map_or(counts, |spill| spill.written.and(counts));
-    phases.publish = clock.elapsed().saturating_sub(begun);
+    run.phases.publish = clock.elapsed().saturating_sub(begun);
     working.root = Some(root);
     let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
     working.wrote = counts.bytes;
@@ -294,7 +325,7 @@ fn wait_for_writer<'i>(core: &Core, imager: &'i Imager) -> Result<MutexGuard<'i,
             }
         };
         core.group.settle()?;
-        renewing::keep_named(core, imager, (&mut working, &mut writing))?;
+        renewing::keep_named(core, imager, &mut working, &mut writing)?;
         install_now(core, imager, &mut writing);
         return Ok(working);
     }
@@ -326,7 +357,7 @@ fn sample(core: &Core, imager: &Imager, working: &Working) -> Result<Option<Arc<
 /// Lets the store continue from the newest root, as [`Self::try_to_install`]. After many written bytes it waits a
 /// moment for a transaction that would have to do it: the replaced memory is best freed here, where no thread
 /// waits. Returns how long it held the writer's lock.
-fn let_go_on(core: &Core, imager: &Imager, bytes: u64) -> Duration {
+fn install_soon(core: &Core, imager: &Imager, bytes: u64) -> Duration {
     let begun = imager.clock().elapsed();
     loop {
         let tried = imager.clock().elapsed();
@@ -370,32 +401,4 @@ pub(in crate::db) fn install_now(core: &Core, imager: &Imager, writing: &mut Wri
     imager.install(&mut writing.store);
     core.group.replace(writing.store.republish());
     imager.note_published(&core.group.published().view);
-}
-
-pub(in crate::db) fn report(
-    mode: BackfillMode,
-    outcome: BackfillOutcome,
-    working: &Working,
-    (imager, phases): (&Imager, BackfillPhases),
-) -> Backfilled {
-    let point = working.root.map(|root| root.point);
-    let len = working.image.as_ref().and_then(|(image, _)| image.len().ok());
-    Backfilled {
-        mode,
-        outcome,
-        txid: point.map_or(0, |point| point.txid),
-        segment: working.root.map_or(0, |root| root.segment),
-        position: point.map_or(0, |point| point.position),
-        journal_bytes: 0,
-        pages: 0,
-        from_memory: 0,
-        copied: 0,
-        nodes: 0,
-        bytes: 0,
-        runs: 0,
-        image_bytes: len.unwrap_or(0),
-        oldest_reader: imager.oldest_reader(working),
-        restarted: None,
-        phases,
-    }
 }

@@ -139,12 +139,12 @@ fn add_to(core: &Core, files: &Files, index: Option<IndexFile>, sizes: &Sizes) -
                     Error::io(format!("{name}: can't remove the history index"), error)
                 })?;
             }
-            let identity = (files.journal_id(), bound);
-            IndexFile::create(&files.file.directory, &name, identity, &*core.clock)?
+            let directory = &files.file.directory;
+            IndexFile::create(directory, &name, files.journal_id(), bound, &*core.clock)?
         }
     };
     collector.entries.sort();
-    index.add((collector.zones, &collector.entries), bound, first.segment)?;
+    index.add(collector.zones, &collector.entries, bound, first.segment)?;
     Ok(next.is_some())
 }
 

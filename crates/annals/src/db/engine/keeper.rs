@@ -132,13 +132,8 @@ mod tests {
         let storage = directory.create("journal").unwrap();
         let file = JournalFile::new(Arc::clone(&storage), 0, Arc::new(directory), "journal");
         let point = |txid| Point { position: 16384, txid, chain: 0 };
-        let checkpoints = Checkpoints::new(
-            storage,
-            "",
-            (0, 0),
-            point(1),
-            &Settled::new_journal(point(1), [0; 16]),
-        );
+        let checkpoints =
+            Checkpoints::new(storage, "", 0, 0, point(1), &Settled::new_journal(point(1), [0; 16]));
         let shared = Shared {
             segment: Arc::new(Current::from_pointee(Segment {
                 checkpoints: Arc::new(checkpoints),

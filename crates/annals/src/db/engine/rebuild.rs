@@ -294,7 +294,7 @@ impl Ready {
             return Ok(());
         }
         let store = std::mem::take(&mut self.store);
-        let (store, replayed) = replay_between(&self.file, store, (self.point, end));
+        let (store, replayed) = replay_between(&self.file, store, self.point, end);
         self.store = store;
         let Caught { point, unapplied, .. } = replayed?;
         self.point = point;

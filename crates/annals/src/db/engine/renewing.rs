@@ -26,7 +26,7 @@ pub(in crate::db) fn keep_named_or_postpone(
         Err(TryLockError::WouldBlock) => return Ok(false),
     };
     core.group.settle()?;
-    keep_named(core, imager, (working, &mut writing))?;
+    keep_named(core, imager, working, &mut writing)?;
     Ok(true)
 }
 
@@ -34,7 +34,8 @@ pub(in crate::db) fn keep_named_or_postpone(
 pub(in crate::db) fn keep_named(
     core: &Core,
     imager: &Imager,
-    (working, writing): (&mut Working, &mut Writing),
+    working: &mut Working,
+    writing: &mut Writing,
 ) -> Result<()> {
     if is_named(working)? {
         return Ok(());
@@ -50,7 +51,7 @@ pub(in crate::db) fn keep_named(
         // Another file has the name now, which is opened; or a part can't be read, and is replayed.
         Ok(()) | Err(_) => {}
     }
-    begin_anew(core, imager, (working, writing), Access::Write)
+    begin_anew(core, imager, working, writing, Access::Write)
 }
 
 /// Starts the store again from the newest root of the image, and replays the journal after it. Without a usable
@@ -58,7 +59,8 @@ pub(in crate::db) fn keep_named(
 pub(in crate::db) fn begin_anew(
     core: &Core,
     imager: &Imager,
-    (working, writing): (&mut Working, &mut Writing),
+    working: &mut Working,
+    writing: &mut Writing,
     access: Access,
 ) -> Result<()> {
     let file = core.file();

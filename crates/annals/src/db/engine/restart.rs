@@ -114,9 +114,14 @@ fn prepare_in(
     let header = &next.header;
     let start = Head::read(&*next.storage, &writing.file.name)?.start();
     let settled = Settled::new_journal(start, next.secret);
-    let place = (header.hash(), std::process::id());
-    let storage = Arc::clone(&next.storage);
-    let mut checkpoints = Checkpoints::new(storage, &writing.file.name, place, start, &settled);
+    let mut checkpoints = Checkpoints::new(
+        Arc::clone(&next.storage),
+        &writing.file.name,
+        header.hash(),
+        std::process::id(),
+        start,
+        &settled,
+    );
     if core.segment.load().turns.is_some() {
         checkpoints = checkpoints.share(start);
     }

@@ -33,7 +33,7 @@ pub(in crate::db) fn spill(core: &Core, writing: &mut Writing) -> Result<bool> {
         return Ok(false);
     }
     let txid = writing.writer.committed().txid + 1;
-    imager.spill(&mut working, &mut writing.store, (txid, true)).map(|()| true)
+    imager.spill(&mut working, &mut writing.store, txid, true).map(|()| true)
 }
 
 /// Returns how much more memory a transaction may use after making room has failed, if most of the used memory

@@ -55,7 +55,7 @@ fn go_on_from_the_copy(
     let mut writing = db.core().writer_within(timeout)?;
     shared::take_turn_by(db, &mut writing, |now| now.take_turn_within(timeout))?;
     let begun = match db.group().settle() {
-        Ok(()) => renewing::begin_anew(db.core(), imager, (working, &mut writing), Access::Write),
+        Ok(()) => renewing::begin_anew(db.core(), imager, working, &mut writing, Access::Write),
         Err(error) => Err(error),
     };
     shared::end_turn(db);

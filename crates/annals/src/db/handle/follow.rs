@@ -28,8 +28,8 @@ pub(in crate::db) fn follow(db: &Inner, writing: &mut Writing, sharing: &Sharing
     let old = db.segment().load_full();
     let id = Head::read(&*old.file.storage, &old.file.name)?.header.journal_id;
     for _ in 0..TRIES {
-        let known = (id, writing.writer.committed().txid);
-        let Some(found) = find(&old.file, known, Access::Write)? else {
+        let txid = writing.writer.committed().txid;
+        let Some(found) = find(&old.file, id, txid, Access::Write)? else {
             return finish_before(db, &old, sharing);
         };
         let io = |error| Error::io(format!("{}: can't lock it", old.file.name), error);
@@ -107,15 +107,16 @@ fn go_on_in(
     let since = Since { segment: old.file.segment, point: writing.writer.committed() };
     let commands = writing.store.view().schema().commands().len();
     let store = std::mem::take(&mut writing.store);
-    let place = (&*sharing.directory, sharing.file.as_str());
-    let (store, followed) = catch_up(place, found, since, ahead.end.position, store);
+    let to = ahead.end.position;
+    let (store, followed) = catch_up(&*sharing.directory, &sharing.file, found, since, to, store);
     writing.store = store;
     let (view, _) = followed?;
     let hard = ahead.head.newest_slot().map_or(head.start(), |slot| slot.point);
     let checkpoints = Checkpoints::new(
         Arc::clone(storage),
         name,
-        (head.hash, std::process::id()),
+        head.hash,
+        std::process::id(),
         ahead.end,
         &journal::join(&ahead),
     );

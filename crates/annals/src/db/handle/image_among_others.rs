@@ -20,14 +20,12 @@ use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use crate::Result;
-use crate::db::engine::backfill::{Laps, report};
+use crate::db::engine::backfill::Run;
 use crate::db::engine::core::Writing;
 use crate::db::handle::inner::Inner;
-use crate::db::image::imager::{Imager, Working};
+use crate::db::image::imager::Working;
 use crate::db::image::reading::{WORTH_IT, is_worth_it};
-use crate::db::image::report::{
-    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching,
-};
+use crate::db::image::report::{BackfillMode, BackfillOutcome, Backfilled, Watching};
 use crate::db::present::turns::{Claim, Turns};
 use crate::image::Root;
 use crate::journal::{Point, lock};
@@ -54,22 +52,22 @@ pub(in crate::db) fn backfill_among_others(
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
     let imager = db.core().imager()?;
-    let (mut phases, mut laps) = (BackfillPhases::default(), Laps::begin(imager));
+    let mut run = Run::begin(imager, mode);
     let mut working = lock(&imager.working);
     let patience = match mode {
         BackfillMode::Passive => Patience::None,
         _ => Patience::AsEver,
     };
     let Some((_claim, writing)) = claim(db, patience)? else {
-        return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
+        return Ok(run.report(BackfillOutcome::Postponed, &working));
     };
     db.core().forget_image_error();
-    phases.wait = laps.next();
+    run.phases.wait = run.lap();
     let hardened = db.group().settle().and_then(|()| db.checkpoints().hard());
     shared::end_turn(db);
     hardened?;
-    phases.harden = laps.next();
-    let done = advance_among_others(db, (imager, mode, watch), &mut working, (writing, phases))?;
+    run.phases.harden = run.lap();
+    let done = advance_among_others(db, &mut run, &mut working, writing, watch)?;
     index_history::index_history(db.core(), usize::MAX, || true);
     // The claim is acquired before `working`: it belongs to this file, so another thread that takes `working`
     // meanwhile has it too.
@@ -121,9 +119,8 @@ pub(in crate::db) fn backfill_as_the_last(
     }
     db.checkpoints().hard()?;
     let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
-    let how = (imager, BackfillMode::Passive, watch);
-    let phases = BackfillPhases::default();
-    advance_among_others(db, how, &mut working, (writing, phases))?;
+    let mut run = Run::begin(imager, BackfillMode::Passive);
+    advance_among_others(db, &mut run, &mut working, writing, watch)?;
     index_history::index_history_at_close(db.core());
     Ok(())
 }
@@ -131,23 +128,25 @@ pub(in crate::db) fn backfill_as_the_last(
 /// Writes a new root. The journal is hard up to the end of the store, in which nothing is pending.
 fn advance_among_others(
     db: &Inner,
-    (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+    run: &mut Run<'_>,
     working: &mut Working,
-    (mut writing, phases): (MutexGuard<'_, Writing>, BackfillPhases),
+    mut writing: MutexGuard<'_, Writing>,
+    watch: Watching<'_>,
 ) -> Result<Backfilled> {
+    let imager = run.imager;
     backfill::install_now(db.core(), imager, &mut writing);
     let image = working.image.as_ref().filter(|_| working.root.is_some());
     let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
     if !is_newest || !working.is_sound()? {
-        renewing::begin_anew(db.core(), imager, (working, &mut writing), Access::Write)?;
+        renewing::begin_anew(db.core(), imager, working, &mut writing, Access::Write)?;
     }
     let published = db.group().published();
     drop(writing);
     if working.stands_for(&published) {
-        return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
+        return Ok(run.report(BackfillOutcome::UpToDate, working));
     }
     let before = imager.damage().count();
-    let done = backfill::carry_out(db.core(), (imager, mode, watch), working, published, phases);
+    let done = backfill::carry_out(db.core(), run, working, published, watch);
     // The next one starts again, without the damaged pages.
     done.inspect_err(|error| working.note_damage(error, imager.damage().count() > before))
 }
@@ -165,7 +164,7 @@ pub(in crate::db) fn follow_the_image(db: &Inner, writing: &mut Writing) {
     let newest = imager.peek().filter(|root| root.segment == file.segment);
     let newest = newest.map_or(0, |root| file.reach(root.point.position));
     if is_worth_it(from, newest, end) {
-        let _ = renewing::begin_anew(db.core(), imager, (&mut working, writing), Access::Read);
+        let _ = renewing::begin_anew(db.core(), imager, &mut working, writing, Access::Read);
     }
 }
 

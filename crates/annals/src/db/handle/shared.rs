@@ -330,7 +330,7 @@ fn bring_in(
     let commands = writing.store.view().schema().commands().len();
     let store = std::mem::take(&mut writing.store);
     let (from, to) = (from, end.position);
-    let (store, replayed) = replay_between(&db.file(), store, (from, to));
+    let (store, replayed) = replay_between(&db.file(), store, from, to);
     writing.store = store;
     let Caught { view, point: end, unapplied } = replayed?;
     if db.has_fixed_schema() && view.schema().commands().len() != commands {

@@ -63,7 +63,7 @@ impl Transaction<'_> {
         self.usable()?;
         let (count, filled) = self.check_fields(table, fields)?;
         let id = self.next_id_for(table, count)?;
-        self.insert_checked(table, (id, count), &filled, fields)?;
+        self.insert_checked(table, id, count, &filled, fields)?;
         Ok(id)
     }
 
@@ -79,14 +79,15 @@ impl Transaction<'_> {
     ) -> Result<()> {
         self.usable()?;
         let (count, filled) = self.check_fields(table, fields)?;
-        self.insert_checked(table, (id, count), &filled, fields)
+        self.insert_checked(table, id, count, &filled, fields)
     }
 
     /// Inserts rows whose values were checked.
     fn insert_checked(
         &mut self,
         table: TableNumber,
-        (id, count): (RowId, u64),
+        id: RowId,
+        count: u64,
         filled: &[Option<FieldNumber>],
         fields: &[Values<'_>],
     ) -> Result<()> {

@@ -99,7 +99,8 @@ impl event::Sink for Rows<'_> {
     fn rows(
         &mut self,
         table: TableNumber,
-        (id, count): (RowId, u64),
+        id: RowId,
+        count: u64,
         _: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
         self.push(table, id, count);
@@ -237,7 +238,8 @@ fn put(entries: &mut Vec<Entry>, joined: Entry) {
 pub(in crate::db) fn entries_of(
     files: &Files,
     present: &Schema,
-    (number, zone): (u64, &Zone),
+    number: u64,
+    zone: &Zone,
 ) -> Result<Vec<Entry>> {
     let schema = schema_of(present, u64::from(zone.commands))?;
     let mut collector = Collector::new(Schema::default(), number, u64::MAX);

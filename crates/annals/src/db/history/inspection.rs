@@ -117,7 +117,7 @@ fn compare(snapshot: &Snapshot, files: &Files, index: &IndexFile, deep: bool) ->
     let end = (files.segment(), files.end.position);
     let is_there = |zone: &Zone| zone.segment >= first && (zone.segment, zone.end.position) <= end;
     for (number, zone) in zones.iter().filter(|(_, zone)| is_there(zone)) {
-        let made = super::collect::entries_of(files, snapshot.schema(), (*number, zone))?;
+        let made = super::collect::entries_of(files, snapshot.schema(), *number, zone)?;
         let from = left.partition_point(|entry| entry.zone < *number);
         let of = left.get(from..).unwrap_or_default();
         let (of, rest) = of.split_at(of.partition_point(|entry| entry.zone == *number));

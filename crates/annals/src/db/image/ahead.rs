@@ -18,7 +18,7 @@ impl MakeRoom for Imager {
         if store.unsaved() <= self.spill_limit() || !store.has_unsaved(self.spill_limit()) {
             return Ok(());
         }
-        self.spill(&mut lock(&self.working), store, (txid, is_open)).map_err(|error| {
+        self.spill(&mut lock(&self.working), store, txid, is_open).map_err(|error| {
             error
                 .within("what the journal replays to is larger than memory")
                 .advising("free space on the disk, or open it with more memory (Options::memory)")
@@ -65,49 +65,56 @@ impl Imager {
     }
 
     /// Writes the pages of a store's working view that are in memory alone to free space, and lets the view continue
-    /// from them; `of` is the open transaction, if there is one, or the last one.
+    /// from them; `txid` is that of the open transaction,
+    /// if `is_open`, or of the last one.
     pub(in crate::db) fn spill(
         &self,
         working: &mut Working,
         store: &mut Store,
-        of: (u64, bool),
+        txid: u64,
+        is_open: bool,
     ) -> Result<()> {
         let (image, _) = self.image(working)?;
         let len = image.len()?;
-        self.write_ahead(working, store, of).inspect_err(|_| image.shorten(len))
+        self.write_ahead(working, store, txid, is_open).inspect_err(|_| image.shorten(len))
     }
 
-    fn write_ahead(&self, working: &mut Working, store: &mut Store, of: (u64, bool)) -> Result<()> {
+    fn write_ahead(
+        &self,
+        working: &mut Working,
+        store: &mut Store,
+        txid: u64,
+        is_open: bool,
+    ) -> Result<()> {
         let (image, pager) = self.image(working)?;
         let pin = self.pin_spilled(working, &image, store.view())?;
-        let before = (working.root, working.spill.as_ref());
-        self.choose_what_stays(&pager, before, store.view());
-        let before = saved_before(&image, before);
+        let (root, spill) = (working.root, working.spill.as_ref());
+        self.choose_what_stays(&pager, root, spill, store.view());
+        let before = saved_before(&image, root, spill);
         let save = |draft: &mut Draft<'_>| {
             let unwatched = &mut |_| ControlFlow::Continue(());
-            let how = (&**self.clock(), unwatched as _);
-            let mut drafting = Drafting::new(draft, &image, of.0, how);
+            let mut drafting = Drafting::new(draft, &image, txid, &**self.clock(), unwatched);
             let saved = store.view().save(&pager, &mut drafting)?;
             drafting.leave_dropped(&before, &saved);
             drafting.write()?;
             let arrays = saved.arrays();
-            Ok::<_, Error>((saved, (drafting.end().0, arrays)))
+            Ok::<_, Error>((saved, drafting.end().0, arrays))
         };
         let mut saved = if let Some(spill) = working.spill.as_mut() {
-            if of.1 && spill.open.is_none() {
+            if is_open && spill.open.is_none() {
                 // A rollback restores the state of earlier spills.
                 spill.draft.show();
             }
             let mut draft = spill.draft.take_up();
-            let (saved, written) = save(&mut draft)?;
+            let (saved, written, arrays) = save(&mut draft)?;
             let before = draft.keep();
-            spill.add(written, before, of);
+            spill.add(written, arrays, before, txid, is_open);
             saved
         } else {
             let mut draft = image.space(working.pinned(&image)?)?;
-            let (saved, (written, arrays)) = save(&mut draft)?;
+            let (saved, written, arrays) = save(&mut draft)?;
             let draft = draft.put_aside(&image);
-            let (open, committed) = if of.1 { (Some(of.0), None) } else { (None, Some(of.0)) };
+            let (open, committed) = if is_open { (Some(txid), None) } else { (None, Some(txid)) };
             working.spill = Some(Spill { draft, written, arrays, open, committed, before: None });
             saved
         };

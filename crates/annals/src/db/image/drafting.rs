@@ -68,7 +68,8 @@ impl<'d, 'i> Drafting<'d, 'i> {
         draft: &'d mut Draft<'i>,
         image: &'d Image,
         txid: u64,
-        (clock, watch): (&'d dyn Clock, Watching<'d>),
+        clock: &'d dyn Clock,
+        watch: Watching<'d>,
     ) -> Self {
         let (queue, written) = (Vec::new(), Counts::default());
         Self { draft, image, txid, queue, queued: 0, written, clock, pages: 0, watch }

@@ -172,7 +172,9 @@ impl Imager {
         directory: &Arc<dyn Directory>,
         found: &Found,
         clock: Arc<dyn Clock>,
-        (budget, spills, key_frames): (u64, bool, KeyFrames),
+        budget: u64,
+        spills: bool,
+        key_frames: KeyFrames,
     ) -> Self {
         // The segment of the root is the first that was read, or there is none before.
         let working = Working::new(found, |root| root.point.position);
@@ -408,7 +410,8 @@ impl Imager {
     pub(in crate::db) fn choose_what_stays(
         &self,
         pager: &Pager,
-        (root, spill): (Option<Root>, Option<&Spill>),
+        root: Option<Root>,
+        spill: Option<&Spill>,
         view: &View,
     ) {
         let end = root.map_or(0, |root| root.end).max(spill.map_or(0, |spill| spill.draft.end()));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use annals_schema::Timestamp;
 
 use crate::db::replay::older::{Past, Since};
-use crate::image::{Image, Opened, Usable, image_name};
+use crate::image::{Image, Opened, Root, Usable, image_name};
 use crate::journal::Survey;
 use crate::storage::{Access, Clock, Directory};
 use crate::{Error, ErrorKind, Result};
@@ -34,7 +34,14 @@ pub(in crate::db) fn inspect(
         Ok(Opened::Usable(usable)) => {
             let frames = usable.image.frames_of(&usable.root);
             key_frames = frames.iter().map(|frame| frame.point.txid).collect();
-            root(*usable, (&*directory, journal, survey), clock, (&mut len, &mut readers))
+            let mut look = || {
+                len = usable.image.len()?;
+                readers = readers_of(&usable, clock.now());
+                let since = Since { segment: usable.root.segment, point: usable.root.point };
+                let past = Past::since(&*directory, journal, &survey.head.header, since)?;
+                root_of(&usable.root, past, survey)
+            };
+            look()
         }
         Ok(Opened::SetAside(aside)) => Err(Error::corrupt(aside.reason)),
         Err(error) => Err(error),
@@ -46,23 +53,22 @@ pub(in crate::db) fn inspect(
     Some(ImageInspection { path, len, newest, key_frames, readers })
 }
 
-fn root(
-    usable: Usable,
-    (directory, name, survey): (&dyn Directory, &str, &Survey),
-    clock: &dyn Clock,
-    (len, readers): (&mut u64, &mut Vec<OldestReader>),
-) -> Result<ImageRoot> {
+/// Returns who reads older roots.
+fn readers_of(usable: &Usable, now: i64) -> Vec<OldestReader> {
     let Usable { image, root, .. } = usable;
-    *len = image.len()?;
-    let now = clock.now();
-    for older in image.pinned(0..root.number, MOST).unwrap_or_default() {
+    let pinned = image.pinned(0..root.number, MOST).unwrap_or_default();
+    let reader = |older| {
         let age = image.replaced_before(older).map(|then| {
             Duration::from_micros(u64::try_from(now.saturating_sub(then)).unwrap_or(0))
         });
-        readers.push(OldestReader { pid: image.pinned_by(older), root: older, age });
-    }
-    let since = Since { segment: root.segment, point: root.point };
-    let past = Past::since(directory, name, &survey.head.header, since)?.ok_or_else(|| {
+        OldestReader { pid: image.pinned_by(older), root: older, age }
+    };
+    pinned.into_iter().map(reader).collect()
+}
+
+/// Describes a root, given the history after it.
+fn root_of(root: &Root, past: Option<Past>, survey: &Survey) -> Result<ImageRoot> {
+    let past = past.ok_or_else(|| {
         Error::new(
             ErrorKind::NotFound,
             "what it stands for was forgotten: the next opening makes another",

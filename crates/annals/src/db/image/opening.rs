@@ -238,15 +238,23 @@ impl Looking<'_> {
 
     /// Returns the state of the image from now on; `None` if there can be none.
     pub(in crate::db) fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
-        let how = (self.budget, self.spills, self.key_frames);
-        let imager = || Imager::new(self.directory, found, Arc::clone(&self.clock), how);
-        (!self.storage.has_fixed_len()).then(|| Arc::new(imager()))
+        let (clock, key_frames) = (Arc::clone(&self.clock), self.key_frames);
+        (!self.storage.has_fixed_len()).then(|| {
+            Arc::new(Imager::new(
+                self.directory,
+                found,
+                clock,
+                self.budget,
+                self.spills,
+                key_frames,
+            ))
+        })
     }
 
     /// Replays the journal after the found root, up to the end of a commit at position `to`.
     pub(in crate::db) fn replay_to(&self, begun: &Begun, to: u64) -> Result<(Replay, Point)> {
         let head = Head::read(self.storage, &self.directory.display(self.name))?;
-        self.replay_behind(&begun.past, begun.resume(), (&head, to))
+        self.replay_behind(&begun.past, begun.resume(), &head, to)
     }
 
     /// Replays the part that counts by this survey, up to the end of a commit at position `to`, or before one that
@@ -258,7 +266,7 @@ impl Looking<'_> {
     ) -> Result<(Replay, Point, Option<Before>)> {
         let past = Past::needed(&**self.directory, self.name, &survey.head.header)?;
         let (replay, end) = replay_before(|until| {
-            self.replay_behind(&past, Replay::default().until(until), (&survey.head, to))
+            self.replay_behind(&past, Replay::default().until(until), &survey.head, to)
         })?;
         let (head, from, hard) = (&survey.head, past.point(), survey.hard);
         let shown = self.directory.display(self.name);
@@ -279,7 +287,7 @@ impl Looking<'_> {
     ) -> Result<(Replay, Point)> {
         let head = Head::read(self.storage, &self.directory.display(self.name))?;
         let past = Past::needed(&**self.directory, self.name, &head.header)?;
-        self.replay_behind(&past, over(Replay::default(), imager), (&head, to))
+        self.replay_behind(&past, over(Replay::default(), imager), &head, to)
     }
 
     /// Finds the newest root that can be used, and the store that grew from there to a commit; no store if there
@@ -288,7 +296,8 @@ impl Looking<'_> {
         loop {
             let mut found = self.find()?;
             let Some(begun) = &found.begun else { return Ok((found, None)) };
-            match self.replay_to(begun, end.position).and_then(|all| exactly(all, end)) {
+            let replayed = self.replay_to(begun, end.position);
+            match replayed.and_then(|(replay, point)| exactly(replay, point, end)) {
                 Ok(store) => return Ok((found, Some(store))),
                 // The next one is another root.
                 Err(error) if error.kind() == ErrorKind::PageLost => {}
@@ -304,10 +313,11 @@ impl Looking<'_> {
         &self,
         past: &Past,
         mut replay: Replay,
-        (head, to): (&Head, u64),
+        head: &Head,
+        to: u64,
     ) -> Result<(Replay, Point)> {
         let shown = self.directory.display(self.name);
-        let end = past.replay_to(&mut replay, (self.storage, head), to, &shown)?;
+        let end = past.replay_to(&mut replay, self.storage, head, to, &shown)?;
         Ok((replay, end))
     }
 
@@ -392,7 +402,7 @@ impl Looking<'_> {
 }
 
 /// Returns the store, if its end is exactly that of a commit.
-fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
+fn exactly(replay: Replay, point: Point, end: Point) -> Result<Store> {
     match point == end {
         true => Ok(replay.finish().0),
         false => Err(Error::corrupt("the journal goes on otherwise from there")),

@@ -66,7 +66,8 @@ impl Reading {
     /// # Errors
     /// Those of surveying all of the journal. A problem of the image isn't an error here.
     pub(in crate::db) fn open(
-        (directory, name): (Arc<dyn Directory>, &str),
+        directory: Arc<dyn Directory>,
+        name: &str,
         watched: &Watched<'_>,
         options: &Options,
     ) -> Result<(Self, Beginning)> {
@@ -121,10 +122,13 @@ impl Reading {
             let found = looking.find().ok()?;
             let begun = found.begun.as_ref().filter(|begun| begun.root.segment == file.segment);
             let Some(begun) = begun.filter(|begun| begun.root.point.position <= to) else {
-                break replayed(looking.replay_all(to).ok()?, 0);
+                let (replay, point) = looking.replay_all(to).ok()?;
+                break replayed(replay, point, 0);
             };
             match looking.replay_to(begun, to) {
-                Ok(all) => break replayed(all, file.reach(begun.root.point.position)),
+                Ok((replay, point)) => {
+                    break replayed(replay, point, file.reach(begun.root.point.position));
+                }
                 Err(error) if error.kind() == ErrorKind::PageLost => {}
                 Err(_) => return None,
             }
@@ -138,8 +142,10 @@ impl Reading {
     pub(in crate::db) fn begin_anew(
         &self,
         file: &JournalFile,
-        (began, identity): (u64, Identity),
-        (to, end): (u64, Point),
+        began: u64,
+        identity: Identity,
+        to: u64,
+        end: Point,
     ) -> Option<Replayed> {
         let reached = file.reach(to);
         if !is_worth_it(began, reached, reached) {
@@ -165,7 +171,8 @@ impl Reading {
         {
             return None;
         }
-        let replayed = replayed(looking.replay_to(begun, to).ok()?, file.reach(from.position));
+        let (replay, point) = looking.replay_to(begun, to).ok()?;
+        let replayed = replayed(replay, point, file.reach(from.position));
         (replayed.point.position < end.position || replayed.point == end).then_some(replayed)
     }
 }
@@ -182,7 +189,7 @@ fn all(
     }
     let began = found.begun.as_ref().filter(|_| found.stopped.is_none()).map_or(0, reached);
     let end = found.stopped.as_ref().map_or(survey.end, |stopped: &Before| stopped.point);
-    let replayed = replayed((replay, end), began);
+    let replayed = replayed(replay, end, began);
     Ok((survey, replayed))
 }
 
@@ -201,11 +208,11 @@ fn hard(
         let survey = survey.ok().map(|(survey, ())| survey);
         let is_fit = |survey: &Survey| !is_damaged(survey) && least <= hard_position(survey);
         if let Some(survey) = survey.filter(is_fit)
-            && let Ok(found_there) = looking.replay_to(begun, hard_position(&survey))
+            && let Ok((replay, point)) = looking.replay_to(begun, hard_position(&survey))
         {
             found.before = begun.past.bytes();
             looking.check_end(found, &survey)?;
-            return Ok((survey, replayed(found_there, reached(begun))));
+            return Ok((survey, replayed(replay, point, reached(begun))));
         }
         // Only the whole journal shows which of the two is wrong.
         found.begun = None;
@@ -214,7 +221,7 @@ fn hard(
     looking.check_end(found, &survey)?;
     let (replay, end, stopped) = looking.replay_counted(&survey, hard_position(&survey))?;
     found.stopped = stopped;
-    Ok((survey, replayed((replay, end), 0)))
+    Ok((survey, replayed(replay, end, 0)))
 }
 
 /// Returns the end of the journal that is known to be on permanent storage, also according to its writers.
@@ -229,7 +236,7 @@ fn reached(begun: &Begun) -> u64 {
     begun.root.point.position
 }
 
-fn replayed((replay, point): (Replay, Point), began: u64) -> Replayed {
+fn replayed(replay: Replay, point: Point, began: u64) -> Replayed {
     let (store, view) = replay.finish();
     Replayed { store, view, point, began }
 }

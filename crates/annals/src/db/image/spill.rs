@@ -43,9 +43,11 @@ impl Spill {
     /// Notes that more was written; `before` is how the space was.
     pub(in crate::db) fn add(
         &mut self,
-        (written, arrays): (Counts, Vec<Array>),
+        written: Counts,
+        arrays: Vec<Array>,
         before: Option<Mark>,
-        (txid, is_open): (u64, bool),
+        txid: u64,
+        is_open: bool,
     ) {
         self.written = self.written.and(written);
         let arrays_before = std::mem::replace(&mut self.arrays, arrays);
@@ -66,7 +68,8 @@ impl Spill {
 /// Returns the arrays as saved last: by a spill, else by the backfill of the root.
 pub(in crate::db) fn saved_before(
     image: &Image,
-    (root, spill): (Option<Root>, Option<&Spill>),
+    root: Option<Root>,
+    spill: Option<&Spill>,
 ) -> Vec<Array> {
     match (spill, root) {
         (Some(spill), _) => spill.arrays.clone(),

@@ -122,7 +122,7 @@ impl Looking<'_> {
                 past.replay(&mut replay, storage.watch()).map(|()| replay)
             };
             scan::survey(storage, &shown, rule, begin, looks_wrong, |replay, frame, end| {
-                past.replay_frame(replay, (frame, end), &shown)
+                past.replay_frame(replay, frame, end, &shown)
             })
             .inspect_err(|_| storage.read_again())
         })

@@ -180,7 +180,7 @@ fn compare(
     }
     let head = Head::read(&**storage, shown)?;
     let newest = catch_up::Found { storage: Arc::clone(storage), head };
-    let replayed = brought_to((&**directory, name), replayed, &newest, survey.end)?;
+    let replayed = brought_to(&**directory, name, replayed, &newest, survey.end)?;
     let (_, from_image) = replay.finish();
     let difference = compare::difference(&from_image, &replayed)?;
     Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
@@ -215,7 +215,8 @@ fn looking<'a>(
 
 /// Returns a replayed state, continued to a later end of the journal.
 fn brought_to(
-    (directory, name): (&dyn Directory, &str),
+    directory: &dyn Directory,
+    name: &str,
     replayed: &Snapshot,
     newest: &catch_up::Found,
     end: Point,
@@ -238,7 +239,7 @@ fn brought_to(
     let past = past.ok_or_else(|| busy("history was forgotten".to_owned()))?;
     let store = Store::resume(published.view.share());
     let mut replay = Replay::resume(store, since.segment);
-    past.replay_to(&mut replay, (&*newest.storage, &newest.head), end.position, &shown)?;
+    past.replay_to(&mut replay, &*newest.storage, &newest.head, end.position, &shown)?;
     Ok(replay.finish().1)
 }
 

@@ -165,7 +165,7 @@ impl Present<'_> {
         let file = self.file();
         let header = &part.head.header;
         let earlier = |since: Since| Past::since(&*file.directory, &part.name, header, since);
-        while let Some(Earlier { since, replay }) = Earlier::find(file, self, (header, txid)) {
+        while let Some(Earlier { since, replay }) = Earlier::find(file, self, header, txid) {
             let Ok(Some(past)) = earlier(since) else { break };
             match self.replayed_from(replay, &past, part, txid) {
                 Err(error) if error.kind() == ErrorKind::PageLost => {} // from another root, then
@@ -204,7 +204,7 @@ impl Present<'_> {
                     reader.position()
                 )));
             };
-            past.replay_frame(&mut replay, (&frame, u64::MAX), &part.shown)?;
+            past.replay_frame(&mut replay, &frame, u64::MAX, &part.shown)?;
         }
         Ok((replay.finish().0, reader.point()))
     }

@@ -30,7 +30,8 @@ impl Earlier {
     pub(in crate::db) fn find(
         file: &JournalFile,
         present: &Present<'_>,
-        (header, txid): (&Header, u64),
+        header: &Header,
+        txid: u64,
     ) -> Option<Self> {
         let Present { clock, budget, damage, .. } = present;
         let budget = *budget;

@@ -110,8 +110,8 @@ impl Turns {
     pub(in crate::db) fn take_within(&self, timeout: Duration) -> Result<()> {
         let begun = self.clock.elapsed();
         // Doesn't wait if no other process waits: then the turn lock is free as well.
-        self.wait_for(Lock::Turn, (begun, timeout))?;
-        let taken = self.wait_for(Lock::Tail, (begun, timeout));
+        self.wait_for(Lock::Turn, begun, timeout)?;
+        let taken = self.wait_for(Lock::Tail, begun, timeout);
         let let_go = self.storage.unlock(Lock::Turn).map_err(|error| self.cannot_lock(error));
         taken?;
         let_go.inspect_err(|_| self.end())
@@ -146,7 +146,7 @@ impl Turns {
             return Ok(claim());
         }
         let Some(timeout) = waits else { return Ok(None) };
-        match self.wait_for(Lock::Backfill, (self.clock.elapsed(), timeout)) {
+        match self.wait_for(Lock::Backfill, self.clock.elapsed(), timeout) {
             Err(error) if error.kind() == ErrorKind::Busy => {
                 let holder = self.storage.holder(Lock::Backfill);
                 let who = holder
@@ -170,7 +170,7 @@ impl Turns {
         let _ = self.storage.unlock(Lock::Tail);
     }
 
-    fn wait_for(&self, which: Lock, (begun, timeout): (Duration, Duration)) -> Result<()> {
+    fn wait_for(&self, which: Lock, begun: Duration, timeout: Duration) -> Result<()> {
         let [mut pause, longest] = PAUSES;
         while !self.try_lock(which)? {
             if self.clock.elapsed().saturating_sub(begun) >= timeout {

@@ -25,7 +25,8 @@ pub(in crate::db) struct Found {
 /// no new commits.)
 pub(in crate::db) fn find(
     old: &JournalFile,
-    (id, txid): ([u8; 16], u64),
+    id: [u8; 16],
+    txid: u64,
     access: Access,
 ) -> Result<Option<Found>> {
     let storage = match old.directory.open(&old.journal, access) {
@@ -55,14 +56,15 @@ pub(in crate::db) fn gone(shown: &str) -> Error {
 /// Replays a store from a commit in an old segment to the end of one in the new, at position `to`; returns that
 /// commit. If it fails, the store is unchanged.
 pub(in crate::db) fn catch_up(
-    (directory, journal): (&dyn Directory, &str),
+    directory: &dyn Directory,
+    journal: &str,
     found: &Found,
     since: Since,
     to: u64,
     store: Store,
 ) -> (Store, Result<(Arc<View>, Point)>) {
     let header = &found.head.header;
-    let (file, shown) = ((&*found.storage, &found.head), directory.display(journal));
+    let (storage, head, shown) = (&*found.storage, &found.head, directory.display(journal));
     let past = match since.segment == header.segment {
         true => Ok(Some(Past::known(header, since.point))),
         false => Past::since(directory, journal, header, since),
@@ -74,7 +76,7 @@ pub(in crate::db) fn catch_up(
     let rebuild = || -> Result<_> {
         let past = Past::needed(directory, journal, header)?;
         let mut replay = Replay::default();
-        let end = past.replay_to(&mut replay, file, to, &shown)?;
+        let end = past.replay_to(&mut replay, storage, head, to, &shown)?;
         Ok((replay.finish(), end))
     };
     let Some(past) = past else {
@@ -84,7 +86,7 @@ pub(in crate::db) fn catch_up(
         };
     };
     let mut replay = Replay::resume(store, since.segment);
-    match past.replay_to(&mut replay, file, to, &shown) {
+    match past.replay_to(&mut replay, storage, head, to, &shown) {
         Ok(end) => {
             let (store, view) = replay.finish();
             (store, Ok((view, end)))

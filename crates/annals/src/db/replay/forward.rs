@@ -22,7 +22,8 @@ pub(in crate::db) struct Caught {
 pub(in crate::db) fn replay_between(
     file: &JournalFile,
     store: Store,
-    (from, to): (Point, u64),
+    from: Point,
+    to: u64,
 ) -> (Store, Result<Caught>) {
     let segment = match file.segment_hash() {
         Ok(segment) => segment,

@@ -40,7 +40,7 @@ impl Opened {
             Ok((find(directory, name, &head.header), witnesses))
         };
         let (storage, shown, (past, witnesses)) =
-            open_moving((directory, name), find, |(past, _)| past.is_ok())?;
+            open_moving(directory, name, find, |(past, _)| past.is_ok())?;
         Ok(Self { storage, shown, past, witnesses })
     }
 }
@@ -48,7 +48,8 @@ impl Opened {
 /// Opens a file, and by `find` the files that belong to it. Another process may continue the journal in another
 /// segment meanwhile, and forget some: unless it `is_whole`, it starts over then.
 pub(in crate::db) fn open_moving<T>(
-    (directory, name): (&dyn Directory, &str),
+    directory: &dyn Directory,
+    name: &str,
     find: impl Fn(&Arc<dyn Storage>, &str) -> Result<T>,
     is_whole: impl Fn(&T) -> bool,
 ) -> Result<(Arc<dyn Storage>, String, T)> {
@@ -65,7 +66,7 @@ pub(in crate::db) fn open_moving<T>(
 }
 
 /// Adds a segment that is older than the last, which needn't stay open if there are many.
-fn add(kept: &mut Vec<Kept>, before: Kept, (chain, directory): (&mut Chain, &dyn Directory)) {
+fn add(kept: &mut Vec<Kept>, before: Kept, chain: &mut Chain, directory: &dyn Directory) {
     if let (Some(resting), Some(last)) = (chain.add(&before, directory), kept.last_mut()) {
         last.storage = resting;
     }
@@ -107,7 +108,7 @@ impl Past {
                 break;
             }
             match Kept::before(directory, name, first)? {
-                Some(before) => add(&mut kept, before, (&mut chain, directory)),
+                Some(before) => add(&mut kept, before, &mut chain, directory),
                 None => return Err(Kept::missing(directory, name, first)),
             }
         }
@@ -163,7 +164,7 @@ impl Past {
                 break;
             }
             match Kept::before(directory, name, first)? {
-                Some(before) => add(&mut kept, before, (&mut chain, directory)),
+                Some(before) => add(&mut kept, before, &mut chain, directory),
                 // The state at its beginning is newer.
                 None if first.is_base() => return Ok(None),
                 None => return Err(Kept::missing(directory, name, first)),
@@ -192,7 +193,7 @@ impl Past {
         loop {
             let first = past.kept.last().map_or(header, |kept| &kept.head.header);
             match Kept::before(directory, name, first)? {
-                Some(before) => add(&mut past.kept, before, (&mut past.chain, directory)),
+                Some(before) => add(&mut past.kept, before, &mut past.chain, directory),
                 None => break,
             }
         }
@@ -316,7 +317,8 @@ impl Past {
     pub(in crate::db) fn replay_frame(
         &self,
         replay: &mut Replay,
-        (frame, end): (&Frame<'_>, u64),
+        frame: &Frame<'_>,
+        end: u64,
         shown: &str,
     ) -> Result<()> {
         match self.is_repeated(frame) {
@@ -329,7 +331,8 @@ impl Past {
     pub(in crate::db) fn replay_to(
         &self,
         replay: &mut Replay,
-        (storage, head): (&dyn Storage, &Head),
+        storage: &dyn Storage,
+        head: &Head,
         to: u64,
         shown: &str,
     ) -> Result<Point> {
@@ -338,7 +341,7 @@ impl Past {
         let from = self.point().unwrap_or_else(|| head.start());
         let mut reader = FrameReader::new(storage, head.hash, from, to).confirming(&head.slots);
         while let Some(frame) = reader.next().map_err(io)? {
-            self.replay_frame(replay, (&frame, to), shown)?;
+            self.replay_frame(replay, &frame, to, shown)?;
         }
         let has_state =
             !self.header.begins_with_state() || reader.point().txid >= self.header.first_txid;

@@ -51,7 +51,8 @@ pub trait Sink {
 /// Scans a file that is open for reading, with the segments before it. `is_whole` may refuse where it ends.
 pub(in crate::db) fn scan_storage(
     storage: &Watched<'_>,
-    (shown, past): (&str, &Past),
+    shown: &str,
+    past: &Past,
     is_whole: impl Fn(&Survey) -> Result<()>,
     sink: &mut impl Sink,
 ) -> Result<()> {
@@ -109,13 +110,14 @@ impl<S: Sink> Scan<'_, S> {
             }
             self.is_open = !frame.header.is_commit();
         }
-        take_frame((frame, frame.payload_at()), &mut self.schema, shown, self.sink)
+        take_frame(frame, frame.payload_at(), &mut self.schema, shown, self.sink)
     }
 }
 
 /// Passes a frame on: its events, and the commit, if it is one. `position` is that of its payload.
 pub(in crate::db) fn take_frame(
-    (frame, position): (&Frame<'_>, u64),
+    frame: &Frame<'_>,
+    position: u64,
     schema: &mut Schema,
     shown: &str,
     sink: &mut impl Sink,
@@ -275,11 +277,12 @@ impl event::Sink for Applying<'_> {
     fn rows(
         &mut self,
         table: TableNumber,
-        run: (RowId, u64),
+        first: RowId,
+        count: u64,
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
-        self.store.apply_rows(table, run.0, run.1, columns)?;
-        self.applied(run.1)
+        self.store.apply_rows(table, first, count, columns)?;
+        self.applied(count)
     }
 }
 

@@ -296,7 +296,8 @@ impl event::Sink for Trying<'_, '_> {
     fn rows(
         &mut self,
         _: TableNumber,
-        _: (annals_schema::RowId, u64),
+        _: annals_schema::RowId,
+        _: u64,
         _: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
         debug_assert!(false, "nobody asked for runs");

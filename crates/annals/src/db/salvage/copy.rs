@@ -50,7 +50,7 @@ pub fn salvage_in(
 ) -> Result<Salvaged> {
     let shown = from.display(name);
     let parts = Parts::find(from, name)?;
-    let to = like((from, &parts.newest_name(from, name)), to, new_name)?;
+    let to = like(from, &parts.newest_name(from, name), to, new_name)?;
     let names = Names::new(&to, new_name, "salvage", &*clock)?;
     let source = From {
         parts: &parts,

@@ -142,7 +142,7 @@ impl Parts {
                 header.segment == number && id.is_none_or(|id| id == header.journal_id)
             });
             if is_own {
-                let resting = chain.add_unknown((directory, &name), (number, len));
+                let resting = chain.add_unknown(directory, &name, number, len);
                 if let (Some(resting), Some(last)) = (resting, self.all.last_mut()) {
                     last.storage = resting;
                 }

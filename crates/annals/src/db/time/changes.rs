@@ -59,20 +59,15 @@ impl Changes {
         let last = last.min(published.point.txid);
         let (file, position) = (Arc::clone(&published.file), published.point.position);
         let is_over = first.is_some_and(|first| first > last);
-        let end = End { file: &file, position };
-        let (base, cursor) = match first {
+        let Beginning { base, cursor } = match first {
             // Nothing will be read.
             _ if is_over => state_of(published),
             // The remaining state of forgotten history is a change from nothing.
-            None => (Arc::clone(Store::new().published()), JournalCursor::first(&file)?),
-            Some(first) => match first.saturating_sub(1) {
-                before if before == published.point.txid => state_of(published),
-                before => {
-                    let (view, since) = state_at(&end, before)?;
-                    let cursor = JournalCursor::behind(&view, since);
-                    (view, cursor)
-                }
+            None => Beginning {
+                base: Arc::clone(Store::new().published()),
+                cursor: JournalCursor::first(&file)?,
             },
+            Some(first) => state_after(published, first.saturating_sub(1))?,
         };
         let rows = RowChanges::new(base, Arc::clone(published.view.schema()));
         Ok(Self { file, position, last, cursor, rows, kept: KEPT, is_over, failure: None })
@@ -87,7 +82,7 @@ impl Changes {
             // So that this is done a few times only, whatever it costs.
             self.kept *= 2;
         }
-        self.cursor.read(&end, (self.last, BATCH), &mut self.rows)
+        self.cursor.read(&end, self.last, BATCH, &mut self.rows)
     }
 
     /// Returns the total differences of the range, rather than those of each transaction.
@@ -95,7 +90,7 @@ impl Changes {
         let mut all = AsOne(&mut self.rows);
         let end = End { file: &self.file, position: self.position };
         if !self.is_over {
-            self.cursor.read(&end, (self.last, u64::MAX), &mut all)?;
+            self.cursor.read(&end, self.last, u64::MAX, &mut all)?;
         }
         let mut rows = self.rows.differing();
         rows.sort_unstable_by_key(|row| (row.table.0, row.id));
@@ -103,11 +98,28 @@ impl Changes {
     }
 }
 
+/// A state, and the place in the journal after it: what changes follow.
+pub(in crate::db) struct Beginning {
+    pub(in crate::db) base: Arc<crate::View>,
+    pub(in crate::db) cursor: JournalCursor,
+}
+
 /// Returns the state that was committed last, and where that is.
-pub(in crate::db) fn state_of(published: &Published) -> (Arc<crate::View>, JournalCursor) {
+pub(in crate::db) fn state_of(published: &Published) -> Beginning {
     let Published { view, point, file } = published;
     let since = crate::db::replay::older::Since { segment: file.segment, point: *point };
-    (Arc::clone(view), JournalCursor::behind(view, since))
+    Beginning { base: Arc::clone(view), cursor: JournalCursor::behind(view, since) }
+}
+
+/// Returns the state after a transaction, which is published.
+pub(in crate::db) fn state_after(published: &Published, txid: u64) -> Result<Beginning> {
+    if txid == published.point.txid {
+        return Ok(state_of(published));
+    }
+    let end = End { file: &published.file, position: published.point.position };
+    let (base, since) = state_at(&end, txid)?;
+    let cursor = JournalCursor::behind(&base, since);
+    Ok(Beginning { base, cursor })
 }
 
 /// Takes transactions for one.

@@ -25,6 +25,17 @@ pub(in crate::db) struct End<'f> {
     pub(in crate::db) position: u64,
 }
 
+/// How far a segment is read.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    /// The position where what counts ends.
+    end: u64,
+    /// The last transaction.
+    last: u64,
+    /// So many bytes at most; a transaction is read whole.
+    most: u64,
+}
+
 /// A position in the journal, after a commit.
 #[derive(Clone, Debug)]
 pub(in crate::db) struct JournalCursor {
@@ -73,21 +84,22 @@ impl JournalCursor {
     pub(in crate::db) fn read(
         &mut self,
         end: &End<'_>,
-        (last, most): (u64, u64),
+        last: u64,
+        most: u64,
         sink: &mut impl Sink,
     ) -> Result<bool> {
         loop {
             let stop = if self.since.segment == end.file.segment {
                 self.keep_up(end)?;
-                let file = (&*end.file.storage, end.file.name.as_str());
-                self.read_segment(file, (end.position, last, most), sink)?
+                let bounds = Bounds { end: end.position, last, most };
+                self.read_segment(&*end.file.storage, &end.file.name, bounds, sink)?
             } else {
                 let Some(kept) = self.kept(end.file, self.since.segment)? else {
                     self.skip_forgotten(end.file)?;
                     continue;
                 };
-                let bounds = (kept.len, last, most);
-                self.read_segment((&*kept.storage, &kept.shown), bounds, sink)?
+                let bounds = Bounds { end: kept.len, last, most };
+                self.read_segment(&*kept.storage, &kept.shown, bounds, sink)?
             };
             match stop {
                 Stop::Reached => return Ok(false),
@@ -99,10 +111,12 @@ impl JournalCursor {
 
     fn read_segment(
         &mut self,
-        (storage, shown): (&dyn Storage, &str),
-        (end, last, most): (u64, u64, u64),
+        storage: &dyn Storage,
+        shown: &str,
+        bounds: Bounds,
         sink: &mut impl Sink,
     ) -> Result<Stop> {
+        let Bounds { end, last, most } = bounds;
         let begun = self.since.point.position;
         let segment = segment_hash(storage, shown)?;
         let mut reader = FrameReader::new(storage, segment, self.since.point, end);
@@ -148,7 +162,7 @@ impl JournalCursor {
 
     fn take(&mut self, frame: &Frame<'_>, shown: &str, sink: &mut impl Sink) -> Result<()> {
         let place = Place::new(self.since.segment, frame.payload_at());
-        scan::take_frame((frame, place.0), &mut self.schema, shown, sink)
+        scan::take_frame(frame, place.0, &mut self.schema, shown, sink)
     }
 
     /// Returns true if the first transaction of a segment only repeats the state.

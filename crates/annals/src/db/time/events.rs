@@ -6,8 +6,8 @@ use crate::Result;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
 use crate::db::replay::scan::Sink;
-use crate::db::time::changes::state_of;
-use crate::db::time::cursor::{End, JournalCursor, state_at};
+use crate::db::time::changes::{Beginning, state_after};
+use crate::db::time::cursor::{End, JournalCursor};
 use crate::store::View;
 
 /// The events of the transactions of a range: see [`Snapshot::events`].
@@ -25,14 +25,7 @@ impl Events {
     /// Returns those after `after` up to `last`, or up to what is published.
     pub(in crate::db) fn between(published: &Published, after: u64, last: u64) -> Result<Self> {
         let (file, position) = (Arc::clone(&published.file), published.point.position);
-        let (begin, cursor) = match after == published.point.txid {
-            true => state_of(published),
-            false => {
-                let (begin, since) = state_at(&End { file: &file, position }, after)?;
-                let cursor = JournalCursor::behind(&begin, since);
-                (begin, cursor)
-            }
-        };
+        let Beginning { base: begin, cursor } = state_after(published, after)?;
         let last = last.min(published.point.txid);
         Ok(Self { file, position, last, cursor, begin })
     }
@@ -49,6 +42,6 @@ impl Events {
     /// `Corrupt`; `Unsupported`; `Io`; and errors of the sink.
     pub fn read(mut self, sink: &mut impl Sink) -> Result<()> {
         let end = End { file: &self.file, position: self.position };
-        self.cursor.read(&end, (self.last, u64::MAX), sink).map(drop)
+        self.cursor.read(&end, self.last, u64::MAX, sink).map(drop)
     }
 }

@@ -14,13 +14,12 @@ use crate::db::changes::rows::RowChanges;
 use crate::db::present::snapshot::Published;
 use crate::db::reader::{Pulling, Reader};
 use crate::db::replay::older::Since;
-use crate::db::time::changes::{BATCH, KEPT, state_of};
+use crate::db::time::changes::{BATCH, Beginning, KEPT, state_after, state_of};
 use crate::db::time::cursor::{End, JournalCursor, state_at};
 use crate::db::{Database, Options};
 use crate::debug::brief;
 use crate::journal::lock;
 use crate::storage::{Clock, Directory, Origin, SystemClock};
-use crate::store::View;
 use crate::{Error, ErrorKind, Result};
 
 /// The polling interval of a file that other processes write.
@@ -121,7 +120,8 @@ impl Source {
 }
 
 impl Subscription {
-    fn new(source: Source, slot: Arc<Slot>, (base, cursor): (Arc<View>, JournalCursor)) -> Self {
+    fn new(source: Source, slot: Arc<Slot>, beginning: Beginning) -> Self {
+        let Beginning { base, cursor } = beginning;
         let txid = cursor.txid();
         let present = Arc::clone(base.schema());
         let rows = RowChanges::new(base, present);
@@ -221,7 +221,7 @@ impl Subscription {
         let mut standing = self.standing(&end)?;
         standing.rows.show_through(published.view.schema());
         let target = Arc::clone(standing.target.get_or_insert_with(|| Arc::clone(&published)));
-        let read = self.cursor.read(&end, (u64::MAX, BATCH), &mut standing.rows);
+        let read = self.cursor.read(&end, u64::MAX, BATCH, &mut standing.rows);
         self.ready.append(&mut standing.rows.done);
         read?;
         let reached = Since { segment: target.file.segment, point: target.point };
@@ -278,22 +278,16 @@ impl Iterator for Subscription {
 }
 
 /// Returns the state before transaction `first`, and its position.
-fn before(published: &Published, first: u64) -> Result<(Arc<View>, JournalCursor)> {
+fn before(published: &Published, first: u64) -> Result<Beginning> {
     let txid = first.saturating_sub(1);
     let newest = published.point.txid;
-    if txid == newest {
-        return Ok(state_of(published));
-    }
     if txid > newest {
         return Err(Error::invalid(format!(
             "{}: a subscription can't begin with transaction {first}: the last one is {newest}",
             published.file.name
         )));
     }
-    let end = End { file: &published.file, position: published.point.position };
-    let (view, since) = state_at(&end, txid)?;
-    let cursor = JournalCursor::behind(&view, since);
-    Ok((view, cursor))
+    state_after(published, txid)
 }
 
 /// A source of commits, and the last one that it has.

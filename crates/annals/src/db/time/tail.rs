@@ -66,7 +66,8 @@ impl Tail {
     /// sink. It can't be used after an error.
     pub fn read(&mut self, sink: &mut impl Sink) -> Result<()> {
         let (storage, shown, head) = open_moving(
-            (&*self.directory, &self.name),
+            &*self.directory,
+            &self.name,
             |storage, shown| Head::read(&**storage, shown),
             |_| false,
         )?;
@@ -97,7 +98,7 @@ impl Tail {
         let from = if is_in_it { since.point } else { head.start() };
         let position = reached(&*storage, &shown, from)?;
         let end = End { file: &file, position };
-        cursor.read(&end, (u64::MAX, u64::MAX), sink).map(drop)
+        cursor.read(&end, u64::MAX, u64::MAX, sink).map(drop)
     }
 }
 

@@ -126,7 +126,7 @@ impl History {
             let Self { files, schema, row, transaction, ready, bytes, .. } = self;
             let first = files.first().segment;
             *bytes += files.read_zone(&zone, &mut |seen| {
-                see((seen, first), schema, row, (transaction, &mut *ready))
+                see(seen, first, schema, row, transaction, &mut *ready)
             })?;
             return Ok(true);
         }
@@ -135,7 +135,7 @@ impl History {
         let Self { files, schema, row, transaction, ready, .. } = self;
         let first = files.first().segment;
         let next = files.read(since, STEP, &mut |seen| {
-            see((seen, first), schema, row, (transaction, &mut *ready))
+            see(seen, first, schema, row, transaction, &mut *ready)
         })?;
         let left = |since: Option<Since>| since.map_or(0, |since| self.files.behind(since));
         self.bytes += left(Some(since)).saturating_sub(left(next));
@@ -154,10 +154,12 @@ impl History {
 
 /// Takes a frame.
 fn see(
-    (seen, first): (&Seen<'_>, u64),
+    seen: &Seen<'_>,
+    first: u64,
     schema: &mut Schema,
     row: &mut Running,
-    (transaction, ready): (&mut Transaction, &mut VecDeque<Version>),
+    transaction: &mut Transaction,
+    ready: &mut VecDeque<Version>,
 ) -> Result<()> {
     let Seen { frame, segment, is_state } = *seen;
     if (is_state && segment != first) || !frame.header.has_events() {

@@ -339,7 +339,8 @@ fn a_file_with_a_commit_that_does_not_apply_is_not_merged_and_can_be_copied() {
     let merged = annals_tools::merge_in(
         &Options::new(),
         &from,
-        (to(), "merged"),
+        to(),
+        "merged",
         clock(),
         annals_tools::OnConflict::Refuse,
     );
@@ -347,7 +348,7 @@ fn a_file_with_a_commit_that_does_not_apply_is_not_merged_and_can_be_copied() {
     assert_eq!(error.kind(), ErrorKind::Unapplied, "{error}");
     assert!(error.to_string().contains("nothing was written"), "{error}");
     // A copy has the same bytes, so the same commit.
-    annals_tools::backup_in(&Options::new(), (to(), NAME), (to(), "copy"), clock()).unwrap();
+    annals_tools::backup_in(&Options::new(), to(), NAME, to(), "copy", clock()).unwrap();
 }
 
 /// Reads the payload of the seal, which is the last frame.

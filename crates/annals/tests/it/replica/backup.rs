@@ -16,8 +16,9 @@ fn a_backup_has_all_segments_and_everything_that_was_acknowledged() {
     write(&database, 30..33);
     let to = MemoryDirectory::new();
     let backup = || {
-        let (from, to) = ((Arc::new(from.clone()) as _, NAME), (Arc::new(to.clone()) as _, COPY));
-        annals_tools::backup_in(&Options::new(), from, to, Arc::new(SimulatedClock::new(5)))
+        let (from, to) = (Arc::new(from.clone()), Arc::new(to.clone()));
+        let clock = Arc::new(SimulatedClock::new(5));
+        annals_tools::backup_in(&Options::new(), from, NAME, to, COPY, clock)
     };
     database.hard_checkpoint().unwrap();
     let copied = backup().unwrap();
@@ -38,8 +39,10 @@ fn a_backup_fails_wholly_at_every_operation() {
         let to: Arc<dyn Directory> = Arc::new(disk.clone());
         annals_tools::backup_in(
             &Options::new(),
-            (from, NAME),
-            (to, COPY),
+            from,
+            NAME,
+            to,
+            COPY,
             Arc::new(SimulatedClock::new(4)),
         )
     };

@@ -18,7 +18,7 @@ fn clock() -> Arc<dyn Clock> {
 }
 
 fn backup(from: &MemoryDirectory, to: Arc<dyn Directory>) -> Result<Copied> {
-    annals_tools::backup_in(&Options::new(), (Arc::new(from.clone()), NAME), (to, COPY), clock())
+    annals_tools::backup_in(&Options::new(), Arc::new(from.clone()), NAME, to, COPY, clock())
 }
 
 fn source() -> (MemoryDirectory, String) {

@@ -25,7 +25,7 @@ fn push(from: &MemoryDirectory, to: Arc<dyn Directory>) -> Push {
     // No two pushes draw the same numbers.
     static PUSHES: AtomicU64 = AtomicU64::new(100);
     let clock = Arc::new(SimulatedClock::new(PUSHES.fetch_add(1, Ordering::Relaxed)));
-    annals_tools::push_in(&Options::new(), (Arc::new(from.clone()), NAME), (to, COPY), clock)
+    annals_tools::push_in(&Options::new(), Arc::new(from.clone()), NAME, to, COPY, clock)
 }
 
 fn bytes(directory: &dyn Directory, name: &str) -> Vec<u8> {

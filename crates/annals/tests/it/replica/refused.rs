@@ -123,8 +123,10 @@ fn damage_of_the_source_isnt_copied() {
         drop(open_copy(&to));
         let error = annals_tools::backup_in(
             &annals::Options::new(),
-            (Arc::new(from.clone()), crate::segments::NAME),
-            (Arc::new(to.clone()), "backup"),
+            Arc::new(from.clone()),
+            crate::segments::NAME,
+            Arc::new(to.clone()),
+            "backup",
             Arc::new(SimulatedClock::new(1)),
         );
         assert_eq!(error.unwrap_err().kind(), ErrorKind::Corrupt);
