@@ -25,14 +25,15 @@
 //! ```
 
 mod copies;
+mod erase;
 mod merge;
 mod pack;
 
 pub use annals::internals::{
-    Erase, Erased, Fate, Gap, ImageCheck, ImageComparison, Restored, Run, Salvaged,
-    SalvagedSegment, check_image, check_image_in, compare_image, compare_image_in, erase, erase_in,
-    salvage, salvage_in,
+    Fate, Gap, ImageCheck, ImageComparison, Restored, Run, Salvaged, SalvagedSegment, check_image,
+    check_image_in, compare_image, compare_image_in, salvage, salvage_in,
 };
 pub use copies::{Converted, Copied, Push, backup, backup_in, convert, push, push_in};
+pub use erase::{Erase, Erased, erase, erase_in};
 pub use merge::{Merged, OnConflict, merge, merge_in};
 pub use pack::{pack, pack_in};

@@ -8,6 +8,4 @@ pub use annals_event::{
     write_field_value,
 };
 
-pub(crate) use annals_event::{
-    Edit, Encoder, Sink, compact, decode, decode_to, edit, opcode, piece,
-};
+pub(crate) use annals_event::{Sink, compact, decode, decode_to, opcode, piece};

@@ -3,8 +3,8 @@
 //! No program needs it. It is not part of the API, and changes with any version.
 
 pub use crate::db::{
-    Erase, Erased, Fate, Gap, ImageCheck, ImageComparison, Proven, Restored, Run, Salvaged,
-    SalvagedSegment, check_image, check_image_in, compare_image, compare_image_in, erase, erase_in,
+    Fate, Gap, Generation, ImageCheck, ImageComparison, OldSegment, Proven, Removable, Restored,
+    Run, Salvaged, SalvagedSegment, check_image, check_image_in, compare_image, compare_image_in,
     locate, salvage, salvage_in, write_state,
 };
 pub use crate::names::{Names, like};

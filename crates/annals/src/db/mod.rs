@@ -11,8 +11,8 @@
 //! - `handle`: the database and its transactions, the handles of programs; `reader` is the read-only one;
 //! - `time`: reading the past and new commits, through these; `open`, with `acquire` and `careful`: how a database is
 //!   opened;
-//! - `inspect`, `outside`, by the `marks` of erasures: examining files; the rest are tools, which write other files:
-//!   `salvage`, `erase`, ..
+//! - `inspect`, `outside`, by the `marks` of erasures: examining files; the rest write other files: `salvage`, and `erase`,
+//!   which replaces the files of a journal.
 
 mod acquire;
 mod beside;
@@ -43,7 +43,7 @@ use crate::progress;
 
 pub use changes::changed::{Changed, RowChange, Version};
 pub use changes::moment::{Moment, MomentError, Txid};
-pub use erase::{Erase, Erased, erase, erase_in};
+pub use erase::{Generation, OldSegment, Removable};
 pub use handle::blobs::BlobReader;
 pub use handle::database::Database;
 pub use handle::transaction::{Commit, Pending, Transaction};

@@ -196,7 +196,7 @@ impl Options {
 
     /// Gets hold of the newest segment and reads all that is needed to know its state; ends a restart
     /// before that was interrupted.
-    fn open_newest(
+    pub(super) fn open_newest(
         &self,
         directory: &Arc<dyn Directory>,
         name: &str,
@@ -265,11 +265,11 @@ impl Options {
 }
 
 /// The newest segment, read.
-struct Newest {
-    acquired: Acquired,
-    found: Found,
-    survey: Survey,
+pub(super) struct Newest {
+    pub(super) acquired: Acquired,
+    pub(super) found: Found,
+    pub(super) survey: Survey,
     replay: Replay,
     imager: Option<Arc<Imager>>,
-    recovery: Recovery,
+    pub(super) recovery: Recovery,
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::db::progress::{Watch, Watched};
-use crate::db::replay::scan::{Replay, open_to_read};
+use crate::db::replay::scan::{self, Replay, open_to_read};
 use crate::db::replay::witness::image_witnesses;
 use crate::image::Witness;
 use crate::journal::format::Header;
 use crate::journal::segments::{Chain, Kept, journal_of, number_in};
-use crate::journal::{Frame, FrameReader, Head, Point, SegmentFacts};
+use crate::journal::{Frame, Head, Point, SegmentFacts};
 use crate::storage::{Directory, Lock, Storage};
 use crate::{Error, Result};
 
@@ -337,21 +337,12 @@ impl Past {
         shown: &str,
     ) -> Result<Point> {
         self.replay(replay, None)?;
-        let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
         let from = self.point().unwrap_or_else(|| head.start());
-        let mut reader = FrameReader::new(storage, head.hash, from, to).confirming(&head.slots);
-        while let Some(frame) = reader.next().map_err(io)? {
-            self.replay_frame(replay, &frame, to, shown)?;
-        }
-        let has_state =
-            !self.header.begins_with_state() || reader.point().txid >= self.header.first_txid;
-        match reader.position() == to && has_state {
-            true => Ok(reader.point()),
-            false => Err(Error::corrupt(format!(
-                "{shown}: what verified at position {} a moment ago doesn't any more: try again, and \
-                 check the disk",
-                reader.position()
-            ))),
+        let visit = &mut |frame: &Frame<'_>| self.replay_frame(replay, frame, to, shown);
+        let end = scan::read_to(storage, head, from, to, shown, visit)?;
+        match !self.header.begins_with_state() || end.txid >= self.header.first_txid {
+            true => Ok(end),
+            false => Err(scan::changed(shown, end.position)),
         }
     }
 }

@@ -11,7 +11,9 @@ use crate::db::replay::unapplied::{Before, Counted, MakeRoom, Stop, Unapplied, i
 use crate::event::{self, Event};
 use crate::journal::format::Header;
 use crate::journal::segments::Place;
-use crate::journal::{Committed, Erasure, Frame, FrameReader, Recovery, Rule, Survey, Verdict};
+use crate::journal::{
+    Committed, Erasure, Frame, FrameReader, Head, Point, Recovery, Rule, Survey, Verdict,
+};
 use crate::storage::{Access, Directory, Storage};
 use crate::store::{BlobPiece, Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -61,9 +63,22 @@ pub(in crate::db) fn scan_storage(
     let (survey, ()) = survey_moving(storage, shown, || Ok(()), |(), _, _| Ok(()))?;
     is_whole(&survey)?;
     storage.read_again();
+    let end = survey.sealed.map_or(survey.end.position, |seal| seal.end);
+    scan_verified(storage, shown, past, &survey.head, end, sink)
+}
+
+/// Scans a file that was verified a moment ago up to an end, with the segments before it.
+pub(in crate::db) fn scan_verified(
+    storage: &Watched<'_>,
+    shown: &str,
+    past: &Past,
+    head: &Head,
+    end: u64,
+    sink: &mut impl Sink,
+) -> Result<()> {
     let mut scan = Scan { schema: Schema::default(), sink, is_open: false };
     past.read(
-        watch,
+        storage.watch(),
         &mut scan,
         |_, _| {},
         |scan, frame, (shown, is_repeated)| match is_repeated {
@@ -71,24 +86,39 @@ pub(in crate::db) fn scan_storage(
             false => scan.frame(frame, shown),
         },
     )?;
+    let visit = &mut |frame: &Frame<'_>| match past.is_repeated(frame) {
+        true => Ok(()),
+        false => scan.frame(frame, shown),
+    };
+    read_to(storage, head, head.start(), end, shown, visit).map(drop)
+}
+
+/// Reads frames that verified a moment ago, from a point to the end of a commit; returns that.
+pub(in crate::db) fn read_to(
+    storage: &dyn Storage,
+    head: &Head,
+    from: Point,
+    to: u64,
+    shown: &str,
+    visit: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
+) -> Result<Point> {
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
-    let end = survey.sealed.map_or(survey.end.position, |seal| seal.end);
-    let mut reader = FrameReader::new(storage, survey.head.hash, survey.head.start(), end)
-        .confirming(&survey.head.slots);
+    let mut reader = FrameReader::new(storage, head.hash, from, to).confirming(&head.slots);
     while let Some(frame) = reader.next().map_err(io)? {
-        if !past.is_repeated(&frame) {
-            scan.frame(&frame, shown)?;
-        }
+        visit(&frame)?;
     }
-    // The end of the part that was verified a moment ago, not of the part that can be read now.
-    if reader.position() == end {
-        return Ok(());
+    match reader.position() == to {
+        true => Ok(reader.point()),
+        false => Err(changed(shown, reader.position())),
     }
-    Err(Error::corrupt(format!(
-        "{shown}: what verified at position {} a moment ago doesn't any more: the rest was not read; \
-         try again, and check the disk",
-        reader.position()
-    )))
+}
+
+/// Returns the error that frames don't verify any more, which did a moment ago.
+pub(in crate::db) fn changed(shown: &str, at: u64) -> Error {
+    Error::corrupt(format!(
+        "{shown}: what verified at position {at} a moment ago doesn't any more: the rest was not read; \
+         try again, and check the disk"
+    ))
 }
 
 /// The progress of a scan.

@@ -3,6 +3,7 @@
 use annals::storage::Directory;
 use annals::storage::simulated::{Fault, Rng, SimulatedDisk, is_power_off};
 use annals::{ErrorKind, FieldNumber, Older, RowId, TableNumber};
+use annals_tools::Erase;
 
 use super::{PERSON, content, erase, journal, leaks, log, of, try_open};
 
@@ -93,6 +94,25 @@ fn a_power_cut_at_any_operation_leaves_the_one_history_or_the_other() {
             }
         }
         assert!(seen[0] > 100 && seen[1] > 50, "{seen:?}");
+    }
+}
+
+/// An image whose bytes were partly overwritten must not be taken for one that the disk damaged.
+#[test]
+fn a_kill_while_old_files_are_overwritten_leaves_no_damaged_image() {
+    let expected = expected(Older::Kept);
+    let what = Erase { overwrite: true, ..of("person", 1, None) };
+    let done = expected.disk.fork();
+    erase(&done, &what).unwrap();
+    for operation in expected.operations.start..done.operations() {
+        let disk = expected.disk.fork();
+        disk.crash_at(operation);
+        erase(&disk, &what).unwrap_err();
+        let state = disk.crash_states().newest();
+        let database = try_open(&state).unwrap();
+        assert_eq!(database.recovered().findings, [] as [&str; 0], "{operation}");
+        database.close().unwrap();
+        expected.judge(&state, &format!("overwriting/{operation}"));
     }
 }
 

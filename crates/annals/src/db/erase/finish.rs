@@ -1,4 +1,4 @@
-//! Putting rewritten files in place, so that nothing of the old ones is left beside them.
+//! Completing the replacement of a journal by its new generation, so that nothing of the old one is left beside it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,7 +7,7 @@ use crate::db::beside::{Beside, Kind, is_of, kind};
 use crate::db::erase::marker::{self, List};
 use crate::journal::Copies;
 use crate::journal::format::Header;
-use crate::journal::segments::{BEFORE_ERASING, erased_name, erasing_name, kept_name, number_in};
+use crate::journal::segments::{erased_name, erasing_name, number_in};
 use crate::storage::{Access, Directory, is_same_file};
 use crate::{Error, Result};
 
@@ -39,11 +39,12 @@ pub(super) fn finish_published(
     header: &Header,
 ) -> Result<()> {
     let Some(id) = header.last_erasure() else { return Ok(()) };
-    let finished = read_list(directory, journal, header).and_then(|list| {
-        put_in_place(directory, journal, (id, list.overwrite))?;
+    let marker = erasing_name(journal, id);
+    let finished = read_list(directory, journal, header, &marker).and_then(|list| {
+        put_in_place(directory, journal, id, list.overwrite)?;
         remove_listed(directory, journal, header, &list)?;
         directory.flush()?;
-        directory.remove(&erasing_name(journal, id))?;
+        directory.remove(&marker)?;
         directory.flush()
     });
     finished.map_err(|error| unfinished(directory, journal, error))
@@ -64,7 +65,8 @@ fn unfinished(directory: &dyn Directory, journal: &str, error: io::Error) -> Err
 fn put_in_place(
     directory: &dyn Directory,
     journal: &str,
-    (id, overwrite): (u64, bool),
+    id: u64,
+    overwrite: bool,
 ) -> io::Result<()> {
     for found in directory.list()? {
         let kept = found.strip_suffix(&erased_name("", id));
@@ -85,9 +87,13 @@ fn put_in_place(
 }
 
 /// Reads the contents of the marker; if an older version made it, those files that are proven to be of the journal.
-fn read_list(directory: &dyn Directory, journal: &str, header: &Header) -> io::Result<List> {
-    let marker = erasing_name(journal, header.last_erasure().unwrap_or_default());
-    let (marker, id) = (directory.open(&marker, Access::Read)?, &header.journal_id);
+fn read_list(
+    directory: &dyn Directory,
+    journal: &str,
+    header: &Header,
+    marker: &str,
+) -> io::Result<List> {
+    let (marker, id) = (directory.open(marker, Access::Read)?, &header.journal_id);
     if let Some(list) = marker::read(&*marker, id)? {
         return Ok(list);
     }
@@ -107,17 +113,15 @@ fn remove_listed(
     let (marker, own) = (erasing_name(journal, id), format!("{id:016x}"));
     for found in directory.list()?.into_iter().filter(|found| *found != marker) {
         let Some(kind) = kind(&found, journal) else { continue };
-        let is_own = kind == Kind::Temporary && found.ends_with(&own);
-        // It was proven when it was listed; the file with the name now is checked again.
-        let is_listed = list.names.contains(&found)
+        if kind == Kind::Temporary && found.ends_with(&own) {
+            let is_new = holds_new(directory, &found, journal, header)?;
+            remove(directory, &found, list.overwrite && !is_new)?;
+        } else if list.names.contains(&found)
+            // It was proven when it was listed; the file with the name now is checked again.
             && (matches!(kind, Kind::Tail(..))
-                || is_of(directory, &found, kind, &header.journal_id)?);
-        if is_own || is_listed {
-            let is_new = is_own && holds_new(directory, &found, (journal, header))?;
-            if list.overwrite && !is_new {
-                overwrite_file(directory, &found)?;
-            }
-            directory.remove(&found)?;
+                || is_of(directory, &found, kind, &header.journal_id)?)
+        {
+            remove(directory, &found, list.overwrite)?;
         }
     }
     Ok(())
@@ -127,15 +131,24 @@ fn remove_listed(
 fn holds_new(
     directory: &dyn Directory,
     found: &str,
-    (journal, header): (&str, &Header),
+    journal: &str,
+    header: &Header,
 ) -> io::Result<bool> {
     let copies = Copies::read(&*directory.open(found, Access::Read)?)?;
     let is_new = |of: &Header| of.last_erasure() == header.last_erasure();
     Ok(copies.headers.iter().flatten().any(is_new) || is_same_file(directory, found, journal)?)
 }
 
+/// Removes a file, and overwrites it first if requested.
+pub(super) fn remove(directory: &dyn Directory, name: &str, overwrite: bool) -> io::Result<()> {
+    if overwrite {
+        overwrite_file(directory, name)?;
+    }
+    directory.remove(name)
+}
+
 /// Overwrites all bytes of a file with zeros, and flushes that; not if other names may refer to it, which keep it.
-pub(super) fn overwrite_file(directory: &dyn Directory, name: &str) -> io::Result<()> {
+fn overwrite_file(directory: &dyn Directory, name: &str) -> io::Result<()> {
     const STEP: u64 = 1 << 20;
     let file = directory.open(name, Access::Write)?;
     if file.may_have_other_names()? {
@@ -160,27 +173,4 @@ pub(super) fn removable(beside: &Beside, header: &Header) -> Vec<(String, Kind)>
         Kind::Cache | Kind::Tail(..) | Kind::Copy => true,
     });
     own.cloned().collect()
-}
-
-/// Finds kept segments that don't belong to the known history, though their headers claim so: their contents can't be
-/// read.
-pub(super) fn find_stray(beside: &Beside, known: &[u64], newest: u64) -> Option<String> {
-    let is_stray = |kind: &Kind| match kind {
-        Kind::Segment(number) => *number < newest && !known.contains(number),
-        _ => false,
-    };
-    beside.own.iter().find(|(_, kind)| is_stray(kind)).map(|(name, _)| name.clone())
-}
-
-/// Returns the name of a kept segment while it is being erased from, and of the newest one.
-pub(super) fn new_name(journal: &str, kept: Option<u64>, id: u64) -> String {
-    match kept {
-        Some(number) => erased_name(&kept_name(journal, number), id),
-        None => erased_name(journal, id),
-    }
-}
-
-/// Returns the second name of the old newest segment, until the new one has its path.
-pub(super) fn before_name(journal: &str, id: u64) -> String {
-    format!("{journal}{BEFORE_ERASING}{id:016x}")
 }
