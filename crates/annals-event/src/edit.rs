@@ -94,8 +94,8 @@ mod tests {
 
     use super::*;
     use crate::Vector;
-    use crate::round_trip::random_frame;
     use crate::testing::{Owned, decoded};
+    use crate::tests::round_trip::random_frame;
     use annals_storage::simulated::Rng;
 
     /// Erases the values of rows whose ids are a multiple of a number.

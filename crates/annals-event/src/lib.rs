@@ -12,21 +12,17 @@ mod cell;
 mod cells;
 pub mod compact;
 mod decode;
-#[cfg(test)]
-mod document;
 mod edit;
 mod encode;
 mod erased;
 mod input;
-#[cfg(test)]
-mod malformed;
 pub mod opcode;
 pub mod piece;
-#[cfg(test)]
-mod round_trip;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+#[cfg(test)]
+mod tests;
 mod text;
 mod vector;
 

@@ -3,7 +3,7 @@
 //! Invariants
 //! 1. `durable` only grows, and only after a flush returned that began when the frames up to it
 //!    were written.
-//! 2. A slot is written only with a point at or before `durable`, and only as [`Slots`] has it.
+//! 2. A slot is written only with a point at or before `durable`, and only as [`HardSlots`] has it.
 //! 3. After a flush failed, `poison` is set permanently: no further frame, slot or flush.
 //! 4. The first frame of a handle is written only once both slots hold a secret that this handle drew:
 //!    `secret` is that, and `has_secret` says so.
@@ -15,7 +15,7 @@ use super::format::{Live, Point, Secret};
 use super::head::{self, Head};
 use super::outcome::Settled;
 use super::seal::Sealing;
-use super::slots::Slots;
+use super::slots::HardSlots;
 use super::space::{Look, Space, zero};
 use crate::{Error, ErrorKind, Result};
 pub(super) use annals_storage::sync::lock;
@@ -38,7 +38,7 @@ pub struct Checkpoints {
     pub(super) header: u64,
     pid: u32,
     progress: Mutex<Progress>,
-    pub(super) slots: Mutex<Slots>,
+    pub(super) slots: Mutex<HardSlots>,
     pub(super) space: Space,
     /// Held while a flush is under way.
     flushing: Mutex<()>,
@@ -126,7 +126,7 @@ impl Checkpoints {
         let mut durable = told.map(|_| end);
         if let Some(newest) = head.newest_slot() {
             let mut slots = lock(&self.slots);
-            *slots = Slots::found(head, newest, self.flushes_begun());
+            *slots = HardSlots::found(head, newest, self.flushes_begun());
             lock(&self.progress).secret = newest.secret;
             durable = durable.or(Some(newest.point));
         }
@@ -322,8 +322,9 @@ impl Checkpoints {
     pub fn advance_slot(&self) -> Result<()> {
         let mut slots = lock(&self.slots);
         let point = self.durable();
-        let is_told =
-            |slots: &Slots| slots.newest().point.position >= point.position && !slots.are_torn();
+        let is_told = |slots: &HardSlots| {
+            slots.newest().point.position >= point.position && !slots.are_torn()
+        };
         while !is_told(&slots) {
             slots.write(self, point, self.space.zeroed_to(), self.secret())?;
         }

@@ -16,10 +16,8 @@
 //! unfinished journal.
 
 use super::create::new_header;
-use super::format::{
-    FRAMES_AT, HEADER_LEN, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, SLOT_LEN, Slot,
-};
-use super::head::{self, HEADERS_AT, Head};
+use super::format::{FRAMES_AT, HEADER_LEN, LIVE_AT, LIVE_COPY_AT, Live, SLOT_LEN, Slot};
+use super::head::{self, HEADERS_AT, Head, SLOTS};
 use super::space::zero;
 use crate::{Error, Result};
 use annals_storage::{Clock, Storage};
@@ -42,11 +40,7 @@ pub fn is_blank(storage: &dyn Storage) -> std::io::Result<bool> {
     let mut head = vec![0; usize::try_from(FRAMES_AT).unwrap_or_default()];
     let read = storage.read_at(0, &mut head)?;
     head.truncate(read);
-    for block in SLOT_AT {
-        for copy in SLOT_COPY_AT {
-            blank_slot(&mut head, block + copy);
-        }
-    }
+    SLOTS.places().for_each(|at| blank_slot(&mut head, at));
     blank_live(&mut head);
     Ok(head.iter().all(|&byte| byte == 0))
 }

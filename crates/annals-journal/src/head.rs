@@ -1,11 +1,14 @@
 //! The head of a journal file: header, slots and live block, in the first 16 KiB.
 
+use std::io;
+
 use super::format::{
-    self, FRAMES_AT, HEADER_AT, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, LIVE_LEN, Live, Point,
-    SLOT_AT, SLOT_COPY_AT, SLOT_LEN, Secret, Slot,
+    self, FRAMES_AT, HEADER_AT, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, Live, Point, SLOT_AT,
+    SLOT_COPY_AT, Secret, Slot,
 };
 use super::refusal::{not_blank, salvage_advice, shown_path};
 use crate::{Error, ErrorKind, Result};
+use annals_storage::slots::{self, Record, Slots};
 use annals_storage::{Storage, is_compressed, step};
 
 /// The contents of the first 16 KiB of a journal, as far as their checksums agree.
@@ -25,7 +28,19 @@ pub struct Head {
 }
 
 /// The copies of the two slots.
-pub(crate) type SlotCopies = [[Option<Slot>; 2]; 2];
+pub(crate) type SlotCopies = slots::Copies<Slot, 2>;
+
+/// Where the two slots are.
+pub(super) const SLOTS: Slots<2> = Slots { at: SLOT_AT, copies_at: SLOT_COPY_AT };
+
+/// Where the copies of the live block are.
+const LIVES_AT: [u64; 2] = [LIVE_AT + LIVE_COPY_AT[0], LIVE_AT + LIVE_COPY_AT[1]];
+
+impl Record for Slot {
+    fn number(&self) -> u64 {
+        self.sequence
+    }
+}
 
 /// Where the three copies of the header are.
 pub(super) const HEADERS_AT: [u64; 3] = [HEADER_AT, SLOT_AT[0], SLOT_AT[1]];
@@ -49,8 +64,8 @@ impl Head {
         refuse_cut(storage, name)?;
         let hash = header.hash();
         let damaged_headers = decoded.map(|copy| copy != Some(header));
-        let slots = read_slots(storage, hash, name)?;
-        let live = read_live(storage, name)?;
+        let slots = read_slots(storage, hash).map_err(|error| unreadable(name, error))?;
+        let live = read_live(storage).map_err(|error| unreadable(name, error))?;
         Ok(Self { header, hash, damaged_headers, slots, live })
     }
 
@@ -82,19 +97,16 @@ impl Head {
     /// True for a slot with a copy that doesn't verify, or differs from the other: an interrupted write, or damage to
     /// one of the four copies.
     pub(crate) fn torn_slots(&self) -> [bool; 2] {
-        self.slots.each_ref().map(|[first, second]| first.is_none() || first != second)
+        slots::torn(&self.slots)
     }
 
     /// Returns the slot that is to be written next: the one without the newest copy.
     pub(crate) fn older_slot(&self) -> usize {
-        let newest =
-            |block: &[Option<Slot>; 2]| block.iter().flatten().map(|slot| slot.sequence).max();
-        let [first, second] = &self.slots;
-        usize::from(newest(first) > newest(second))
+        slots::older(&self.slots)
     }
 
     /// Writes the header where a copy of it is damaged.
-    pub(crate) fn repair_headers(&self, storage: &dyn Storage) -> std::io::Result<()> {
+    pub(crate) fn repair_headers(&self, storage: &dyn Storage) -> io::Result<()> {
         for (at, damaged) in HEADERS_AT.into_iter().zip(self.damaged_headers) {
             if damaged {
                 storage.write_at(at, &self.header.encode())?;
@@ -107,13 +119,9 @@ impl Head {
 /// Returns the hash of the header of a segment, as the chain of its first frame has it.
 #[inline]
 pub fn segment_hash(storage: &dyn Storage, name: &str) -> Result<u64> {
-    for at in HEADERS_AT {
-        let header = read_array(storage, at, name)?.as_ref().and_then(Header::decode);
-        if let Some(header) = header {
-            return Ok(header.hash());
-        }
-    }
-    Err(no_header(storage, name, None))
+    let header = slots::first_copy(storage, HEADERS_AT, Header::decode)
+        .map_err(|error| unreadable(name, error))?;
+    header.map(|header| header.hash()).ok_or_else(|| no_header(storage, name, None))
 }
 
 /// Refuses a file that ends before its first frame: a file gets its name only when its head is whole, and without the
@@ -156,9 +164,7 @@ pub fn head_with(header: &Header, slot: &Slot) -> Vec<u8> {
         }
     };
     HEADERS_AT.into_iter().for_each(|at| put(at, &header.encode()));
-    for block in SLOT_AT {
-        SLOT_COPY_AT.into_iter().for_each(|copy| put(block + copy, &slot));
-    }
+    SLOTS.places().for_each(|at| put(at, &slot));
     head
 }
 
@@ -168,63 +174,32 @@ pub(crate) fn write_slot(
     which: usize,
     slot: &Slot,
     header: u64,
-) -> std::io::Result<()> {
-    let block = SLOT_AT.get(which).copied().unwrap_or(SLOT_AT[0]);
-    storage.write_at(block + SLOT_COPY_AT[0], &two_copies(slot.encode(header)))
+) -> io::Result<()> {
+    SLOTS.write_at_once(storage, which, &slot.encode(header))
 }
 
 /// Writes the live block, both copies.
-pub(crate) fn write_live(storage: &dyn Storage, live: &Live) -> std::io::Result<()> {
-    storage.write_at(LIVE_AT + LIVE_COPY_AT[0], &two_copies(live.encode()))
+pub(crate) fn write_live(storage: &dyn Storage, live: &Live) -> io::Result<()> {
+    slots::write_copies(storage, LIVES_AT, &live.encode())
 }
 
-/// Places two copies 512 bytes apart, so that one write puts each in its own sector.
-fn two_copies<const N: usize>(copy: [u8; N]) -> Vec<u8> {
-    let mut both = copy.to_vec();
-    both.resize(512, 0);
-    both.extend_from_slice(&copy);
-    both
-}
-
-/// Reads both slots; again while a copy isn't whole or differs from the other, since another process may
-/// be writing it.
-fn read_slots(storage: &dyn Storage, hash: u64, name: &str) -> Result<SlotCopies> {
-    const TRIES: usize = 4;
-    let mut slots = [[None; 2]; 2];
-    for _ in 0..TRIES {
-        for (slot, block) in slots.iter_mut().zip(SLOT_AT) {
-            for (copy, at) in slot.iter_mut().zip(SLOT_COPY_AT) {
-                let bytes = read_array::<SLOT_LEN>(storage, block + at, name)?;
-                *copy = bytes.and_then(|bytes| Slot::decode(&bytes, hash));
-            }
-        }
-        if slots.iter().all(|[first, second]| first.is_some() && first == second) {
-            break;
-        }
-    }
-    Ok(slots)
+fn read_slots(storage: &dyn Storage, hash: u64) -> io::Result<SlotCopies> {
+    SLOTS.read(storage, |bytes| Slot::decode(bytes, hash)).map(|found| found.copies)
 }
 
 /// Returns the newest slot of a file whose header has this hash, if one can be read.
 pub(super) fn newest_slot(storage: &dyn Storage, header: u64) -> Option<Slot> {
-    let copies = read_slots(storage, header, "").ok()?;
-    copies.into_iter().flatten().flatten().max_by_key(|slot| slot.sequence)
+    slots::newest(&read_slots(storage, header).ok()?).copied()
 }
 
-fn read_live(storage: &dyn Storage, name: &str) -> Result<Option<Live>> {
-    for copy in LIVE_COPY_AT {
-        let bytes = read_array::<LIVE_LEN>(storage, LIVE_AT + copy, name)?;
-        if let Some(live) = bytes.as_ref().and_then(Live::decode) {
-            return Ok(Some(live));
-        }
-    }
-    Ok(None)
+fn read_live(storage: &dyn Storage) -> io::Result<Option<Live>> {
+    slots::first_copy(storage, LIVES_AT, Live::decode)
 }
 
 /// Returns the contents of the live block, if one of its copies verifies.
 #[inline]
 pub fn live(storage: &dyn Storage) -> Option<Live> {
-    read_live(storage, "").ok().flatten()
+    read_live(storage).ok().flatten()
 }
 
 /// Returns the pid that the live block names, if it names one.
@@ -240,10 +215,12 @@ fn read_array<const N: usize>(
     name: &str,
 ) -> Result<Option<[u8; N]>> {
     let mut bytes = [0; N];
-    let read = storage
-        .read_at(at, &mut bytes)
-        .map_err(|error| Error::io(format!("{name}: can't read at {at}"), error))?;
+    let read = storage.read_at(at, &mut bytes).map_err(|error| unreadable(name, error))?;
     Ok((read == N).then_some(bytes))
+}
+
+fn unreadable(name: &str, error: io::Error) -> Error {
+    Error::io(format!("{name}: can't read the head of the journal"), error)
 }
 
 fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>) -> Error {

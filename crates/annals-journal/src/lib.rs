@@ -22,8 +22,6 @@ mod committed;
 mod copies;
 mod create;
 mod device;
-#[cfg(test)]
-mod document;
 mod erasure;
 pub mod format;
 mod frame;
@@ -44,7 +42,7 @@ mod tail;
 #[doc(hidden)]
 pub mod testing;
 #[cfg(test)]
-mod vectors;
+mod tests;
 mod verdict;
 mod walk;
 mod writer;

@@ -2,7 +2,7 @@
 
 use super::format::{Point, Secret};
 use super::head;
-use super::slots::Slots;
+use super::slots::HardSlots;
 
 /// The treatment of a journal whose end isn't in order.
 ///
@@ -85,7 +85,7 @@ pub struct Settled {
     pub(crate) zeroed_to: u64,
     /// True if the slots hold a secret that was drawn for this opening.
     pub(super) has_secret: bool,
-    pub(super) slots: Slots,
+    pub(super) slots: HardSlots,
 }
 
 impl Settled {
@@ -96,7 +96,7 @@ impl Settled {
             recovered: Recovered::default(),
             zeroed_to: start.position,
             has_secret: true,
-            slots: Slots::flushed(0, head::first_slot(start, secret)),
+            slots: HardSlots::flushed(0, head::first_slot(start, secret)),
         }
     }
 

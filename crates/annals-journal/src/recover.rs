@@ -19,7 +19,7 @@ use super::head;
 use super::outcome::{Recovered, Recovery, Settled};
 use super::reader::FrameReader;
 use super::refusal::shown_path;
-use super::slots::Slots;
+use super::slots::HardSlots;
 use super::space::zero;
 use super::survey::Survey;
 use super::tail;
@@ -50,7 +50,7 @@ pub fn join(survey: &Survey) -> Settled {
         recovered: Recovered::default(),
         zeroed_to: survey.len.max(survey.end.position),
         has_secret: false,
-        slots: Slots::found(&survey.head, newest, FLUSHES_AT_FIRST),
+        slots: HardSlots::found(&survey.head, newest, FLUSHES_AT_FIRST),
     }
 }
 
@@ -112,7 +112,7 @@ fn make_durable(
     survey: &Survey,
     dirty_to: u64,
     secret: Secret,
-) -> std::io::Result<(u64, Slots)> {
+) -> std::io::Result<(u64, HardSlots)> {
     let (head, end) = (&survey.head, survey.end);
     for wrong in &survey.wrong_chains {
         storage.write_at(wrong.position.saturating_sub(8), &wrong.chain.to_le_bytes())?;
@@ -151,7 +151,7 @@ fn make_durable(
             storage.flush()?;
         });
     }
-    Ok((zeroed_to, Slots::flushed(first, slot)))
+    Ok((zeroed_to, HardSlots::flushed(first, slot)))
 }
 
 /// Writes the same frames again, so that the next flush covers them. The bytes are verified after they were read: a

@@ -18,14 +18,14 @@ use crate::{Error, Result};
 
 /// The slot to write next, and the content of the other one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slots {
+pub(super) struct HardSlots {
     working: usize,
     newest: Slot,
     written_at: u64,
     torn: [bool; 2],
 }
 
-impl Slots {
+impl HardSlots {
     /// Begins with the contents of a file: the newest slot counts as flushed after the return of a flush that begins
     /// after `flushes_begun` others.
     pub(super) fn found(head: &Head, newest: Slot, flushes_begun: u64) -> Self {

@@ -1,6 +1,7 @@
 //! How the header of a journal is recognized, so that no journal is taken for a file that can be rebuilt.
 
 use crate::bytes::Fields;
+use crate::slots::first_copy;
 use crate::{Access, Directory};
 
 /// How a journal begins: not text, and damaged by anything that converts line ends.
@@ -29,9 +30,8 @@ pub fn is_header(bytes: &[u8; HEADER_LEN]) -> bool {
 #[must_use]
 pub fn holds_journal(directory: &dyn Directory, name: &str) -> bool {
     directory.open(name, Access::Read).is_ok_and(|storage| {
-        [HEADER_AT, SLOT_AT[0], SLOT_AT[1]].into_iter().any(|at| {
-            let mut header = [0; HEADER_LEN];
-            storage.read_at(at, &mut header).is_ok() && is_header(&header)
-        })
+        let copies = [HEADER_AT, SLOT_AT[0], SLOT_AT[1]];
+        first_copy(&*storage, copies, |header| is_header(header).then_some(()))
+            .is_ok_and(|found| found.is_some())
     })
 }

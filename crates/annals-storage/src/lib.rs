@@ -30,8 +30,6 @@ mod holding;
 mod identity;
 mod interrupted;
 mod lock;
-#[cfg(test)]
-mod lock_tests;
 mod memory;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
@@ -45,8 +43,11 @@ mod process;
 mod rest;
 #[cfg(any(test, feature = "testing"))]
 pub mod simulated;
+pub mod slots;
 mod step;
 pub mod sync;
+#[cfg(test)]
+mod tests;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod uring;
 #[cfg(target_os = "linux")]

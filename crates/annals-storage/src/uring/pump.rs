@@ -197,5 +197,5 @@ impl<Q: Queue> Drop for Pump<'_, '_, '_, Q> {
 }
 
 #[cfg(test)]
-#[path = "pump_tests.rs"]
+#[path = "tests.rs"]
 mod tests;

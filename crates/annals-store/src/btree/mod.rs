@@ -25,11 +25,7 @@ mod node;
 mod place;
 mod range;
 mod search;
-#[cfg(test)]
-mod search_tests;
 mod spot;
-#[cfg(test)]
-mod stored_tests;
 #[cfg(test)]
 mod tests;
 

@@ -8,8 +8,7 @@
 //! all objects of a root, noting its `units`; `space` is the free space. `file` is an open image, which is made by
 //! `create` and found by `open`; `batch` writes objects, and `publish` makes them a root, also after a draft was put
 //! `aside`. `frames` are older roots that are kept; `compact` copies the objects of one to another file. `check`
-//! verifies all of it, and `damage` is the known damage. (`document`, `vectors`, `tests`, `miniature` and `testing`
-//! are for tests only.)
+//! verifies all of it, and `damage` is the known damage. (`tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod aside;
@@ -19,8 +18,6 @@ mod check;
 mod compact;
 mod create;
 mod damage;
-#[cfg(test)]
-mod document;
 mod file;
 mod format;
 mod frames;
@@ -39,8 +36,6 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod units;
-#[cfg(test)]
-mod vectors;
 mod walk;
 
 pub use aside::{Mark, PutAside};

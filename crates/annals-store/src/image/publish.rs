@@ -13,17 +13,15 @@
 //! The next flush, for any reason, covers the second copy. Until then an image whose last backfill wrote much opens
 //! with the previous root, whose slot and space aren't reused before the next backfill.
 
-use std::io;
 use std::sync::{Arc, MutexGuard};
 
 use super::file::{Held, Image};
 use super::format::{Root, UNIT};
-use super::roots::{Chosen, Roots, write_copy};
+use super::roots::{Chosen, ROOTS, Roots};
 use super::space::Space;
 use super::stored::{Source, Stored};
 use super::walk::{Step, walk};
 use crate::{Error, ErrorKind, Result};
-use annals_storage::Storage;
 use annals_storage::sync::lock;
 use annals_storage::{Point, step};
 
@@ -117,9 +115,8 @@ impl Image {
         let Some(newest) = newest.filter(|newest| !newest.is_whole) else { return Ok(()) };
         self.check_newest()?;
         step!(FirstCopyNotRewritten, self.write_again(&newest.root)?);
-        let written = write_copy(&*self.storage, newest.slot, 0, &newest.root, self.header)
-            .and_then(|()| self.storage.flush())
-            .and_then(|()| write_copy(&*self.storage, newest.slot, 1, &newest.root, self.header));
+        let root = newest.root.encode(self.header);
+        let written = ROOTS.write_in_turn(&*self.storage, newest.slot, &root);
         written.map_err(|error| self.stop(self.io("can't make its root whole", error)))?;
         lock(&self.held).newest = Some(Chosen { is_whole: true, ..newest });
         Ok(())
@@ -267,7 +264,7 @@ impl Draft<'_> {
         let root = self.complete(new)?;
         image.check_newest()?;
         let slot = self.held.newest.map_or(0, |newest| 1 - newest.slot);
-        let written = write_root(&*image.storage, slot, &root, image.header);
+        let written = ROOTS.write_in_turn(&*image.storage, slot, &root.encode(image.header));
         written.map_err(|error| image.stop(image.io("can't publish its root", error)))?;
         if let Some(temporary) = &self.held.temporary {
             image.link(temporary).map_err(|error| image.stop(error))?;
@@ -332,18 +329,6 @@ impl Draft<'_> {
         }
         Ok(root)
     }
-}
-
-/// Writes a root: the second copy only after everything it reaches, and the first copy, was flushed.
-fn write_root(storage: &dyn Storage, slot: usize, root: &Root, header: u64) -> io::Result<()> {
-    write_copy(storage, slot, 0, root, header)?;
-    step!(RootSlotsAtOnce, else {
-        write_copy(storage, 1 - slot, 0, root, header)?;
-        write_copy(storage, 1 - slot, 1, root, header)?;
-    });
-    step!(RootCopiesAtOnce, else write_copy(storage, slot, 1, root, header)?);
-    step!(RootNotFlushed, storage.flush()?);
-    write_copy(storage, slot, 1, root, header)
 }
 
 impl Drop for Draft<'_> {

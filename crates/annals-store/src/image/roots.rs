@@ -9,13 +9,23 @@
 use std::cmp::Reverse;
 use std::io;
 
-use super::format::{ROOT_AT, ROOT_COPY_AT, ROOT_LEN, Root};
+use super::format::{ROOT_AT, ROOT_COPY_AT, Root};
 use super::stored::is_damage;
 use crate::{Error, ErrorKind, Result};
 use annals_storage::Storage;
+use annals_storage::slots::{Record, Slots};
 
 /// How much a backfill may have written for its first copy to be verified while an older root is whole.
 pub(crate) const VERIFY_AT_MOST: u64 = 16 << 20;
+
+/// Where the two slots are. Roots are written in turn.
+pub(crate) const ROOTS: Slots<2> = Slots { at: ROOT_AT, copies_at: ROOT_COPY_AT };
+
+impl Record for Root {
+    fn number(&self) -> u64 {
+        self.number
+    }
+}
 
 /// The contents of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,53 +67,28 @@ impl Slot {
         }
     }
 
-    fn read(storage: &dyn Storage, block: u64, header: u64) -> io::Result<Self> {
-        let mut copies = [[0; ROOT_LEN]; 2];
-        for (bytes, at) in copies.iter_mut().zip(ROOT_COPY_AT) {
-            storage.read_at(block + at, bytes)?;
-        }
-        if copies.iter().flatten().all(|&byte| byte == 0) {
-            return Ok(Self::Blank);
-        }
-        let [first, second] = copies.map(|copy| Root::decode(&copy, header));
-        Ok(match first {
+    fn of([first, second]: [Option<Root>; 2], is_blank: bool) -> Self {
+        match first {
             Some(root) if second == first => Self::Whole(root),
             Some(root) => Self::First(root),
+            None if is_blank => Self::Blank,
             None => Self::Torn,
-        })
+        }
     }
 }
 
 impl Roots {
-    /// Reads both slots; again if one is neither whole nor blank, since another process may be writing it.
+    /// Reads both slots.
     pub(crate) fn read(storage: &dyn Storage, header: u64) -> io::Result<Self> {
-        const TRIES: usize = 4;
-        let mut roots = Self { slots: [Slot::Blank; 2] };
-        for _ in 0..TRIES {
-            for (slot, block) in roots.slots.iter_mut().zip(ROOT_AT) {
-                *slot = Slot::read(storage, block, header)?;
-            }
-            if roots.are_settled() {
-                break;
-            }
-        }
-        Ok(roots)
-    }
-
-    /// True if no writer of a slot is visible.
-    fn are_settled(&self) -> bool {
-        self.slots.iter().all(|slot| matches!(slot, Slot::Whole(_) | Slot::Blank))
+        let found = ROOTS.read(storage, |bytes| Root::decode(bytes, header))?;
+        let ([first, second], [blank, other]) = (found.copies, found.is_blank);
+        Ok(Self { slots: [Slot::of(first, blank), Slot::of(second, other)] })
     }
 
     /// Reads all copies that verify, also those of roots that can't be relied on.
     pub(crate) fn copies(storage: &dyn Storage, header: u64) -> io::Result<Vec<Root>> {
-        let mut found = Vec::new();
-        for (block, at) in ROOT_AT.iter().flat_map(|block| ROOT_COPY_AT.map(|at| (block, at))) {
-            let mut bytes = [0; ROOT_LEN];
-            storage.read_at(block + at, &mut bytes)?;
-            found.extend(Root::decode(&bytes, header));
-        }
-        Ok(found)
+        let found = ROOTS.read(storage, |bytes| Root::decode(bytes, header))?;
+        Ok(found.copies.into_iter().flatten().flatten().collect())
     }
 
     /// Returns the greatest number in a slot, whether its root is usable or not; 0 if there is none.
@@ -166,19 +151,6 @@ impl Roots {
             _ => None,
         }
     }
-}
-
-/// Writes one copy of a root, 0 or 1, into a slot, 0 or 1.
-pub(crate) fn write_copy(
-    storage: &dyn Storage,
-    slot: usize,
-    copy: usize,
-    root: &Root,
-    header: u64,
-) -> io::Result<()> {
-    let block = ROOT_AT.get(slot).copied().unwrap_or(ROOT_AT[0]);
-    let copy = ROOT_COPY_AT.get(copy).copied().unwrap_or(ROOT_COPY_AT[0]);
-    storage.write_at(block + copy, &root.encode(header))
 }
 
 #[cfg(test)]
@@ -248,19 +220,6 @@ mod tests {
         ];
         for (slots, good, expected, verified) in cases {
             assert_eq!(chosen(slots, good), (expected, verified.to_vec()), "{slots:?}");
-        }
-    }
-
-    #[test]
-    fn slots_are_read_again_only_while_one_may_be_being_written() {
-        let whole = Slot::Whole(root(4, false));
-        for (other, is_settled) in [
-            (whole, true),
-            (Slot::Blank, true),
-            (Slot::First(root(5, false)), false),
-            (Slot::Torn, false),
-        ] {
-            assert_eq!(Roots { slots: [whole, other] }.are_settled(), is_settled, "{other:?}");
         }
     }
 

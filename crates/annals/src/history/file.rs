@@ -21,9 +21,16 @@ use super::format::{Bound, HISTORY_AT, Head, PAGE, RUNS_AT};
 use crate::image;
 use crate::storage::{Access, Clock, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
+use annals_storage::slots::{self, Record, Slots};
 
-/// The number of tries to read the head while another process writes it.
-const TRIES: usize = 4;
+/// Where the two copies of the head are: each is a slot.
+const HEADS: Slots<1> = Slots { at: HISTORY_AT, copies_at: [0] };
+
+impl Record for Head {
+    fn number(&self) -> u64 {
+        self.number
+    }
+}
 
 /// Returns the name of the history index beside a journal.
 pub(crate) fn history_name(journal: &str) -> String {
@@ -74,20 +81,18 @@ impl IndexFile {
         let Some(storage) = image::open_derived(directory, name, "history index", access)? else {
             return Ok(None);
         };
-        for _ in 0..TRIES {
-            let heads = read_heads(&*storage).map_err(io)?;
-            let number = |head: &Option<Head>| head.as_ref().map_or(0, |head| head.number);
-            let slot = usize::from(number(&heads[1]) > number(&heads[0]));
-            let [first, second] = heads;
-            let (newest, other) = if slot == 0 { (first, second) } else { (second, first) };
-            let Some(head) = newest else { continue };
-            let index = Self { storage, shown, head, slot, other, creation: None };
-            return match index.head.journal_id == journal_id {
-                true => Ok(Some(index)),
-                false => Err(index.corrupt("is another journal's")),
-            };
+        let heads = HEADS.read(&*storage, Head::decode).map_err(io)?.copies;
+        let slot = 1 - slots::older(&heads);
+        let [[first], [second]] = heads;
+        let (newest, other) = if slot == 0 { (first, second) } else { (second, first) };
+        let Some(head) = newest else {
+            return Err(corrupt(&shown, "has no copy of its head that verifies"));
+        };
+        let index = Self { storage, shown, head, slot, other, creation: None };
+        match index.head.journal_id == journal_id {
+            true => Ok(Some(index)),
+            false => Err(index.corrupt("is another journal's")),
         }
-        Err(corrupt(&shown, "has no copy of its head that verifies"))
     }
 
     /// Creates an index, which gets its name when zones are added.
@@ -149,8 +154,7 @@ impl IndexFile {
         let io = |error| self.io("can't be written", error);
         self.storage.flush().map_err(io)?;
         let slot = 1 - self.slot;
-        let at = HISTORY_AT.get(slot).copied().unwrap_or(0);
-        self.storage.write_at(at, &head.encode()).map_err(io)?;
+        HEADS.write_at_once(&*self.storage, slot, &head.encode()).map_err(io)?;
         if let Some(creation) = &self.creation {
             self.storage.flush().map_err(io)?;
             creation.finish(&*self.storage).map_err(io)?;
@@ -197,15 +201,4 @@ fn corrupt(shown: &str, what: impl Display) -> Error {
             "{shown}: the history index {what}; it is made anew, or delete it: nothing is lost by that"
         ),
     )
-}
-
-fn read_heads(storage: &dyn Storage) -> io::Result<[Option<Head>; 2]> {
-    let mut heads = [None, None];
-    for (head, at) in heads.iter_mut().zip(HISTORY_AT) {
-        let mut bytes = [0; PAGE];
-        if storage.read_at(at, &mut bytes)? == PAGE {
-            *head = Head::decode(&bytes);
-        }
-    }
-    Ok(heads)
 }

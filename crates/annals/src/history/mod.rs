@@ -7,13 +7,10 @@
 //!
 //! In reading order: `format` is the bytes of the head; `zone`, `entry` and `node` are those of pages. `extent` is
 //! the position of a run and its pages; `write` makes a run, and `merge` one of several. `file` opens, creates and
-//! publishes, and `update` adds zones; `read` has lookups; `check` verifies all of it. (`document` and `tests` are
-//! for tests only.)
+//! publishes, and `update` adds zones; `read` has lookups; `check` verifies all of it.
 #![deny(clippy::indexing_slicing)]
 
 mod check;
-#[cfg(test)]
-pub(crate) mod document;
 mod entry;
 mod extent;
 mod file;

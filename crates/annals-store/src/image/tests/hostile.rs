@@ -9,7 +9,7 @@ use crate::image::file::Image;
 use crate::image::format::{FANOUT, MAX_HEIGHT, NODE_HEAD_LEN, Root};
 use crate::image::node;
 use crate::image::publish::{Draft, NewRoot};
-use crate::image::roots::write_copy;
+use crate::image::roots::ROOTS;
 use crate::image::stored::Stored;
 use annals_storage::simulated::SimulatedClock;
 use annals_storage::{Directory, MemoryDirectory, SystemClock};
@@ -156,7 +156,7 @@ fn a_root_that_says_more_or_less_than_there_is_is_found() {
     assert!(problem().contains("its objects end at 16384, and it says 20480"), "{}", problem());
     let rewrite = |root: Root| {
         for copy in [0, 1] {
-            write_copy(&*image.storage, 0, copy, &root, image.header).unwrap();
+            ROOTS.write_copy(&*image.storage, 0, copy, &root.encode(image.header)).unwrap();
         }
     };
     rewrite(Root { end: 16384, ..root });

@@ -3,7 +3,9 @@
 
 mod crash;
 mod damage;
+mod document;
 mod hostile;
 mod life;
 mod space;
+mod vectors;
 mod world;

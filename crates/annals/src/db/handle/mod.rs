@@ -11,9 +11,9 @@ pub(in crate::db) mod restarting;
 pub(in crate::db) mod shared;
 pub(in crate::db) mod sharing;
 pub(in crate::db) mod statement;
-pub(in crate::db) mod transaction;
 #[cfg(test)]
-pub(in crate::db) mod unloadable;
+mod tests;
+pub(in crate::db) mod transaction;
 pub(in crate::db) mod upgrade;
 pub(in crate::db) mod upkeep;
 pub(in crate::db) mod vectors;

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::catalog::Kind;
-use super::miniature::{Changes, Next, advance, arrays, content};
-use super::roots::Slot;
-use super::walk::{Step, walk};
-use super::{Identity, Image, Opened, check};
+use crate::image::catalog::Kind;
+use crate::image::miniature::{Changes, Next, advance, arrays, content};
+use crate::image::roots::Slot;
+use crate::image::walk::{Step, walk};
+use crate::image::{Identity, Image, Opened, check};
 use annals_storage::Point;
 use annals_storage::document::{block, dump, parse_dump};
 use annals_storage::simulated::SimulatedClock;

@@ -1,5 +1,8 @@
 //! The tree against `BTreeMap`.
 
+mod search;
+mod stored;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Range, Tree};

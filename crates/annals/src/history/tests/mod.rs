@@ -1,6 +1,8 @@
 //! Lookups against a list of all entries; and the power goes off at every operation.
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
+mod document;
+
 use std::sync::Arc;
 
 use super::check::check;

@@ -9,14 +9,14 @@ use annals_schema::{
     ValueRef,
 };
 
-use super::format::{
+use crate::format::{
     HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, LIVE_LEN, Live, SLOT_AT, SLOT_COPY_AT, SLOT_LEN,
     Slot,
 };
-use super::frame::{Making, Trailer};
-use super::survey::{Rule, Survey};
-use super::verdict::Verdict;
-use super::{Checkpoints, Level, Writer, create, frame, head};
+use crate::frame::{Making, Trailer};
+use crate::survey::{Rule, Survey};
+use crate::verdict::Verdict;
+use crate::{Checkpoints, Level, Writer, create, frame, head};
 use annals_event::testing::{Owned, decoded};
 use annals_event::{Encoder, Event, Vector};
 use annals_storage::document::{block, dump, parse_dump};
@@ -68,7 +68,7 @@ fn write_journal() -> Vec<u8> {
         survey.head.hash,
         4711,
         survey.end,
-        &super::Settled::new_journal(survey.end, survey.secret().unwrap()),
+        &crate::Settled::new_journal(survey.end, survey.secret().unwrap()),
     );
     let checkpoints = Arc::new(checkpoints);
     let writer = |sector| {
@@ -173,8 +173,8 @@ fn write_vectors_and_blobs(script: &mut Script) {
 }
 
 /// Returns the hash of the header, and the secret in the slots.
-fn secrets(storage: &dyn Storage) -> (u64, super::format::Secret) {
-    let head = super::Head::read(storage, "vector").unwrap();
+fn secrets(storage: &dyn Storage) -> (u64, crate::format::Secret) {
+    let head = crate::Head::read(storage, "vector").unwrap();
     (head.hash, head.newest_slot().unwrap().secret)
 }
 
@@ -204,7 +204,7 @@ fn transcript(bytes: &[u8]) -> String {
         writeln!(text, "  {level}, time {}{explicit}, chain {:016x}", header.time, frame.chain)
             .unwrap();
         // Encoding gives the same frame again.
-        let mut again = vec![0; super::format::FRAME_HEADER_LEN];
+        let mut again = vec![0; crate::format::FRAME_HEADER_LEN];
         let (mut schema, mut encoder) = (before, Encoder::default());
         for event in &events {
             event.encode(&mut encoder, &schema, &mut again);
@@ -213,7 +213,7 @@ fn transcript(bytes: &[u8]) -> String {
             }
         }
         if frame.end.is_multiple_of(512) {
-            let missing = header.length as usize + super::format::FRAME_HEADER_LEN - again.len();
+            let missing = header.length as usize + crate::format::FRAME_HEADER_LEN - again.len();
             annals_event::pad(missing, &mut again);
         }
         let making = Making { segment, previous: frame.previous, secret: &secret };

@@ -1,10 +1,10 @@
 //! Compares `docs/format.md` on images with the code.
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
-use super::catalog::{Array, Catalog, Kind};
-use super::format::{self, FANOUT, Identity, ImageHeader, Root};
-use super::node;
-use super::stored::Stored;
+use crate::image::catalog::{Array, Catalog, Kind};
+use crate::image::format::{self, FANOUT, Identity, ImageHeader, Root};
+use crate::image::node;
+use crate::image::stored::Stored;
 use annals_storage::Point;
 use annals_storage::document::{compare_fields, compare_layout, variants};
 

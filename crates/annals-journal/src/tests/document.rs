@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use annals_storage::document::{codes, compare_fields, compare_layout, number, rows, variants};
 
-use super::format::{self, Header, Live, Point, Slot};
-use super::frame::FrameHeader;
-use super::level::Level;
+use crate::format::{self, Header, Live, Point, Slot};
+use crate::frame::FrameHeader;
+use crate::level::Level;
 
 #[test]
 fn the_codes_of_levels_are_those_of_the_document() {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Tree;
-use super::tests::{Model, Random, keys_of, look, owned, random_key, same, sized};
+use super::{Model, Random, keys_of, look, owned, random_key, same, sized};
+use crate::btree::Tree;
 use crate::pages::page::Epoch;
 use crate::pages::paged::Counted;
 use crate::pages::pager::Pager;
@@ -240,7 +240,7 @@ fn what_is_no_tree_is_refused() {
     let mut tree = Tree::new(2);
     tree.insert(b"a", &[1, 2], &Epoch::first()).unwrap();
     let tries: [fn(&mut Tree); 4] =
-        [|t| t.len = 0, |t| t.height = 16, |t| t.root = super::NONE, |t| t.len = u64::MAX];
+        [|t| t.len = 0, |t| t.height = 16, |t| t.root = crate::btree::NONE, |t| t.len = u64::MAX];
     for change in tries {
         let mut crafted = tree.clone();
         change(&mut crafted);

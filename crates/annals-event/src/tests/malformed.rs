@@ -5,13 +5,13 @@ use annals_schema::{
     Blob, Command, FieldNumber, OnDelete, RowId, Schema, TableNumber, Type, ValueRef,
 };
 
-use super::round_trip::POSITION;
-use super::testing::decoded;
-use super::{Encoder, Event, MAX_VECTOR, Sink, Vector, decode, decode_to};
+use crate::testing::decoded;
+use crate::tests::round_trip::POSITION;
+use crate::{Encoder, Event, MAX_VECTOR, Sink, Vector, decode, decode_to};
 
 #[test]
 fn what_is_wrong_is_named() {
-    use super::opcode as code;
+    use crate::opcode as code;
     let mut schema = Schema::default();
     for table in ["t", "u"] {
         schema.apply(Command::CreateTable { name: table.to_owned() }).unwrap();
@@ -61,7 +61,7 @@ fn what_is_wrong_is_named() {
 /// Erased values: too short, too long, none, one of no field, and one that may be null by itself.
 #[test]
 fn what_is_wrong_with_erased_values_is_named() {
-    use super::opcode as code;
+    use crate::opcode as code;
     let mut other = Schema::default();
     for table in ["t", "u"] {
         other.apply(Command::CreateTable { name: table.to_owned() }).unwrap();
@@ -119,10 +119,10 @@ fn wide() -> Schema {
 
 #[test]
 fn what_is_wrong_with_a_vector_or_a_piece_is_named() {
-    use super::opcode as code;
+    use crate::opcode as code;
     let compact = |number: u64| {
         let mut out = Vec::new();
-        super::compact::put(&mut out, number);
+        crate::compact::put(&mut out, number);
         out
     };
     let on_table = |bytes: &[&[u8]]| [&[code::TABLE, 1][..], &bytes.concat()].concat();
@@ -242,7 +242,7 @@ impl Sink for Runs {
 
 #[test]
 fn a_run_ends_with_the_largest_id() {
-    use super::opcode as code;
+    use crate::opcode as code;
     let mut schema = Schema::default();
     schema.apply(Command::CreateTable { name: "t".to_owned() }).unwrap();
     let from = |id: u64, count: usize| {

@@ -6,8 +6,8 @@ use annals_schema::{
     Blob, Command, Field, FieldNumber, OnDelete, RowId, Schema, Table, Type, Value,
 };
 
-use super::testing::{Owned, decoded};
-use super::{Encoder, MAX_VECTOR};
+use crate::testing::{Owned, decoded};
+use crate::{Encoder, MAX_VECTOR};
 use annals_storage::simulated::Rng;
 
 fn random_value(rng: &mut Rng, ty: Type, nullable: bool) -> Value {
@@ -165,7 +165,7 @@ fn random_event(rng: &mut Rng, schema: &Schema, last: &mut RowId) -> Owned {
 pub(super) const POSITION: u64 = 1 << 40;
 
 /// Makes a frame of random events. Returns the events and the schema after them too.
-pub(super) fn random_frame(rng: &mut Rng, schema: &mut Schema) -> (Vec<u8>, Vec<Owned>) {
+pub(crate) fn random_frame(rng: &mut Rng, schema: &mut Schema) -> (Vec<u8>, Vec<Owned>) {
     let (mut encoder, mut payload, mut events) = (Encoder::default(), Vec::new(), Vec::new());
     encoder.start_frame();
     let mut last = RowId(0);

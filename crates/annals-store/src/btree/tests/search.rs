@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Tree;
-use super::tests::{Random, keys_of, look, sized};
+use super::{Random, keys_of, look, sized};
+use crate::btree::Tree;
 use crate::pages::page::Epoch;
 
 fn agree(tree: &Tree, model: &BTreeSet<Vec<u8>>) {

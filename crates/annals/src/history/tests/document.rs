@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::extent::Extent;
-use super::format::{self, Bound, Head};
-use super::node::{Child, Key};
-use super::zone::Zone;
+use crate::history::extent::Extent;
+use crate::history::format::{self, Bound, Head};
+use crate::history::node::{Child, Key};
+use crate::history::zone::Zone;
 use annals_storage::Point;
 use annals_storage::document::{compare_fields, documented_constants, variants};
 
@@ -47,12 +47,12 @@ fn the_constants_are_those_of_the_document() {
     // A type's code is compared with the other types, the place of the checksum with the header.
     let exempt = ["REFERENCE", "STATED_LEN", "SUM_AT"];
     let sources = [
-        include_str!("../../../annals-journal/src/format.rs"),
-        include_str!("../../../annals-storage/src/header.rs"),
-        include_str!("../../../annals-event/src/opcode.rs"),
-        include_str!("../../../annals-event/src/lib.rs"),
-        include_str!("../../../annals-store/src/image/format.rs"),
-        include_str!("format.rs"),
+        include_str!("../../../../annals-journal/src/format.rs"),
+        include_str!("../../../../annals-storage/src/header.rs"),
+        include_str!("../../../../annals-event/src/opcode.rs"),
+        include_str!("../../../../annals-event/src/lib.rs"),
+        include_str!("../../../../annals-store/src/image/format.rs"),
+        include_str!("../format.rs"),
     ];
     for source in sources {
         for line in source.lines() {

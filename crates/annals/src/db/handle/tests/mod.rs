@@ -1,0 +1,3 @@
+//! Tests of transactions that need the inside of the store.
+
+mod unloadable;
