@@ -89,7 +89,13 @@ impl Transaction<'_> {
         Ok(blob)
     }
 
-    fn write_piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<()> {
+    /// Adds a piece to a blob, the last one or a new one.
+    pub(in crate::db) fn write_piece(
+        &mut self,
+        blob: Blob,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<()> {
         let Writing { writer, store, file } = &mut *self.writing;
         let written = writer.piece(blob, offset, bytes).and_then(|position| {
             let place = Place::new(file.segment, position);

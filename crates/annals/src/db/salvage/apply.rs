@@ -2,7 +2,7 @@
 
 use annals_schema::{Blob, RowId, Schema, TableNumber, Type, ValueRef};
 
-use crate::db::engine::core::Writing;
+use crate::db::Transaction;
 use crate::event::{self, Event};
 use crate::journal::Frame;
 use crate::store::Uniqueness;
@@ -11,9 +11,9 @@ use crate::{Error, ErrorKind, Result};
 /// The least number of bytes of the first piece of a blob in a journal.
 pub(super) const PIECE_MIN: u64 = 12;
 
-/// Applies events of a damaged journal to a new one: store and journal.
-pub(super) struct Apply<'a> {
-    pub(super) writing: &'a mut Writing,
+/// Applies events of a damaged journal in a transaction of a new one.
+pub(super) struct Apply<'a, 'db> {
+    pub(super) transaction: &'a mut Transaction<'db>,
     /// True if something before was lost: then nothing is taken for granted that the writer checked.
     pub(super) is_torn: bool,
     /// Runs of numbers of blobs whose bytes were lost, first and last.
@@ -22,15 +22,12 @@ pub(super) struct Apply<'a> {
     pub(super) most_blobs: u64,
 }
 
-/// Why an event wasn't taken.
-enum Problem {
-    /// It doesn't fit.
-    Unfit(Error),
-    /// The new journal can't be written.
-    Broken(Error),
+/// True if an error is about the old journal, and not about writing the new one.
+pub(super) fn is_of_old(error: &Error) -> bool {
+    !matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned | ErrorKind::UnknownOutcome)
 }
 
-impl Apply<'_> {
+impl Apply<'_, '_> {
     /// Applies the events of a frame; returns why one of them doesn't fit, if so.
     ///
     /// # Errors
@@ -47,42 +44,27 @@ impl Apply<'_> {
         if !frame.header.has_events() {
             return Ok(None);
         }
-        let mut broken = None;
-        let applied =
-            event::decode(frame.payload, frame.payload_at(), schema, &mut |schema, event| {
-                self.event(schema, event).map_err(|problem| match problem {
-                    Problem::Unfit(error) => error,
-                    Problem::Broken(error) => {
-                        broken = Some(error);
-                        Error::invalid("the new journal can't be written")
-                    }
-                })
-            });
-        match broken {
-            Some(error) => Err(error),
-            None => Ok(applied.err()),
+        let apply = &mut |schema: &Schema, event: &Event<'_>| self.event(schema, event);
+        match event::decode(frame.payload, frame.payload_at(), schema, apply) {
+            Err(error) if !is_of_old(&error) => Err(error),
+            applied => Ok(applied.err()),
         }
     }
 
-    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<(), Problem> {
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         if let Event::Blob { blob, offset, bytes, .. } = *event {
             return self.piece(blob, offset, bytes);
         }
-        let applied = match self.is_torn {
-            true => self.check_blobs(schema, event).and_then(|()| self.apply_checked(event)),
-            false => self.writing.store.apply(event),
-        };
-        applied.map_err(|error| match error.kind() {
-            // That says nothing of the event.
-            ErrorKind::Io => Problem::Broken(error),
-            _ => Problem::Unfit(error),
-        })?;
-        self.writing.writer.event(schema, event).map_err(Problem::Broken)
+        match self.is_torn {
+            true => self.check_blobs(schema, event).and_then(|()| self.apply_checked(event))?,
+            false => self.transaction.writing.store.apply(event)?,
+        }
+        self.transaction.note(event)
     }
 
     /// Applies an event as the writer did that made it.
     fn apply_checked(&mut self, event: &Event<'_>) -> Result<()> {
-        let store = &mut self.writing.store;
+        let store = &mut self.transaction.writing.store;
         if store.erases(event) {
             return store.restore(event, true);
         }
@@ -94,7 +76,7 @@ impl Apply<'_> {
             Event::Update { table, id, field, value } => store.update(table, id, field, value),
             Event::Delete { table, id } => {
                 self.check_deletion(table, id, 1)?;
-                self.writing.store.delete(table, id)
+                self.transaction.writing.store.delete(table, id)
             }
             Event::InsertVector { table, id, count } => store.insert_vector(table, id, count, true),
             Event::UpdateVector { table, id, field, values } => {
@@ -102,7 +84,7 @@ impl Apply<'_> {
             }
             Event::DeleteVector { table, id, count } => {
                 self.check_deletion(table, id, count)?;
-                self.writing.store.delete_vector(table, id, count)
+                self.transaction.writing.store.delete_vector(table, id, count)
             }
             Event::Blob { .. } | Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => {
                 Ok(())
@@ -112,7 +94,7 @@ impl Apply<'_> {
 
     /// Refuses to delete rows that others refer to, which the writer would have changed before.
     fn check_deletion(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
-        let store = &mut self.writing.store;
+        let store = &mut self.transaction.writing.store;
         if !store.is_referred(table) {
             return Ok(());
         }
@@ -151,22 +133,16 @@ impl Apply<'_> {
     }
 
     /// Adds a piece of a blob. Blobs keep their numbers: lost ones become empty ones without references.
-    fn piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<(), Problem> {
-        let next = self.writing.store.next_blob().map_err(Problem::Unfit)?;
+    fn piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<()> {
+        let next = self.transaction.writing.store.next_blob()?;
         if self.is_torn && offset == 0 && (next.0..self.most_blobs).contains(&blob.0) {
             for lost in next.0..blob.0 {
-                self.add_piece(Blob(lost), 0, &[])?;
+                self.transaction.write_piece(Blob(lost), 0, &[])?;
             }
             if next < blob {
                 self.lost_blobs.push((next.0, blob.0 - 1));
             }
         }
-        self.add_piece(blob, offset, bytes)
-    }
-
-    fn add_piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<(), Problem> {
-        let Writing { writer, store, .. } = &mut *self.writing;
-        let position = writer.piece(blob, offset, bytes).map_err(Problem::Broken)?;
-        store.add_piece(blob, offset, bytes.len(), position).map_err(Problem::Unfit)
+        self.transaction.write_piece(blob, offset, bytes)
     }
 }

@@ -3,9 +3,10 @@
 //! If transactions before such a state are lost, one transaction changes the new journal to it: missing rows are
 //! inserted, different ones updated, surplus ones deleted. So all that follows fits again.
 
+use std::io;
 use std::sync::Arc;
 
-use annals_schema::{Blob, Command, RowId, Schema, Table, TableNumber, Timestamp, ValueRef};
+use annals_schema::{Blob, Command, RowId, Table, TableNumber, Timestamp, ValueRef};
 
 use crate::db::image::{is_same, load};
 use crate::db::present::segment::JournalFile;
@@ -14,12 +15,12 @@ use crate::db::replay::scan::Replay;
 use crate::db::salvage::parts::{Part, Parts};
 use crate::db::salvage::report::Restored;
 use crate::db::{Database, Transaction};
-use crate::event::{Event, MAX_PIECE};
+use crate::event::Event;
 use crate::image::{Image, Opened, image_name};
 use crate::journal::{FrameReader, Point};
 use crate::storage::{Access, Directory};
 use crate::store::{Pager, Row, View};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Loads the state of the image.
 ///
@@ -90,7 +91,6 @@ fn snapshot(view: Arc<View>, point: Point, file: JournalFile) -> Snapshot {
 /// A transaction that changes a database to a state.
 struct Bringing<'db, 's> {
     transaction: Transaction<'db>,
-    schema: Schema,
     state: &'s Snapshot,
     /// Runs of numbers of blobs whose bytes were lost, first and last.
     lost: &'s mut Vec<(u64, u64)>,
@@ -117,9 +117,9 @@ pub(super) fn bring(
         ));
     }
     let missing: Vec<_> = other.iter().skip(own.len()).cloned().collect();
-    let (runs, schema) = (lost.len(), Schema::clone(before.schema()));
+    let runs = lost.len();
     let transaction = database.begin()?;
-    let mut bringing = Bringing { transaction, schema, state, lost, done: Restored::default() };
+    let mut bringing = Bringing { transaction, state, lost, done: Restored::default() };
     let brought = bringing.all(&before, &missing);
     let Bringing { mut transaction, lost, mut done, .. } = bringing;
     let checked = brought.and_then(|()| super::transactions::check(&transaction));
@@ -148,7 +148,6 @@ impl Bringing<'_, '_> {
                 self.place_holder(before, table)?;
             }
             self.event(&Event::Schema(command))?;
-            self.schema.apply(command.clone())?;
             self.done.commands += 1;
         }
         self.blobs()?;
@@ -157,9 +156,8 @@ impl Bringing<'_, '_> {
     }
 
     fn event(&mut self, event: &Event<'_>) -> Result<()> {
-        let writing = &mut self.transaction.writing;
-        writing.store.apply(event)?;
-        writing.writer.event(&self.schema, event)
+        self.transaction.writing.store.apply(event)?;
+        self.transaction.note(event)
     }
 
     /// Makes the row without which a table can't be made one of a single row.
@@ -177,38 +175,18 @@ impl Bringing<'_, '_> {
         let live = crate::db::engine::state::live_blobs(self.state)?;
         for blob in (next.0..=self.state.last_blob().0).map(Blob) {
             let is_live = live.binary_search(&blob).is_ok();
-            let whole = is_live && self.each_piece(blob, |_, _, _| Ok(())).is_ok();
+            let read = || io::copy(&mut self.state.blob(blob).ok()?, &mut io::sink()).ok();
+            let whole = is_live && read().is_some();
             match whole {
-                true => self.each_piece(blob, add_piece)?,
-                false => add_piece(&mut self.transaction, blob, (0, &[]))?,
-            }
+                true => self.transaction.write_blob(self.state.blob(blob)?)?,
+                false => self.transaction.write_blob(io::empty())?,
+            };
             if is_live && !whole {
                 self.lost.push((blob.0, blob.0));
             }
             self.done.blobs += u64::from(whole);
         }
         Ok(())
-    }
-
-    /// Reads the bytes of a blob.
-    fn each_piece(
-        &mut self,
-        blob: Blob,
-        mut take: impl FnMut(&mut Transaction<'_>, Blob, (u64, &[u8])) -> Result<()>,
-    ) -> Result<()> {
-        let (mut reader, mut offset) = (self.state.blob(blob)?, 0);
-        let mut bytes = vec![0; MAX_PIECE];
-        loop {
-            let count = reader.read_at(offset, &mut bytes)?;
-            if count > 0 || offset == 0 {
-                let piece = bytes.get(..count).unwrap_or_default();
-                take(&mut self.transaction, blob, (offset, piece))?;
-            }
-            offset += count as u64;
-            if count < MAX_PIECE {
-                return Ok(());
-            }
-        }
     }
 
     /// Makes a table's rows those of the state.
@@ -286,16 +264,4 @@ impl Bringing<'_, '_> {
             None => Ok(()),
         }
     }
-}
-
-fn add_piece(transaction: &mut Transaction<'_>, blob: Blob, piece: (u64, &[u8])) -> Result<()> {
-    let writing = &mut transaction.writing;
-    let (offset, bytes) = piece;
-    let position = writing.writer.piece(blob, offset, bytes)?;
-    writing.store.add_piece(blob, offset, bytes.len(), position)
-}
-
-/// True if an error says something of the state, and nothing of the new journal.
-pub(super) fn is_of_state(error: &Error) -> bool {
-    !matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned | ErrorKind::UnknownOutcome)
 }

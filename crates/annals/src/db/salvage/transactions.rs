@@ -6,7 +6,7 @@ use annals_schema::Schema;
 
 use crate::Result;
 use crate::db::present::snapshot::Snapshot;
-use crate::db::salvage::apply::{Apply, PIECE_MIN};
+use crate::db::salvage::apply::{Apply, PIECE_MIN, is_of_old};
 use crate::db::salvage::known;
 use crate::db::salvage::parts::Parts;
 use crate::db::salvage::proof::Proof;
@@ -160,7 +160,7 @@ impl<'db> Salvage<'db> {
                 self.report.restored.extend((!restored.is_nothing()).then_some(restored));
                 Ok(())
             }
-            Err(error) if known::is_of_state(&error) => {
+            Err(error) if is_of_old(&error) => {
                 self.report.unusable.push(format!("{from}: {error}"));
                 Ok(())
             }
@@ -298,7 +298,7 @@ impl<'db> Salvage<'db> {
             return Ok(());
         }
         let mut apply = Apply {
-            writing: &mut open.transaction.writing,
+            transaction: &mut open.transaction,
             is_torn: *is_torn,
             lost_blobs,
             most_blobs: (self.bytes_before + frame.header.position) / PIECE_MIN,
