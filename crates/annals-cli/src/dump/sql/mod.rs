@@ -28,7 +28,9 @@ use annals::{Blob, Result, Row, ValueRef};
 
 pub(crate) use dialect::Dialect;
 pub(crate) use history::HistorySql;
-pub(crate) use tables::{SqlTable, Tables, type_word};
+#[cfg(feature = "sqlite")]
+pub(crate) use tables::type_word;
+pub(crate) use tables::{SqlTable, Tables};
 
 use crate::output::Output;
 use crate::present::Present;
