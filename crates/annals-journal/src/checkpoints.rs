@@ -29,7 +29,7 @@ const SOFT_LAG: u64 = 16 << 20;
 /// The first number of a flush.
 pub(super) const FLUSHES_AT_FIRST: u64 = 1;
 
-/// The state shared by the writer and the keeper.
+/// The state shared by the writer and the checkpointer.
 #[derive(Debug)]
 pub struct Checkpoints {
     pub(crate) storage: Arc<dyn Storage>,

@@ -56,7 +56,7 @@ pub use frame::{FrameHeader, Trailer};
 pub use head::{Head, first_slot, head_with, holder, live, segment_hash};
 pub use outcome::Settled;
 pub use reader::{Frame, FrameReader};
-pub use recover::{join, refuse, settle, settle_among_others};
+pub use recover::{join, refuse, settle, settle_shared};
 pub use refusal::{busy, cannot_open, shown_path};
 pub use rewrite::Rewriting;
 pub use survey::{Rule, Survey};

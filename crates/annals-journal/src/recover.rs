@@ -56,7 +56,7 @@ pub fn join(survey: &Survey) -> Settled {
 
 /// Does what [`settle`] does, while other processes have the journal open: if this one ends within it, or a flush
 /// fails, the next one that writes repeats it.
-pub fn settle_among_others(
+pub fn settle_shared(
     storage: &dyn Storage,
     directory: &dyn Directory,
     name: &str,

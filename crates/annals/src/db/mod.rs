@@ -9,17 +9,17 @@
 //! - `past`: past states;
 //! - `engine`: the state that threads of an open database share, and the background work;
 //! - `handle`: the database and its transactions, the handles of programs; `reader` is the read-only one;
-//! - `time`: reading the past and new commits, through these; `open`, with `acquire` and `careful`: how a database is
+//! - `time`: reading the past and new commits, through these; `open`, with `acquire` and `recovery`: how a database is
 //!   opened;
-//! - `inspect`, `outside`, by the `marks` of erasures: examining files; the rest write other files: `salvage`, and `erase`,
+//! - `inspect`, `examine`, by the `marks` of erasures: examining files; the rest write other files: `salvage`, and `erase`,
 //!   which replaces the files of a journal.
 
 mod acquire;
 mod beside;
-mod careful;
 mod changes;
 mod engine;
 mod erase;
+mod examine;
 mod handle;
 mod history;
 mod image;
@@ -29,11 +29,11 @@ mod marks;
 mod open;
 mod options;
 mod outcome;
-mod outside;
 mod pack;
 mod past;
 mod present;
 mod reader;
+mod recovery;
 mod replay;
 mod salvage;
 mod threads;
@@ -44,6 +44,7 @@ use crate::progress;
 pub use changes::changed::{Changed, RowChange, Version};
 pub use changes::moment::{Moment, MomentError, Txid};
 pub use erase::{Generation, OldSegment, Removable};
+pub use examine::{examine, scan, scan_in};
 pub use handle::blobs::BlobReader;
 pub use handle::database::Database;
 pub use handle::transaction::{Commit, Pending, Transaction};
@@ -61,7 +62,6 @@ pub use inspection::{
 };
 pub use options::{Options, locate};
 pub use outcome::{Forgotten, Older, Restarted};
-pub use outside::{examine, scan, scan_in};
 pub use pack::{Packed, write_state};
 pub use present::snapshot::Snapshot;
 pub use reader::Reader;

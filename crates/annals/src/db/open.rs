@@ -9,19 +9,19 @@ use annals_schema::Schema;
 use annals_storage::step;
 
 use crate::db::acquire::Acquired;
-use crate::db::careful::Careful;
 use crate::db::erase;
 use crate::db::handle::database::{Database, Setup};
 use crate::db::handle::sharing::Sharing;
 use crate::db::handle::upgrade::{self, Customs};
-use crate::db::image::{Found, Imager, Looking};
+use crate::db::image::{Found, ImageState, Looking};
 use crate::db::options::{Options, locate};
 use crate::db::present::segment::{JournalFile, Segment};
 use crate::db::present::turns::{Turns, Users};
 use crate::db::progress::Watched;
 use crate::db::reader::Reader;
-use crate::db::replay::older::Past;
+use crate::db::recovery::Repair;
 use crate::db::replay::scan::{self, Replay};
+use crate::db::replay::segments::Past;
 use crate::journal::segments::Maker;
 use crate::journal::{self, Checkpoints, Recovery, Survey, Verdict, segments};
 use crate::storage::{Access, Clock, Directory, SystemClock};
@@ -114,19 +114,19 @@ impl Options {
         self.check()?;
         let directory = directory.for_journal(name, None).unwrap_or(directory);
         let shown = directory.display(name);
-        let Newest { acquired, mut found, survey, replay, imager, recovery } =
+        let Newest { acquired, mut found, survey, replay, image_state, recovery } =
             self.open_newest(&directory, name, &clock)?;
         let Acquired { storage, is_new, others } = acquired;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
-        let careful = Careful { directory: &*directory, name, survey: &survey, recovery, others };
+        let repair = Repair { directory: &*directory, name, survey: &survey, recovery, others };
         let stopped = found.stopped.take().filter(|_| step!(UnappliedIgnored, true, else false));
         let settled = match &stopped {
-            Some(stopped) => careful.leave(&stopped.unapplied)?,
+            Some(stopped) => repair.leave(&stopped.unapplied)?,
             None if joins => journal::join(&survey),
-            None => careful.settle(self, &*storage, is_new, clock.secret())?,
+            None => repair.settle(self, &*storage, is_new, clock.secret())?,
         };
         if !is_new && stopped.is_none() {
-            careful.keep_names(&*storage, found.is_in(&survey))?;
+            repair.keep_names(&*storage, found.is_in(&survey))?;
         }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
@@ -171,7 +171,7 @@ impl Options {
             store,
             view,
             recovered,
-            imager: imager.filter(|_| stopped.is_none()),
+            image_state: image_state.filter(|_| stopped.is_none()),
             level: self.level,
             background: self.background && stopped.is_none(),
             rebuild_timeout: self.rebuild_timeout,
@@ -229,11 +229,11 @@ impl Options {
                 erase::finish(&**directory, name, &found.head.header)?;
                 Past::check_there(&**directory, name, &found.head.header, &shown)?;
             }
-            let (survey, replay, imager) =
+            let (survey, replay, image_state) =
                 looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
             let seal = survey.sealed.as_ref().filter(|_| found.stopped.is_none());
             let Some(seal) = seal else {
-                return Ok(Newest { acquired, found, survey, replay, imager, recovery });
+                return Ok(Newest { acquired, found, survey, replay, image_state, recovery });
             };
             journal::refuse(&shown, &survey, recovery)?;
             let by = Maker { clock: &**clock, shared: self.shared };
@@ -270,6 +270,6 @@ pub(super) struct Newest {
     pub(super) found: Found,
     pub(super) survey: Survey,
     replay: Replay,
-    imager: Option<Arc<Imager>>,
+    image_state: Option<Arc<ImageState>>,
     pub(super) recovery: Recovery,
 }

@@ -12,7 +12,7 @@ use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::Watched;
 use crate::db::replay::catch_up::{self, Found};
 use crate::db::replay::forward::{Caught, replay_between};
-use crate::db::replay::older::{Since, open_moving};
+use crate::db::replay::segments::{Since, open_moving};
 use crate::db::replay::unapplied::Unapplied;
 use crate::db::replay::witness::identity;
 use crate::debug::brief;
@@ -204,8 +204,9 @@ impl Pulling {
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
         let to = to.max(from.position);
         let (began, identity) = (following.began, following.identity);
-        let anew = self.reading.begin_elsewhere(&file, to);
-        let anew = anew.or_else(|| self.reading.begin_anew(&file, began, identity, to, survey.end));
+        let anew = self.reading.restart_from_other_root(&file, to);
+        let anew =
+            anew.or_else(|| self.reading.restart_from_root(&file, began, identity, to, survey.end));
         let (view, point) = match anew {
             Some(Replayed { store, view, point, began }) => {
                 (following.store, following.began) = (store, began);

@@ -357,7 +357,7 @@ fn interruptions_are_nobody_s_business() {
     play("signals interrupt");
 }
 
-/// Commits in a process of one thread, which so gets all signals, and the keeper's.
+/// Commits in a process of one thread, which so gets all signals, and the checkpointer's.
 fn signals_interrupt(path: &Path) {
     extern "C" fn count(_signal: libc::c_int) {
         SIGNALS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

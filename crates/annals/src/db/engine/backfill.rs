@@ -13,7 +13,7 @@
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later backfill
 //! depends on it. Only a failed flush disables the image for this handle.
 
-use crate::db::engine::{rebuild, renewing};
+use crate::db::engine::{rebuild, reopening};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -26,10 +26,10 @@ use annals_storage::step;
 
 use crate::Result;
 use crate::db::engine::core::{Core, Writing};
-use crate::db::image::drafting::{Counts, Drafting, write_all};
-use crate::db::image::imager::{Imager, Working, cannot_look};
 #[cfg(feature = "testing")]
-use crate::db::image::proof;
+use crate::db::image::backfill_check;
+use crate::db::image::drafting::{Counts, Drafting, write_all};
+use crate::db::image::image_state::{ImageState, Working, cannot_look};
 use crate::db::image::report::{
     BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching,
 };
@@ -56,7 +56,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 
 /// A backfill under way: its image and mode, and how long its steps took.
 pub(in crate::db) struct Run<'i> {
-    pub(in crate::db) imager: &'i Imager,
+    pub(in crate::db) image_state: &'i ImageState,
     mode: BackfillMode,
     pub(in crate::db) phases: BackfillPhases,
     /// The end of the last step.
@@ -64,13 +64,18 @@ pub(in crate::db) struct Run<'i> {
 }
 
 impl<'i> Run<'i> {
-    pub(in crate::db) fn begin(imager: &'i Imager, mode: BackfillMode) -> Self {
-        Self { imager, mode, phases: BackfillPhases::default(), last: imager.clock().elapsed() }
+    pub(in crate::db) fn begin(image_state: &'i ImageState, mode: BackfillMode) -> Self {
+        Self {
+            image_state,
+            mode,
+            phases: BackfillPhases::default(),
+            last: image_state.clock().elapsed(),
+        }
     }
 
     /// Returns the time since the last step.
     pub(in crate::db) fn lap(&mut self) -> Duration {
-        let now = self.imager.clock().elapsed();
+        let now = self.image_state.clock().elapsed();
         std::mem::replace(&mut self.last, now).abs_diff(now)
     }
 
@@ -92,7 +97,7 @@ impl<'i> Run<'i> {
             bytes: 0,
             runs: 0,
             image_bytes: len.unwrap_or(0),
-            oldest_reader: self.imager.oldest_reader(working),
+            oldest_reader: self.image_state.oldest_reader(working),
             restarted: None,
             phases: self.phases,
         }
@@ -102,10 +107,10 @@ impl<'i> Run<'i> {
 /// Waits until no thread runs a backfill, for `timeout` at most; none begins while the returned guard is held.
 pub(in crate::db) fn wait_for_backfill<'i>(
     core: &Core,
-    imager: &'i Imager,
+    image_state: &'i ImageState,
     timeout: Duration,
 ) -> Result<MutexGuard<'i, Working>> {
-    core.wait_for(&imager.working, timeout, "was bringing the image forward")
+    core.wait_for(&image_state.working, timeout, "was bringing the image forward")
 }
 
 /// Updates the image.
@@ -119,25 +124,25 @@ pub(in crate::db) fn backfill_watched(
     mode: BackfillMode,
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
-    let imager = core.imager()?;
-    let mut run = Run::begin(imager, mode);
+    let image_state = core.image_state()?;
+    let mut run = Run::begin(image_state, mode);
     let mut tries = 0;
     loop {
         run.phases = BackfillPhases::default();
         if !is_rebuilt_for(core, mode) {
-            return Ok(run.report(BackfillOutcome::Postponed, &lock(&imager.working)));
+            return Ok(run.report(BackfillOutcome::Postponed, &lock(&image_state.working)));
         }
         let mut working = match mode {
-            BackfillMode::Passive => lock(&imager.working),
-            _ => wait_for_writer(core, imager)?,
+            BackfillMode::Passive => lock(&image_state.working),
+            _ => wait_for_writer(core, image_state)?,
         };
-        let before = imager.damage().count();
+        let before = image_state.damage().count();
         let done = backfill_once(core, &mut run, &mut working, &mut *watch);
         let Err(error) = done else { return done };
-        working.note_damage(&error, imager.damage().count() > before);
+        working.note_damage(&error, image_state.damage().count() > before);
         drop(working);
         tries += 1;
-        if imager.damage().count() == before || tries > MOST_ROOTS {
+        if image_state.damage().count() == before || tries > MOST_ROOTS {
             return Err(error);
         }
         rebuild::start_rebuild(core);
@@ -146,8 +151,8 @@ pub(in crate::db) fn backfill_watched(
 
 /// Waits for a running rebuild; false if the mode never waits.
 fn is_rebuilt_for(core: &Core, mode: BackfillMode) -> bool {
-    let Some(imager) = core.image() else { return true };
-    while imager.rebuilding().is_running() {
+    let Some(image_state) = core.image() else { return true };
+    while image_state.rebuilding().is_running() {
         if mode == BackfillMode::Passive {
             return false;
         }
@@ -162,12 +167,12 @@ fn backfill_once(
     working: &mut Working,
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
-    let imager = run.imager;
+    let image_state = run.image_state;
     run.phases.wait = run.lap();
-    if !renewing::keep_named_or_postpone(core, imager, working)? {
+    if !reopening::keep_named_or_postpone(core, image_state, working)? {
         return Ok(run.report(BackfillOutcome::Postponed, working));
     }
-    let Some(published) = sample(core, imager, working)? else {
+    let Some(published) = sample(core, image_state, working)? else {
         return Ok(run.report(BackfillOutcome::Postponed, working));
     };
     if working.stands_for(&published) {
@@ -186,10 +191,10 @@ pub(in crate::db) fn carry_out(
     published: Arc<Published>,
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
-    let imager = run.imager;
-    let watch: Watching<'_> = &mut |progress| imager.watched(|| watch(progress));
+    let image_state = run.image_state;
+    let watch: Watching<'_> = &mut |progress| image_state.watched(|| watch(progress));
     let spill = working.spill.take();
-    let retiring = imager.retire();
+    let retiring = image_state.retire();
     let written = advance(core, run, working, &published, spill.as_ref(), watch);
     let (counts, before) = match written {
         Ok(written) => written,
@@ -200,11 +205,11 @@ pub(in crate::db) fn carry_out(
         }
     };
     #[cfg(feature = "testing")]
-    proof::compare(working, &published.view);
-    let begun = imager.clock().elapsed();
-    run.phases.install = install_soon(core, imager, counts.bytes);
+    backfill_check::compare(working, &published.view);
+    let begun = image_state.clock().elapsed();
+    run.phases.install = install_soon(core, image_state, counts.bytes);
     drop((published, retiring)); // no reader of the root before
-    run.phases.free = imager.clock().elapsed().saturating_sub(begun + run.phases.install);
+    run.phases.free = image_state.clock().elapsed().saturating_sub(begun + run.phases.install);
     Ok(Backfilled {
         journal_bytes: working.reached.saturating_sub(before),
         pages: counts.pages + counts.from_memory,
@@ -226,12 +231,12 @@ fn advance(
     spill: Option<&Spill>,
     watch: Watching<'_>,
 ) -> Result<(Counts, u64)> {
-    let imager = run.imager;
-    let clock = imager.clock();
+    let image_state = run.image_state;
+    let clock = image_state.clock();
     let begun = clock.elapsed();
     let time = clock.now();
-    let (image, pager) = imager.image(working)?;
-    imager.choose_what_stays(&pager, working.root, spill, &published.view);
+    let (image, pager) = image_state.image(working)?;
+    image_state.choose_what_stays(&pager, working.root, spill, &published.view);
     let mut draft = match spill {
         Some(spill) => spill.draft.take_up(),
         None => image.space(working.pinned(&image)?)?,
@@ -250,7 +255,7 @@ fn advance(
     if let Some(root) = working.root {
         drafting.leave(root.catalog);
     }
-    let frames = key_frames(imager, published, &mut drafting)?;
+    let frames = key_frames(image_state, published, &mut drafting)?;
     let catalog = drafting.store(Piece::Node(catalog))?;
     let written = step!(PublishedBeforeWritten, drafting.write(), else Ok(()));
     let (counts, late) = drafting.end();
@@ -261,7 +266,7 @@ fn advance(
     let new = NewRoot { segment, point, time, catalog, frames };
     let root = written.and_then(|()| draft.publish(&new));
     if let Ok(root) = &root {
-        let keeps = root.end <= imager.budget();
+        let keeps = root.end <= image_state.budget();
         if pager.keeps() && !keeps {
             saved.unload();
         }
@@ -269,7 +274,7 @@ fn advance(
     }
     if step!(InstalledBeforePublished, root.is_ok(), else true) {
         saved.pin = Some(working.pins.add(pin, clock.elapsed()));
-        imager.note_saved(saved, number);
+        image_state.note_saved(saved, number);
     }
     let root = root?;
     step!(PublishedBeforeWritten, else write_all(&image, &late)?);
@@ -278,19 +283,19 @@ fn advance(
     working.root = Some(root);
     let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
     working.wrote = counts.bytes;
-    imager.note_status(working);
+    image_state.note_status(working);
     Ok((counts, before))
 }
 
 /// Chooses the key frames that the new root lists, and stores the list. An image of forgotten history isn't kept.
 fn key_frames(
-    imager: &Imager,
+    image_state: &ImageState,
     published: &Published,
     drafting: &mut Drafting<'_, '_>,
 ) -> Result<Option<Stored>> {
     let JournalFile { directory, journal, segment, .. } = &*published.file;
     let known = RefCell::new(BTreeMap::from([(*segment, true)]));
-    let from = imager.frames_from.load(Ordering::Relaxed);
+    let from = image_state.frames_from.load(Ordering::Relaxed);
     let are_read = |root: &Root| {
         if root.segment < from {
             return false;
@@ -299,7 +304,7 @@ fn key_frames(
         *known.borrow_mut().entry(root.segment).or_insert_with(is_there)
     };
     let next = (*segment, published.point.position);
-    drafting.frames(imager.key_frames, next, &are_read)
+    drafting.frames(image_state.key_frames, next, &are_read)
 }
 
 /// Returns the metadata of a catalog besides the store's: how late the clock was.
@@ -312,31 +317,38 @@ fn metadata(core: &Core, of_store: &[u8]) -> Vec<u8> {
 ///
 /// A transaction that spills waits for that lock while it is open: so a thread that waits for a transaction must
 /// not hold it.
-fn wait_for_writer<'i>(core: &Core, imager: &'i Imager) -> Result<MutexGuard<'i, Working>> {
+fn wait_for_writer<'i>(
+    core: &Core,
+    image_state: &'i ImageState,
+) -> Result<MutexGuard<'i, Working>> {
     loop {
         let mut writing = lock(&core.writing);
-        let mut working = match imager.working.try_lock() {
+        let mut working = match image_state.working.try_lock() {
             Ok(working) => working,
             Err(TryLockError::Poisoned(working)) => working.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 drop(writing);
-                drop(lock(&imager.working));
+                drop(lock(&image_state.working));
                 continue;
             }
         };
         core.group.settle()?;
-        renewing::keep_named(core, imager, &mut working, &mut writing)?;
-        install_now(core, imager, &mut writing);
+        reopening::keep_named(core, image_state, &mut working, &mut writing)?;
+        install_now(core, image_state, &mut writing);
         return Ok(working);
     }
 }
 
 /// Returns the published view, if it lies over the newest root, and over later spilled pages: only the difference
 /// to that is written.
-fn sample(core: &Core, imager: &Imager, working: &Working) -> Result<Option<Arc<Published>>> {
+fn sample(
+    core: &Core,
+    image_state: &ImageState,
+    working: &Working,
+) -> Result<Option<Arc<Published>>> {
     let mut published = core.group.published();
-    if published.view.root() != imager.newest() {
-        try_to_install(core, imager);
+    if published.view.root() != image_state.newest() {
+        try_to_install(core, image_state);
         published = core.group.published();
     }
     if let Some(spill) = &working.spill {
@@ -350,35 +362,35 @@ fn sample(core: &Core, imager: &Imager, working: &Working) -> Result<Option<Arc<
             return Ok(None);
         }
     }
-    let is_newest = published.view.root() == imager.newest();
+    let is_newest = published.view.root() == image_state.newest();
     Ok(step!(OutdatedBoundTaken, is_newest, else true).then_some(published))
 }
 
 /// Lets the store continue from the newest root, as [`Self::try_to_install`]. After many written bytes it waits a
 /// moment for a transaction that would have to do it: the replaced memory is best freed here, where no thread
 /// waits. Returns how long it held the writer's lock.
-fn install_soon(core: &Core, imager: &Imager, bytes: u64) -> Duration {
-    let begun = imager.clock().elapsed();
+fn install_soon(core: &Core, image_state: &ImageState, bytes: u64) -> Duration {
+    let begun = image_state.clock().elapsed();
     loop {
-        let tried = imager.clock().elapsed();
-        try_to_install(core, imager);
-        let took = imager.clock().elapsed().saturating_sub(tried);
-        let is_over = core.group.published().view.root() == imager.newest();
-        let is_late = imager.clock().elapsed().saturating_sub(begun) >= MOMENT;
+        let tried = image_state.clock().elapsed();
+        try_to_install(core, image_state);
+        let took = image_state.clock().elapsed().saturating_sub(tried);
+        let is_over = core.group.published().view.root() == image_state.newest();
+        let is_late = image_state.clock().elapsed().saturating_sub(begun) >= MOMENT;
         if is_over || is_late || bytes < FREED_SLOWLY {
             return took;
         }
-        imager.clock().pause(PAUSE);
+        image_state.clock().pause(PAUSE);
     }
 }
 
 /// Lets the store continue from the newest root, if no transaction is open; else the next one does that
 /// when it begins or commits.
-fn try_to_install(core: &Core, imager: &Imager) {
+fn try_to_install(core: &Core, image_state: &ImageState) {
     match core.writing.try_lock() {
-        Ok(mut writing) => install_now(core, imager, &mut writing),
+        Ok(mut writing) => install_now(core, image_state, &mut writing),
         Err(TryLockError::Poisoned(writing)) => {
-            install_now(core, imager, &mut writing.into_inner())
+            install_now(core, image_state, &mut writing.into_inner())
         }
         Err(TryLockError::WouldBlock) => {}
     }
@@ -389,16 +401,16 @@ fn try_to_install(core: &Core, imager: &Imager) {
 /// one has ended since.
 #[inline]
 pub(in crate::db) fn install_late(core: &Core, writing: &mut Writing) {
-    if let Some(imager) = core.image()
-        && writing.store.published().root() != imager.newest()
+    if let Some(image_state) = core.image()
+        && writing.store.published().root() != image_state.newest()
     {
-        install_now(core, imager, writing);
+        install_now(core, image_state, writing);
     }
 }
 
 /// Lets the unchanged store and the published view continue from the newest root.
-pub(in crate::db) fn install_now(core: &Core, imager: &Imager, writing: &mut Writing) {
-    imager.install(&mut writing.store);
+pub(in crate::db) fn install_now(core: &Core, image_state: &ImageState, writing: &mut Writing) {
+    image_state.install(&mut writing.store);
     core.group.replace(writing.store.republish());
-    imager.note_published(&core.group.published().view);
+    image_state.note_published(&core.group.published().view);
 }

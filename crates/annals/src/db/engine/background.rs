@@ -218,14 +218,18 @@ mod tests {
         let core = db.inner().core().rescuer().upgrade().unwrap().core().unwrap();
         let (sender, receiver) = channel();
         std::thread::scope(|scope| {
-            let imager = core.image().unwrap();
-            let working = lock(&imager.working);
+            let image_state = core.image().unwrap();
+            let working = lock(&image_state.working);
             let core = &core;
             scope.spawn(move || {
-                let imager = core.image().unwrap();
+                let image_state = core.image().unwrap();
                 let due =
-                    (trigger::image_due_later(core), trigger::image_due(core), imager.state());
-                let point = (imager.segment(), imager.reached_point(), imager.reached().unwrap());
+                    (trigger::image_due_later(core), trigger::image_due(core), image_state.state());
+                let point = (
+                    image_state.segment(),
+                    image_state.reached_point(),
+                    image_state.reached().unwrap(),
+                );
                 sender.send((due, point)).unwrap();
             });
             let asked = receiver.recv_timeout(Duration::from_secs(30));

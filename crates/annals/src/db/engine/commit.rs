@@ -67,10 +67,10 @@ pub(in crate::db) fn commit(
 
 /// Makes a view of the store's changes, over the newest root of the image.
 fn commit_store(core: &Core, writing: &mut Writing) -> Arc<View> {
-    let Some(imager) = core.image() else { return writing.store.commit() };
-    imager.install(&mut writing.store);
+    let Some(image_state) = core.image() else { return writing.store.commit() };
+    image_state.install(&mut writing.store);
     let view = writing.store.commit();
-    imager.note_published(&view);
+    image_state.note_published(&view);
     view
 }
 

@@ -1,7 +1,7 @@
 //! The state that threads of an open database share: the writer's side, the published view, the image.
 //!
 //! ```text
-//! order of locks:   writing ─► the lock of backfills (`Imager::working`) ─► what is inside of image and group
+//! order of locks:   writing ─► the lock of backfills (`ImageState::working`) ─► what is inside of image and group
 //! in shared mode:   the lock of backfills ─► the image's claim among processes ─► writing ─► turn
 //! ```
 //!
@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::db::engine::group::Group;
 use crate::db::engine::rescued::Rescued;
 use crate::db::history::keeping::Keeping;
-use crate::db::image::Imager;
+use crate::db::image::ImageState;
 use crate::db::outcome::Forgotten;
 use crate::db::present::segment::{Current, JournalFile, Segment};
 use crate::image::image_name;
@@ -46,7 +46,7 @@ pub(in crate::db) struct Core {
     /// The segment that is written now.
     pub(in crate::db) segment: Arc<Current>,
     /// None where there can be no image.
-    imager: Option<Arc<Imager>>,
+    image_state: Option<Arc<ImageState>>,
     /// The last problem of the image in the background.
     image_error: Mutex<Option<String>>,
     /// The state of the history index.
@@ -73,7 +73,7 @@ pub(in crate::db) struct Core {
 }
 
 /// The state of the image, if there can be one, and the other kept state.
-type Kept = (Option<Arc<Imager>>, (Arc<dyn Clock>, Retention, Keeping));
+type Kept = (Option<Arc<ImageState>>, (Arc<dyn Clock>, Retention, Keeping));
 
 /// How a database does its work besides transactions.
 pub(in crate::db) struct Working {
@@ -87,7 +87,7 @@ impl Core {
         group: Group,
         writing: Writing,
         segment: Arc<Current>,
-        (imager, (clock, retention, history)): Kept,
+        (image_state, (clock, retention, history)): Kept,
         works: &Working,
     ) -> Arc<Self> {
         let (writing, image_error) = (Mutex::new(writing), Mutex::default());
@@ -100,7 +100,7 @@ impl Core {
             group,
             writing,
             segment,
-            imager,
+            image_state,
             image_error,
             history,
             clock,
@@ -217,7 +217,7 @@ impl Core {
     ///
     /// # Errors
     /// `Unsupported`: there can be none.
-    pub(in crate::db) fn imager(&self) -> Result<&Imager> {
+    pub(in crate::db) fn image_state(&self) -> Result<&ImageState> {
         self.image().ok_or_else(|| {
             let name = &self.segment.load().file.name;
             Error::new(
@@ -229,8 +229,8 @@ impl Core {
 
     /// Returns the state of the image, if there can be one.
     #[inline]
-    pub(in crate::db) fn image(&self) -> Option<&Imager> {
-        self.imager.as_deref()
+    pub(in crate::db) fn image(&self) -> Option<&ImageState> {
+        self.image_state.as_deref()
     }
 
     /// Notes a problem of the image in the background.

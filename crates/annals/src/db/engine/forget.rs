@@ -6,7 +6,7 @@ use annals_schema::Timestamp;
 
 use crate::db::engine::core::Core;
 use crate::db::outcome::Forgotten;
-use crate::db::replay::older::Past;
+use crate::db::replay::segments::Past;
 use crate::journal::segments::{self, Kept};
 use crate::journal::{Head, SegmentFacts, lock};
 use crate::{Error, Result};

@@ -19,8 +19,8 @@ use crate::db::engine::core::Core;
 use crate::db::history::collect::Collector;
 use crate::db::history::files::Files;
 use crate::db::history::schema::schema_of;
-use crate::db::image::Imager;
-use crate::db::replay::older::Since;
+use crate::db::image::ImageState;
+use crate::db::replay::segments::Since;
 use crate::history::{Bound, IndexFile, history_name, set_aside};
 use crate::journal::lock;
 use crate::storage::Access;
@@ -63,7 +63,7 @@ pub(in crate::db) fn index_history_at_close(core: &Core) {
 /// Adds the next part of the journal to the index, as much as one step does; returns true if there is more.
 fn add_history(core: &Core, sizes: &Sizes) -> Result<bool> {
     // Must be first: a process that removes segments may hold the lock that this takes.
-    let root = core.image().and_then(Imager::reached_point);
+    let root = core.image().and_then(ImageState::reached_point);
     let Some((segment, point)) = root else { return Ok(false) };
     let _alone = core.history.pause();
     let published = core.group.published();

@@ -2,14 +2,14 @@
 
 pub(in crate::db) mod backfill;
 pub(in crate::db) mod background;
+pub(in crate::db) mod checkpointer;
 pub(in crate::db) mod commit;
 pub(in crate::db) mod core;
 pub(in crate::db) mod forget;
 pub(in crate::db) mod group;
 pub(in crate::db) mod index_history;
-pub(in crate::db) mod keeper;
 pub(in crate::db) mod rebuild;
-pub(in crate::db) mod renewing;
+pub(in crate::db) mod reopening;
 pub(in crate::db) mod rescue;
 pub(in crate::db) mod rescued;
 pub(in crate::db) mod restart;

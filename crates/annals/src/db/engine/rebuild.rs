@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use crate::db::engine::core::{Core, Writing};
 use crate::db::engine::rescued::not_rebuilt;
-use crate::db::image::imager::{Imager, Working};
+use crate::db::image::image_state::{ImageState, Working};
 use crate::db::image::opening::Looking;
 use crate::db::image::rebuilding::{Otherwise, Ready};
 use crate::db::image::report::BackfillMode;
@@ -40,7 +40,7 @@ const TRIES: usize = 100;
 
 /// Begins to rebuild the state in the background, unless that is under way.
 pub(in crate::db) fn start_rebuild(core: &Core) {
-    let Some(rebuilding) = core.image().map(Imager::rebuilding) else { return };
+    let Some(rebuilding) = core.image().map(ImageState::rebuilding) else { return };
     if rebuilding.origin.is_elsewhere() || rebuilding.is_stopping.load(Ordering::Acquire) {
         return;
     }
@@ -50,7 +50,7 @@ pub(in crate::db) fn start_rebuild(core: &Core) {
     }
     let before = state.thread.take();
     state.failure = None;
-    let known = core.image().map_or(0, |imager| imager.damage().count());
+    let known = core.image().map_or(0, |image_state| image_state.damage().count());
     rebuilding.seen.store(known, Ordering::Relaxed);
     let core = core.rescuer().upgrade().and_then(|rescuer| rescuer.core());
     let run = move || {
@@ -71,9 +71,9 @@ pub(in crate::db) fn start_rebuild(core: &Core) {
 }
 
 fn run_rebuild(core: &Core) {
-    let Some(imager) = core.image() else { return };
-    let rebuilding = imager.rebuilding();
-    let done = (0..TRIES).map(|_| rebuild(core, imager)).find(|done| {
+    let Some(image_state) = core.image() else { return };
+    let rebuilding = image_state.rebuilding();
+    let done = (0..TRIES).map(|_| rebuild(core, image_state)).find(|done| {
         !matches!(done, Err(Otherwise::Moved)) || rebuilding.check_going_on().is_err()
     });
     rebuilding.put(&mut lock(&rebuilding.ready), None);
@@ -90,7 +90,7 @@ fn run_rebuild(core: &Core) {
     let failure = state.failure.as_ref().map(ToString::to_string);
     drop(state);
     if let Some(failure) = failure.filter(|_| rebuilding.check_going_on().is_ok()) {
-        imager.damage().report(format!("the state couldn't be rebuilt: {failure}"));
+        image_state.damage().report(format!("the state couldn't be rebuilt: {failure}"));
     }
     if is_done && core.works_in_background {
         // So that the dropped root is replaced. A failure is retried by the next one.
@@ -103,9 +103,9 @@ fn run_rebuild(core: &Core) {
 /// Begins to rebuild the state if more damage of the image was found since the last time. Also lets the store
 /// continue from a rebuilt state, before a transaction changes it. Two loads, if nothing is to be done.
 #[inline]
-pub(in crate::db) fn see_to_damage(core: &Core, imager: &Imager, writing: &mut Writing) {
-    let rebuilding = imager.rebuilding();
-    if imager.damage().count() != rebuilding.seen.load(Ordering::Relaxed) {
+pub(in crate::db) fn see_to_damage(core: &Core, image_state: &ImageState, writing: &mut Writing) {
+    let rebuilding = image_state.rebuilding();
+    if image_state.damage().count() != rebuilding.seen.load(Ordering::Relaxed) {
         start_rebuild(core);
     }
     if rebuilding.is_ready() {
@@ -125,7 +125,7 @@ pub(in crate::db) fn get_over_lost_page(
     has_changed: bool,
     error: Error,
 ) -> Result<()> {
-    let Some(rebuilding) = core.image().map(Imager::rebuilding) else { return Err(error) };
+    let Some(rebuilding) = core.image().map(ImageState::rebuilding) else { return Err(error) };
     let deadline = SystemClock.elapsed().saturating_add(core.rebuild_timeout);
     start_rebuild(core);
     while wait_for_rebuild(core, deadline) && rebuilding.is_ready() && !has_changed {
@@ -144,7 +144,7 @@ pub(in crate::db) fn get_over_lost_page(
 /// Waits until no rebuild is running that has not yet a state to continue from; until `deadline` at most, by the
 /// clock. Returns true if none is.
 pub(in crate::db) fn wait_for_rebuild(core: &Core, deadline: Duration) -> bool {
-    let Some(rebuilding) = core.image().map(Imager::rebuilding) else { return true };
+    let Some(rebuilding) = core.image().map(ImageState::rebuilding) else { return true };
     while rebuilding.is_running() && !rebuilding.is_ready() {
         if SystemClock.elapsed() >= deadline {
             return false;
@@ -155,9 +155,9 @@ pub(in crate::db) fn wait_for_rebuild(core: &Core, deadline: Duration) -> bool {
 }
 
 /// Rebuilds the state, and lets the store continue from it.
-fn rebuild(core: &Core, imager: &Imager) -> Result<(), Otherwise> {
-    let rebuilding = imager.rebuilding();
-    let ready = rebuilt(core, imager)?;
+fn rebuild(core: &Core, image_state: &ImageState) -> Result<(), Otherwise> {
+    let rebuilding = image_state.rebuilding();
+    let ready = rebuilt(core, image_state)?;
     rebuilding.put(&mut lock(&rebuilding.ready), Some(ready));
     loop {
         rebuilding.check_going_on()?;
@@ -168,11 +168,11 @@ fn rebuild(core: &Core, imager: &Imager) -> Result<(), Otherwise> {
             return Err(error);
         }
         if let Some(mut writing) = try_lock(&core.writing)
-            && let Some(mut working) = try_lock(&imager.working)
+            && let Some(mut working) = try_lock(&image_state.working)
             && let Some(state) = ready.take()
         {
             rebuilding.is_ready.store(false, Ordering::Release);
-            return install_rebuilt(core, imager, state, &mut writing, &mut working);
+            return install_rebuilt(core, image_state, state, &mut writing, &mut working);
         }
         drop(ready);
         SystemClock.pause(PAUSE);
@@ -183,18 +183,18 @@ fn rebuild(core: &Core, imager: &Imager) -> Result<(), Otherwise> {
 /// it does.
 #[cold]
 fn finish_rebuild(core: &Core, writing: &mut Writing) -> bool {
-    let Some(imager) = core.image() else { return false };
-    let rebuilding = imager.rebuilding();
-    let Some(mut working) = try_lock(&imager.working) else { return false };
+    let Some(image_state) = core.image() else { return false };
+    let rebuilding = image_state.rebuilding();
+    let Some(mut working) = try_lock(&image_state.working) else { return false };
     let mut ready = lock(&rebuilding.ready);
     let Some(state) = ready.take() else { return false };
     rebuilding.is_ready.store(false, Ordering::Release);
-    install_rebuilt(core, imager, state, writing, &mut working).is_ok()
+    install_rebuilt(core, image_state, state, writing, &mut working).is_ok()
 }
 
 /// Chooses a root, and replays the journal from there to the published state.
-fn rebuilt(core: &Core, imager: &Imager) -> Result<Ready, Otherwise> {
-    let rebuilding = imager.rebuilding();
+fn rebuilt(core: &Core, image_state: &ImageState) -> Result<Ready, Otherwise> {
+    let rebuilding = image_state.rebuilding();
     let stopping = Arc::clone(&rebuilding.is_stopping);
     let watch = Watch(Arc::new(move |_| match stopping.load(Ordering::Acquire) {
         true => ControlFlow::Break(()),
@@ -207,16 +207,16 @@ fn rebuilt(core: &Core, imager: &Imager) -> Result<Ready, Otherwise> {
     let access = if core.works_alone { Access::Write } else { Access::Read };
     let looking = Looking {
         access,
-        clock: Arc::clone(imager.clock()),
-        spills: imager.spills(),
-        key_frames: imager.key_frames,
-        damage: Some(imager.damage()),
+        clock: Arc::clone(image_state.clock()),
+        spills: image_state.spills(),
+        key_frames: image_state.key_frames,
+        damage: Some(image_state.damage()),
         is_whole: true,
-        ..Looking::to_read(imager.directory(), &file.journal, &watched, imager.budget())
+        ..Looking::to_read(image_state.directory(), &file.journal, &watched, image_state.budget())
     };
     loop {
         rebuilding.check_going_on()?;
-        let working = lock(&imager.working);
+        let working = lock(&image_state.working);
         let found = looking.find()?;
         let is_same = found.begun.as_ref().map(|begun| begun.root) == working.root;
         let is_needed = !is_same || working.spill.is_some() || working.root.is_none();
@@ -225,12 +225,12 @@ fn rebuilt(core: &Core, imager: &Imager) -> Result<Ready, Otherwise> {
             return Err(Otherwise::NotNeeded);
         }
         for note in &found.notes {
-            imager.damage().report(note.clone());
+            image_state.damage().report(note.clone());
         }
         let (replayed, fresh) = match &found.begun {
             Some(begun) => (looking.replay_to(begun, to), None),
             None => {
-                let fresh = looking.imager(&found).filter(|_| imager.spills());
+                let fresh = looking.image_state(&found).filter(|_| image_state.spills());
                 (looking.replay_all_over(to, fresh.as_ref()), fresh)
             }
         };
@@ -263,7 +263,7 @@ fn catch_up(core: &Core, ready: &mut Ready) -> Result<(), Otherwise> {
 /// Lets the store, without an open change, continue from the rebuilt state.
 fn install_rebuilt(
     core: &Core,
-    imager: &Imager,
+    image_state: &ImageState,
     mut ready: Ready,
     writing: &mut Writing,
     working: &mut Working,
@@ -277,12 +277,12 @@ fn install_rebuilt(
         return Err(Error::corrupt("the journal goes on otherwise from there").into());
     }
     writing.store = ready.store;
-    imager.begin_anew(working, &ready.found, &writing.file);
+    image_state.restart_from_root(working, &ready.found, &writing.file);
     if let Some(fresh) = ready.fresh {
         *working = std::mem::take(&mut *lock(&fresh.working));
         // Views published from now on refer to the spilled pages.
         working.spill.iter().for_each(|spill| spill.draft.show());
-        imager.note_status(working);
+        image_state.note_status(working);
     }
     core.group.replace(writing.store.republish());
     Ok(())

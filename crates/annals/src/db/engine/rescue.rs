@@ -35,9 +35,9 @@ fn rebuilt_view(core: &Core, lost: &View, shown: Shown) -> Result<Arc<View>> {
     if is_it && published.view.root() != lost.root() {
         return Ok(Arc::clone(&published.view));
     }
-    let Some(imager) = core.image() else { return Err(too_late(&published)) };
-    let (clock, budget) = (&*core.clock, imager.budget());
-    let making = Making { published, clock, budget, damage: imager.damage(), deadline };
+    let Some(image_state) = core.image() else { return Err(too_late(&published)) };
+    let (clock, budget) = (&*core.clock, image_state.budget());
+    let making = Making { published, clock, budget, damage: image_state.damage(), deadline };
     let view = core.rescued.get(lost, shown, making)?;
     view.rescued_by(&core.rescue(), shown);
     Ok(view)

@@ -38,7 +38,9 @@ struct Prepared {
 /// transaction open. Waits up to `timeout` for each.
 pub(in crate::db) fn restart(core: &Core, older: Older, timeout: Duration) -> Result<Restarted> {
     let wait = || {
-        core.image().map(|imager| backfill::wait_for_backfill(core, imager, timeout)).transpose()
+        core.image()
+            .map(|image_state| backfill::wait_for_backfill(core, image_state, timeout))
+            .transpose()
     };
     // First without the writer, which need not wait for a backfill; then in the order of the locks.
     drop(wait()?);

@@ -67,7 +67,7 @@ pub(in crate::db) fn retain_by(
         restart()?;
     }
     // The segment of the image's point must stay, else the next opening would replay the state.
-    let imaged = core.imager()?.segment().unwrap_or(0);
+    let imaged = core.image_state()?.segment().unwrap_or(0);
     match plan_retention(core, live, rules)?.forget_before {
         Some(before) if before <= imaged => {
             forget::forget_before(core, before).map(|(forgotten, _)| forgotten)
@@ -78,8 +78,8 @@ pub(in crate::db) fn retain_by(
 
 /// Forgets history beyond the rules with the image as it is; writes nothing.
 pub(in crate::db) fn forget_by(core: &Core, rules: &Retention) -> Result<Option<Forgotten>> {
-    let Some(imager) = core.image() else { return Ok(None) };
-    let (Some(reached), Some(imaged)) = (imager.reached()?, imager.segment()) else {
+    let Some(image_state) = core.image() else { return Ok(None) };
+    let (Some(reached), Some(imaged)) = (image_state.reached()?, image_state.segment()) else {
         return Ok(None);
     };
     if plan_retention(core, reached, rules)?.forget_before.is_none() {
@@ -98,7 +98,7 @@ pub(in crate::db) fn plan_retention(core: &Core, live: u64, rules: &Retention) -
 
 /// Returns how many bytes the newest root of the image reaches.
 pub(in crate::db) fn reached(core: &Core) -> Result<u64> {
-    core.imager()?.reached()?.ok_or_else(|| {
+    core.image_state()?.reached()?.ok_or_else(|| {
         let name = &core.file().name;
         let message = format!("{name}: there is no image yet: a backfill makes one");
         Error::new(ErrorKind::NotFound, message)

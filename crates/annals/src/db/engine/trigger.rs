@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::Result;
 use crate::db::engine::background::Background;
 use crate::db::engine::core::Core;
-use crate::db::image::{BackfillMode, Imager};
+use crate::db::image::{BackfillMode, ImageState};
 use crate::db::present::segment::JournalFile;
 use crate::store::Store;
 
@@ -48,25 +48,25 @@ fn end(core: &Core) -> u64 {
 }
 
 /// Returns the image's end in the journal, and how many bytes the last backfill wrote.
-fn image_state(core: &Core) -> Option<(u64, u64)> {
-    core.image().map(Imager::state)
+fn image_reach(core: &Core) -> Option<(u64, u64)> {
+    core.image().map(ImageState::state)
 }
 
 /// Returns the end of the journal at which the next backfill pays.
 pub(in crate::db) fn image_due(core: &Core) -> u64 {
     let due = |(reached, wrote): (u64, u64)| reached.saturating_add(tail_due(wrote));
-    image_state(core).map_or(u64::MAX, due)
+    image_reach(core).map_or(u64::MAX, due)
 }
 
 /// Returns how many bytes of changes in memory alone are worth one.
 pub(in crate::db) fn unsaved_due(core: &Core) -> usize {
-    core.image().map_or(usize::MAX, Imager::unsaved_due)
+    core.image().map_or(usize::MAX, ImageState::unsaved_due)
 }
 
 /// Returns at which end of the journal a backfill is tried again that has failed.
 pub(in crate::db) fn image_due_later(core: &Core) -> u64 {
     let end = end(core);
-    let tail = end.saturating_sub(image_state(core).map_or(end, |(reached, _)| reached));
+    let tail = end.saturating_sub(image_reach(core).map_or(end, |(reached, _)| reached));
     end.saturating_add(TAIL.max(tail))
 }
 
@@ -78,7 +78,7 @@ pub(in crate::db) fn backfill_at_close(core: &Core, patience: Duration) -> Resul
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     };
-    let Some((reached, _)) = image_state(core) else { return Ok(()) };
+    let Some((reached, _)) = image_reach(core) else { return Ok(()) };
     match is_backfill_worth_it_at_close(core, reached) {
         true => backfill::backfill_watched(core, BackfillMode::Passive, &mut |_| go_on())?,
         false => return Ok(()),
@@ -86,7 +86,7 @@ pub(in crate::db) fn backfill_at_close(core: &Core, patience: Duration) -> Resul
     index_history::index_history_at_close(core);
     // A transaction that was forgotten has the writer for ever.
     retain::keep_the_rules(core, Duration::ZERO)?;
-    core.imager()?.shrink()
+    core.image_state()?.shrink()
 }
 
 /// True if an image with the end `reached` in the journal, 0 if there is none, would make the next opening

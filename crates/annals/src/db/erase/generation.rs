@@ -5,13 +5,13 @@ use std::io;
 use std::sync::Arc;
 
 use crate::db::beside::{self, Beside, Kind};
-use crate::db::careful::Careful;
 use crate::db::erase::{finish, marker};
 use crate::db::open::Newest;
 use crate::db::options::Options;
 use crate::db::progress::{Watch, Watched};
-use crate::db::replay::older::{Opened, Past};
+use crate::db::recovery::Repair;
 use crate::db::replay::scan::{self, Sink};
+use crate::db::replay::segments::{Opened, Past};
 use crate::db::replay::witness::check_end;
 use crate::history::history_name;
 use crate::image::image_name;
@@ -109,9 +109,9 @@ impl Generation {
         if let Some(stopped) = found.stopped.filter(|_| survey.sealed.is_some()) {
             return Err(Error::corrupt(stopped.unapplied.explain(&shown)));
         }
-        let careful =
-            Careful { directory: &*directory, name, survey: &survey, recovery, others: false };
-        careful.settle(&options, &*storage, false, clock.secret())?;
+        let repair =
+            Repair { directory: &*directory, name, survey: &survey, recovery, others: false };
+        repair.settle(&options, &*storage, false, clock.secret())?;
         let past = Past::whole(&*directory, name, &survey.head.header)?;
         Ok(Self::new(&options, directory, name, storage, past, &survey))
     }

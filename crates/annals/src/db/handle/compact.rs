@@ -1,11 +1,11 @@
 //! Making the image as small as it can be.
 
-use crate::db::engine::renewing;
+use crate::db::engine::reopening;
 use crate::db::handle::shared;
 use std::time::Duration;
 
 use crate::db::handle::inner::Inner;
-use crate::db::image::imager::{Imager, Working, shrink_wholly};
+use crate::db::image::image_state::{ImageState, Working, shrink_wholly};
 use crate::storage::Access;
 use crate::{ErrorKind, Result};
 
@@ -20,7 +20,7 @@ const NOT_NOTICED: Duration = Duration::from_millis(100);
 /// length.
 pub(in crate::db) fn compact_image(
     db: &Inner,
-    imager: &Imager,
+    image_state: &ImageState,
     working: &mut Working,
     timeout: Duration,
 ) -> Result<u64> {
@@ -33,8 +33,8 @@ pub(in crate::db) fn compact_image(
     if free < WORTH || free <= len / 2 {
         return Ok(len);
     }
-    let len = image.compact(&**imager.clock())?;
-    match go_on_from_the_copy(db, imager, working, timeout) {
+    let len = image.compact(&**image_state.clock())?;
+    match go_on_from_the_copy(db, image_state, working, timeout) {
         // The next backfill reports it.
         Err(error) if error.kind() != ErrorKind::Busy => Err(error),
         Ok(()) | Err(_) => Ok(len),
@@ -43,7 +43,7 @@ pub(in crate::db) fn compact_image(
 
 fn go_on_from_the_copy(
     db: &Inner,
-    imager: &Imager,
+    image_state: &ImageState,
     working: &mut Working,
     timeout: Duration,
 ) -> Result<()> {
@@ -55,7 +55,13 @@ fn go_on_from_the_copy(
     let mut writing = db.core().writer_within(timeout)?;
     shared::take_turn_by(db, &mut writing, |now| now.take_turn_within(timeout))?;
     let begun = match db.group().settle() {
-        Ok(()) => renewing::begin_anew(db.core(), imager, working, &mut writing, Access::Write),
+        Ok(()) => reopening::restart_from_root(
+            db.core(),
+            image_state,
+            working,
+            &mut writing,
+            Access::Write,
+        ),
         Err(error) => Err(error),
     };
     shared::end_turn(db);

@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::db::engine::background::Background;
+use crate::db::engine::checkpointer::Checkpointer;
 use crate::db::engine::core::Rescuer;
 use crate::db::engine::core::{Core, Working, Writing};
 use crate::db::engine::group::Group;
-use crate::db::engine::keeper::Keeper;
 use crate::db::handle::sharing::Sharing;
 use crate::db::handle::transaction::Transaction;
 use crate::db::history::keeping::Keeping;
-use crate::db::image::Imager;
+use crate::db::image::ImageState;
 use crate::db::options::{Options, Sizes};
 use crate::db::present::segment::{Current, Segment};
 use crate::db::present::snapshot::Snapshot;
@@ -59,7 +59,7 @@ pub(in crate::db) struct Setup {
     pub(in crate::db) view: Arc<View>,
     pub(in crate::db) recovered: Recovered,
     /// The state of the image; `None` if there can be none.
-    pub(in crate::db) imager: Option<Arc<Imager>>,
+    pub(in crate::db) image_state: Option<Arc<ImageState>>,
     pub(in crate::db) level: Level,
     pub(in crate::db) background: bool,
     /// How long a read or a write waits for the rebuild of a damaged page.
@@ -92,16 +92,18 @@ impl Database {
             in_background: background,
             alone: setup.sharing.is_none(),
         };
-        let core = Core::new(group, writing, Arc::clone(&segment), (setup.imager, keeps), &works);
+        let core =
+            Core::new(group, writing, Arc::clone(&segment), (setup.image_state, keeps), &works);
         let rescuer = core.with_rescuer();
-        let keeper = background.then(|| Keeper::new(segment, Arc::clone(&core.keeping)));
+        let checkpointer =
+            background.then(|| Checkpointer::new(segment, Arc::clone(&core.keeping)));
         // A problem of the image doesn't prevent opening: it is retried.
         spill::publish_spilled(&core);
         let background = background.then(|| Background::new(Arc::clone(&core)));
         let inner = Inner {
             core,
             background,
-            keeper,
+            checkpointer,
             clock: setup.clock,
             owner: AtomicUsize::new(0),
             later_recoveries: Mutex::default(),
@@ -155,14 +157,14 @@ impl Database {
             writing.writer.begin(self.inner.level).inspect_err(|_| shared::end_turn(&self.inner))
         });
         begun.inspect_err(|_| self.inner.core.group.leave())?;
-        if let Some(imager) = self.inner.core.image() {
-            imager.install(&mut writing.store);
-            rebuild::see_to_damage(&self.inner.core, imager, &mut writing);
+        if let Some(image_state) = self.inner.core.image() {
+            image_state.install(&mut writing.store);
+            rebuild::see_to_damage(&self.inner.core, image_state, &mut writing);
             if writing.store.view().lies_over_image() {
                 self.inner.core.let_rescue(&mut writing);
             }
         }
-        self.inner.wake_keeper();
+        self.inner.wake_checkpointer();
         self.inner.owner.store(this_thread(), Ordering::Relaxed);
         Ok(Transaction::new(&self.inner, writing, self.inner.level))
     }
@@ -248,20 +250,21 @@ impl Database {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
-        let (keeper, background) = (self.inner.keeper.take(), self.inner.background.take());
+        let (checkpointer, background) =
+            (self.inner.checkpointer.take(), self.inner.background.take());
         if let Err(error) = self.inner.check_origin() {
             // Their threads aren't in this process, and locks that they held at the fork are never released.
-            std::mem::forget((keeper, background));
+            std::mem::forget((checkpointer, background));
             return Err(error);
         }
-        if let Some(imager) = self.inner.core.image() {
+        if let Some(image_state) = self.inner.core.image() {
             // Else the next opening would do it. Not for ever: it may wait for a transaction that was forgotten.
-            imager.rebuilding().stop(PATIENCE);
+            image_state.rebuilding().stop(PATIENCE);
         }
         self.rescuer.close();
         let is_imaged = background.is_none_or(|background| background.stop(patience));
-        if let Some(keeper) = keeper {
-            keeper.stop();
+        if let Some(checkpointer) = checkpointer {
+            checkpointer.stop();
         }
         let checkpoints = self.inner.checkpoints();
         let closed = match checkpoints.check_usable() {

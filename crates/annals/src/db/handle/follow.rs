@@ -14,7 +14,7 @@ use crate::db::handle::sharing::Sharing;
 use crate::db::present::segment::Segment;
 use crate::db::present::turns::Turns;
 use crate::db::replay::catch_up::{Found, TRIES, catch_up, find, gone};
-use crate::db::replay::older::Since;
+use crate::db::replay::segments::Since;
 use crate::journal::segments::{self, Maker};
 use crate::journal::{self, Checkpoints, Head, Rule, Survey};
 use crate::storage::{Access, Hold, Lock, Storage};

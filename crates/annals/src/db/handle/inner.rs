@@ -3,10 +3,10 @@
 use crate::Error;
 use crate::Recovered;
 use crate::db::engine::background::Background;
+use crate::db::engine::checkpointer::Checkpointer;
 use crate::db::engine::core::Core;
 use crate::db::engine::core::Writing;
 use crate::db::engine::group::Group;
-use crate::db::engine::keeper::Keeper;
 use crate::db::handle::sharing::Sharing;
 use crate::db::present::segment::Current;
 use crate::db::present::segment::JournalFile;
@@ -29,7 +29,7 @@ pub(in crate::db) struct Inner {
     pub(in crate::db) core: Arc<Core>,
     /// The thread for backfills; `None` without background work.
     pub(in crate::db) background: Option<Background>,
-    pub(in crate::db) keeper: Option<Keeper>,
+    pub(in crate::db) checkpointer: Option<Checkpointer>,
     /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
     pub(in crate::db) owner: AtomicUsize,
     /// The recoveries since it was opened, after other processes were interrupted.
@@ -119,9 +119,9 @@ impl Inner {
     }
 
     /// Wakes the background work after a commit.
-    pub(in crate::db) fn wake_keeper(&self) {
-        if let Some(keeper) = &self.keeper {
-            keeper.wake();
+    pub(in crate::db) fn wake_checkpointer(&self) {
+        if let Some(checkpointer) = &self.checkpointer {
+            checkpointer.wake();
         }
     }
 

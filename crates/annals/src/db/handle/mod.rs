@@ -4,11 +4,11 @@ pub(in crate::db) mod blobs;
 pub(in crate::db) mod compact;
 pub(in crate::db) mod database;
 pub(in crate::db) mod follow;
-pub(in crate::db) mod image_among_others;
 pub(in crate::db) mod inner;
 pub(in crate::db) mod references;
 pub(in crate::db) mod restarting;
 pub(in crate::db) mod shared;
+pub(in crate::db) mod shared_image;
 pub(in crate::db) mod sharing;
 pub(in crate::db) mod statement;
 #[cfg(test)]

@@ -13,15 +13,15 @@
 //! the steps before it done, each of which is whole.
 
 use crate::db::engine::backfill;
-use crate::db::handle::{compact, image_among_others, shared};
+use crate::db::handle::{compact, shared, shared_image};
 use std::ops::ControlFlow;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::db::handle::database::Database;
-use crate::db::handle::image_among_others::{Claimed, Patience};
-use crate::db::image::imager::{Imager, Working};
+use crate::db::handle::shared_image::{Claimed, Patience};
+use crate::db::image::image_state::{ImageState, Working};
 use crate::db::image::report::{
     BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Restarting, Watching,
 };
@@ -43,7 +43,7 @@ fn finish_restarting(
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
     if how.forget_history {
-        let from = &db.inner().core().imager()?.frames_from;
+        let from = &db.inner().core().image_state()?.frames_from;
         from.fetch_max(restarted.segment, Ordering::Relaxed);
     }
     let done = db.backfill_watched(BackfillMode::Full, watch)?;
@@ -66,12 +66,12 @@ fn finish_restarting(
 }
 
 /// Waits until no reader pins a root of the image older than the newest.
-fn wait_for_readers(db: &Database, imager: &Imager, timeout: Duration) -> Result<()> {
+fn wait_for_readers(db: &Database, image_state: &ImageState, timeout: Duration) -> Result<()> {
     let begun = db.inner().clock.elapsed();
     loop {
-        let oldest = imager.oldest_reader(&*backfill::wait_for_backfill(
+        let oldest = image_state.oldest_reader(&*backfill::wait_for_backfill(
             db.inner().core(),
-            imager,
+            image_state,
             timeout,
         )?);
         let Some(oldest) = oldest else { return Ok(()) };
@@ -103,14 +103,14 @@ fn wait_for_readers(db: &Database, imager: &Imager, timeout: Duration) -> Result
 /// Truncates the free end of the image; returns its length.
 fn shrink_image(db: &Database, timeout: Duration) -> Result<u64> {
     let (working, (claim, writing)) = claim_wholly(db, timeout)?;
-    let (Some(mut working), Some(imager)) = (working, db.inner().core().image()) else {
+    let (Some(mut working), Some(image_state)) = (working, db.inner().core().image()) else {
         shared::end_turn(db.inner());
         return Ok(0);
     };
     // Commits continue.
     shared::end_turn(db.inner());
     drop(writing);
-    let shrunk = compact::compact_image(db.inner(), imager, &mut working, timeout);
+    let shrunk = compact::compact_image(db.inner(), image_state, &mut working, timeout);
     drop(claim);
     shrunk
 }
@@ -120,14 +120,16 @@ fn shrink_image(db: &Database, timeout: Duration) -> Result<u64> {
 pub(in crate::db) fn claim_wholly(db: &Database, timeout: Duration) -> Result<ClaimedWholly<'_>> {
     let wait = || {
         let core = db.inner().core();
-        core.image().map(|imager| backfill::wait_for_backfill(core, imager, timeout)).transpose()
+        core.image()
+            .map(|image_state| backfill::wait_for_backfill(core, image_state, timeout))
+            .transpose()
     };
     let mut working = wait()?;
     if db.inner().sharing().is_none() {
         // It was for not letting the writer wait; it is taken after the writer.
         working = None;
     }
-    let Some(claimed) = image_among_others::claim(db.inner(), Patience::AtMost(timeout))? else {
+    let Some(claimed) = shared_image::claim(db.inner(), Patience::AtMost(timeout))? else {
         return Err(Error::new(ErrorKind::Busy, format!("{}: try again", db.inner().file().name)));
     };
     let working = if working.is_none() { wait()? } else { working };
@@ -181,8 +183,8 @@ pub(in crate::db) fn backfill_with(
         return db.backfill_watched(mode, watch);
     }
     let first = db.backfill_watched(BackfillMode::Full, watch)?;
-    let imager = db.inner().core().imager()?;
-    wait_for_readers(db, imager, how.timeout)?;
+    let image_state = db.inner().core().image_state()?;
+    wait_for_readers(db, image_state, how.timeout)?;
     let older = if how.forget_history { Older::NotNeeded } else { Older::Kept };
     let mut restarted = db.restart(older, how.timeout)?;
     let goes_on = format!("the journal goes on in segment {}", restarted.segment);

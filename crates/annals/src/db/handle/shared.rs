@@ -14,7 +14,7 @@
 //! The journal can also be read without the turn: frames after the last known commit are loaded as far as they verify
 //! and count.
 
-use crate::db::handle::{follow, image_among_others};
+use crate::db::handle::{follow, shared_image};
 use std::io;
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
@@ -89,7 +89,7 @@ pub(in crate::db) fn close_shared(db: &Inner) -> Result<()> {
         Ok(is_alone) if step!(ClosedAmongOthers, is_alone, else true) => {
             if is_alone {
                 // A problem of the image doesn't prevent closing: the next opening replays more.
-                let _ = image_among_others::backfill_as_the_last(db, writing);
+                let _ = shared_image::backfill_as_the_last(db, writing);
             }
             db.checkpoints().close()
         }
@@ -256,7 +256,7 @@ fn keep_path(db: &Inner, writing: &Writing, sharing: &Sharing) -> Result<()> {
     }
     let ahead = look(db, read_head(db)?, writing)?;
     // The process that made an image of it had made the path durable.
-    let newest = db.core().image().and_then(|imager| imager.peek());
+    let newest = db.core().image().and_then(|image_state| image_state.peek());
     let is_imaged = newest.is_some_and(|root| root.segment == segment.file.segment);
     if ahead.is_empty() && !is_imaged {
         segments::keep_path(&*sharing.directory, &sharing.file, &ahead.head.header)
@@ -298,13 +298,12 @@ fn recover(db: &Inner, writing: &mut Writing, sharing: &Sharing) -> Result<()> {
     let (found, ()) = survey(&storage, &shown, rule, begin, looks_wrong, |(), _, _| Ok(()))?;
     bring_in(db, writing, sharing, found.end, found.last_clock_time)?;
     let (storage, secret) = (&*own.storage, db.clock.secret());
-    let settled =
-        journal::settle_among_others(storage, &**directory, file, &found, *recovery, secret)?;
+    let settled = journal::settle_shared(storage, &**directory, file, &found, *recovery, secret)?;
     db.checkpoints().adopt_settled(found.end, &settled);
     db.checkpoints().tell()?;
     if settled.recovered.cut.is_some() {
         lock(db.later_recoveries()).push(settled.recovered);
-        image_among_others::see_to_the_image(db, found.end);
+        shared_image::set_aside_ahead(db, found.end);
     }
     Ok(())
 }
@@ -376,7 +375,7 @@ pub(in crate::db) fn pull(db: &Inner) -> Result<Snapshot> {
         let ahead = Survey::since_now(&*file.storage, &file.name, from)?;
         bring_in(db, &mut writing, sharing, ahead.end, ahead.last_clock_time)?;
         db.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
-        image_among_others::follow_the_image(db, &mut writing);
+        shared_image::follow_the_image(db, &mut writing);
     }
     Ok(db.read())
 }

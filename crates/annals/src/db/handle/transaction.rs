@@ -60,7 +60,7 @@ impl Pending<'_> {
         } else if !self.is_empty {
             database.group().wait(self.point)?;
             // It may have fallen asleep in the meantime.
-            database.wake_keeper();
+            database.wake_checkpointer();
         } else if database.sharing().is_some() {
             // Done by `submit`, before the turn ended.
         } else if level.flushes() {
@@ -357,7 +357,7 @@ impl<'db> Transaction<'db> {
         )?;
         let Written { point, mut is_acknowledged } = written;
         (self.committed, self.spilled) = (true, false);
-        database.wake_keeper();
+        database.wake_checkpointer();
         if let Some(background) = database.background() {
             if is_spilled {
                 background.want();

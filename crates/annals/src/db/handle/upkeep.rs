@@ -6,8 +6,8 @@ use crate::db::engine::{forget, restart, retain};
 use crate::db::handle::restarting;
 use crate::db::handle::upgrade;
 use crate::db::handle::upgrade::Customs;
-use crate::db::handle::{image_among_others, shared};
-use crate::db::image::imager::Imager;
+use crate::db::handle::{shared, shared_image};
+use crate::db::image::image_state::ImageState;
 use crate::db::image::report::BackfillProgress;
 use crate::db::image::report::Backfilled;
 use crate::db::image::report::Restarting;
@@ -212,7 +212,7 @@ impl Database {
             return self.backfill_with(mode, Restarting::default(), watch);
         }
         match self.inner().sharing() {
-            Some(_) => image_among_others::backfill_among_others(self.inner(), mode, watch),
+            Some(_) => shared_image::backfill_shared(self.inner(), mode, watch),
             None => {
                 let done = backfill::backfill_watched(self.inner().core(), mode, watch)?;
                 index_history::index_history(self.inner().core(), usize::MAX, || true);
@@ -223,7 +223,7 @@ impl Database {
 
     /// Refuses to wait for a backfill that this thread watches.
     pub(in crate::db) fn refuse_nested_backfill(&self) -> Result<()> {
-        self.inner().core().image().map_or(Ok(()), Imager::refuse_nesting)
+        self.inner().core().image().map_or(Ok(()), ImageState::refuse_nesting)
     }
 
     /// Returns the problem of the image in the background since the last backfill; nothing is lost by that.
@@ -241,7 +241,11 @@ impl Database {
     /// [`ErrorKind::PageLost`]. A transaction that has changed something already is one in any case.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
-        self.inner().core().image().map(|imager| imager.damage().findings()).unwrap_or_default()
+        self.inner()
+            .core()
+            .image()
+            .map(|image_state| image_state.damage().findings())
+            .unwrap_or_default()
     }
 
     /// Upgrades the schema to a program's, in one transaction; does nothing if they are the same.

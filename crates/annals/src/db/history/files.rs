@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
-use crate::db::replay::older::{Past, Since};
+use crate::db::replay::segments::{Past, Since};
 use crate::history::Zone;
 use crate::journal::format::Header;
 use crate::journal::segments::Kept;

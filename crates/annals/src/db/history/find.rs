@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use annals_schema::{RowId, TableNumber};
 
 use crate::db::history::files::Files;
-use crate::db::replay::older::Since;
+use crate::db::replay::segments::Since;
 use crate::event::{self, Event};
 use crate::history::{
     COMMENTED, COMMENTS, ENDS_INSIDE, IndexFile, Lookup, STATE, Zone, comment_key, history_name,

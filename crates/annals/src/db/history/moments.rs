@@ -7,7 +7,7 @@ use crate::db::history::files::{Files, Seen};
 use crate::db::history::find::{Indexed, with_index};
 use crate::db::history::schema::schema_of;
 use crate::db::present::snapshot::Published;
-use crate::db::replay::older::Since;
+use crate::db::replay::segments::Since;
 use crate::event::{self, Event};
 use crate::journal::Committed;
 use crate::store::View;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::db::image::drafting::Drafting;
-use crate::db::image::imager::{Imager, Working, cannot_look};
+use crate::db::image::image_state::{ImageState, Working, cannot_look};
 use crate::db::image::spill::{Spill, saved_before};
 use crate::db::replay::unapplied::MakeRoom;
 use crate::image::{Draft, Image, RootPin};
@@ -13,7 +13,7 @@ use crate::journal::lock;
 use crate::store::{Store, View};
 use crate::{Error, Result};
 
-impl MakeRoom for Imager {
+impl MakeRoom for ImageState {
     fn make_room(&self, store: &mut Store, txid: u64, is_open: bool) -> Result<()> {
         if store.unsaved() <= self.spill_limit() || !store.has_unsaved(self.spill_limit()) {
             return Ok(());
@@ -38,7 +38,7 @@ impl MakeRoom for Imager {
     }
 }
 
-impl Imager {
+impl ImageState {
     /// Notes that all that was spilled is committed.
     pub(in crate::db) fn commit_spilled(&self) {
         lock(&self.working).spill.iter_mut().for_each(Spill::commit);

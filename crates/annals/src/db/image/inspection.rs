@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use annals_schema::Timestamp;
 
-use crate::db::replay::older::{Past, Since};
+use crate::db::replay::segments::{Past, Since};
 use crate::image::{Image, Opened, Root, Usable, image_name};
 use crate::journal::Survey;
 use crate::storage::{Access, Clock, Directory};

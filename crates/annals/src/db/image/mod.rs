@@ -1,20 +1,20 @@
 //! The image of an open database: opening from it, and updating it.
 //!
 //! In reading order: a [`report`] says what a backfill did; [`pins`] list the roots with readers. [`opening`] finds
-//! the image, and checks that the journal has its point, from which a [`survey`] continues. The [`imager`] has the
+//! the image, and checks that the journal has its point, from which a [`survey`] continues. The [`image_state`] has the
 //! image's state, pages written ahead of a backfill ([`spill`]), and the state of [`rebuilding`] after damage;
 //! [`drafting`] writes changed pages. [`reading`] is for those who never write. [`verify`] examines an image without
 //! opening, and [`compare`]s views.
 
 pub(in crate::db) mod ahead;
+#[cfg(feature = "testing")]
+pub(in crate::db) mod backfill_check;
 pub(in crate::db) mod compare;
 pub(in crate::db) mod drafting;
-pub(in crate::db) mod imager;
+pub(in crate::db) mod image_state;
 pub(in crate::db) mod inspection;
 pub(in crate::db) mod opening;
 pub(in crate::db) mod pins;
-#[cfg(feature = "testing")]
-pub(in crate::db) mod proof;
 pub(in crate::db) mod reading;
 pub(in crate::db) mod rebuilding;
 pub(in crate::db) mod report;
@@ -23,7 +23,7 @@ pub(in crate::db) mod survey;
 pub(in crate::db) mod verify;
 
 pub(super) use compare::is_same;
-pub(super) use imager::Imager;
+pub(super) use image_state::ImageState;
 pub(super) use inspection::inspect;
 pub(super) use opening::{Found, Looking, load};
 pub(super) use reading::{Beginning, Reading, Replayed, hard_position};

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use annals_storage::step;
 
-use crate::db::image::imager::Imager;
+use crate::db::image::image_state::ImageState;
 use crate::db::image::pins::Pins;
-use crate::db::replay::older::{Past, Since};
 use crate::db::replay::scan::Replay;
+use crate::db::replay::segments::{Past, Since};
 use crate::db::replay::unapplied::{Before, Counted, MakeRoom, replay_before};
 use crate::db::replay::witness::{ends_there, identity, image_witnesses};
 use crate::image::{
@@ -237,10 +237,10 @@ impl Looking<'_> {
     }
 
     /// Returns the state of the image from now on; `None` if there can be none.
-    pub(in crate::db) fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
+    pub(in crate::db) fn image_state(&self, found: &Found) -> Option<Arc<ImageState>> {
         let (clock, key_frames) = (Arc::clone(&self.clock), self.key_frames);
         (!self.storage.has_fixed_len()).then(|| {
-            Arc::new(Imager::new(
+            Arc::new(ImageState::new(
                 self.directory,
                 found,
                 clock,
@@ -283,11 +283,11 @@ impl Looking<'_> {
     pub(in crate::db) fn replay_all_over(
         &self,
         to: u64,
-        imager: Option<&Arc<Imager>>,
+        image_state: Option<&Arc<ImageState>>,
     ) -> Result<(Replay, Point)> {
         let head = Head::read(self.storage, &self.directory.display(self.name))?;
         let past = Past::needed(&**self.directory, self.name, &head.header)?;
-        self.replay_behind(&past, over(Replay::default(), imager), &head, to)
+        self.replay_behind(&past, over(Replay::default(), image_state), &head, to)
     }
 
     /// Finds the newest root that can be used, and the store that grew from there to a commit; no store if there
@@ -410,9 +410,9 @@ fn exactly(replay: Replay, point: Point, end: Point) -> Result<Store> {
 }
 
 /// Allows writing changes larger than memory to the image, if there can be one.
-pub(in crate::db) fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Replay {
-    match imager {
-        Some(imager) => replay.spilling(Arc::clone(imager) as Arc<dyn MakeRoom>),
+pub(in crate::db) fn over(replay: Replay, image_state: Option<&Arc<ImageState>>) -> Replay {
+    match image_state {
+        Some(image_state) => replay.spilling(Arc::clone(image_state) as Arc<dyn MakeRoom>),
         None => replay,
     }
 }

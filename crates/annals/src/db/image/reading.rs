@@ -108,7 +108,11 @@ impl Reading {
 
     /// Begins again from an older root of the image or the journal, up to `to`, if more of the image was found
     /// damaged since. A failure isn't an error: the reader continues unchanged.
-    pub(in crate::db) fn begin_elsewhere(&self, file: &JournalFile, to: u64) -> Option<Replayed> {
+    pub(in crate::db) fn restart_from_other_root(
+        &self,
+        file: &JournalFile,
+        to: u64,
+    ) -> Option<Replayed> {
         let count = self.damage.count();
         if self.known.load(Ordering::Relaxed) == count {
             return None;
@@ -139,7 +143,7 @@ impl Reading {
 
     /// Starts again from the newest root of the image, up to `to`, if that has advanced far enough since `began`. A
     /// failure isn't an error: the reader continues unchanged.
-    pub(in crate::db) fn begin_anew(
+    pub(in crate::db) fn restart_from_root(
         &self,
         file: &JournalFile,
         began: u64,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::db::image::imager::Imager;
+use crate::db::image::image_state::ImageState;
 use crate::db::image::opening::Found;
 use crate::db::present::segment::JournalFile;
 use crate::journal::{Point, lock};
@@ -42,7 +42,7 @@ pub(in crate::db) struct State {
 pub(in crate::db) struct Ready {
     pub(in crate::db) found: Found,
     /// The state of a new image, to which the replay spilled; `None` if the old one stays.
-    pub(in crate::db) fresh: Option<Arc<Imager>>,
+    pub(in crate::db) fresh: Option<Arc<ImageState>>,
     pub(in crate::db) store: Store,
     pub(in crate::db) point: Point,
     pub(in crate::db) file: Arc<JournalFile>,

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::db::image::imager::Imager;
+use crate::db::image::image_state::ImageState;
 use crate::db::image::opening::{Found, Looking, over, stale};
 use crate::db::progress::Watched;
-use crate::db::replay::older::Past;
 use crate::db::replay::scan::{self, Replay};
+use crate::db::replay::segments::Past;
 use crate::db::replay::unapplied::{Before, Counted, replay_before};
 use crate::db::replay::witness::{check_end, known};
 use crate::journal::{Recovery, Rule, Survey, Verdict};
@@ -24,7 +24,7 @@ impl Looking<'_> {
         storage: &Watched<'_>,
         recovery: Recovery,
         looks_wrong: impl Fn(&Survey) -> bool,
-    ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
+    ) -> Result<(Survey, Replay, Option<Arc<ImageState>>)> {
         // No recovery cuts the history that they prove.
         let known = known(&found.witnesses, self.storage, &found.head)?;
         let rule = Rule::new(recovery).knowing(known);
@@ -39,11 +39,11 @@ impl Looking<'_> {
         storage: &Watched<'_>,
         rule: Rule,
         looks_wrong: impl Fn(&Survey) -> bool,
-    ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
+    ) -> Result<(Survey, Replay, Option<Arc<ImageState>>)> {
         let mut reason = None;
         while let Some(begun) = &found.begun {
-            let imager = self.imager(found);
-            let begin = || over(begun.resume(), imager.as_ref());
+            let image_state = self.image_state(found);
+            let begin = || over(begun.resume(), image_state.as_ref());
             match self.survey_behind(&begun.past, begin, storage, rule, &looks_wrong) {
                 // Only the whole journal shows whether a commit doesn't apply.
                 Ok((survey, replay))
@@ -52,7 +52,7 @@ impl Looking<'_> {
                 {
                     found.before = begun.past.bytes();
                     self.check_end(found, &survey)?;
-                    return Ok((survey, replay, imager));
+                    return Ok((survey, replay, image_state));
                 }
                 Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                 // An older root may be usable: damage of this one is known by now.
@@ -75,8 +75,8 @@ impl Looking<'_> {
         if found.is_doubtful {
             reason = found.reason.take();
         }
-        let imager = if reason.is_none() { self.imager(found) } else { None };
-        let begin = || over(Replay::default(), imager.as_ref());
+        let image_state = if reason.is_none() { self.image_state(found) } else { None };
+        let begin = || over(Replay::default(), image_state.as_ref());
         let all = self.survey_behind(&past, begin, storage, rule, &looks_wrong)?;
         found.before = past.bytes();
         let (survey, replay) = all;
@@ -89,7 +89,7 @@ impl Looking<'_> {
         if let Some(reason) = reason.filter(|_| is_sound) {
             self.set_aside(found, reason);
         }
-        Ok((survey, replay, imager.or_else(|| self.imager(found))))
+        Ok((survey, replay, image_state.or_else(|| self.image_state(found))))
     }
 
     /// Refuses a journal that ends before a point that the image proves.

@@ -17,13 +17,13 @@ use annals_schema::Command;
 
 use crate::db::changes::moment::Moment;
 use crate::db::history::txid_of;
-use crate::db::past::earlier::Earlier;
-use crate::db::past::earlier::late_entries;
+use crate::db::past::nearest_root::NearestRoot;
+use crate::db::past::nearest_root::late_entries;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::{Watch, Watched};
-use crate::db::replay::older::{Past, Since};
 use crate::db::replay::scan::Replay;
+use crate::db::replay::segments::{Past, Since};
 use crate::image::Damage;
 use crate::journal::format::Header;
 use crate::journal::segments::{Kept, kept_name};
@@ -165,7 +165,8 @@ impl Present<'_> {
         let file = self.file();
         let header = &part.head.header;
         let earlier = |since: Since| Past::since(&*file.directory, &part.name, header, since);
-        while let Some(Earlier { since, replay }) = Earlier::find(file, self, header, txid) {
+        while let Some(NearestRoot { since, replay }) = NearestRoot::find(file, self, header, txid)
+        {
             let Ok(Some(past)) = earlier(since) else { break };
             match self.replayed_from(replay, &past, part, txid) {
                 Err(error) if error.kind() == ErrorKind::PageLost => {} // from another root, then

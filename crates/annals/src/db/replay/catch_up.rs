@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use crate::db::present::segment::JournalFile;
-use crate::db::replay::older::{Past, Since};
 use crate::db::replay::scan::Replay;
+use crate::db::replay::segments::{Past, Since};
 use crate::journal::{Head, Point};
 use crate::storage::{Access, Directory, Storage};
 use crate::store::{Store, View};

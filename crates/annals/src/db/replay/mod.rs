@@ -2,7 +2,7 @@
 
 pub(in crate::db) mod catch_up;
 pub(in crate::db) mod forward;
-pub(in crate::db) mod older;
 pub(in crate::db) mod scan;
+pub(in crate::db) mod segments;
 pub(in crate::db) mod unapplied;
 pub(in crate::db) mod witness;

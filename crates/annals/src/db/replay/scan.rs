@@ -6,7 +6,7 @@ use annals_schema::{Blob, RowId, Schema, TableNumber, ValueRef};
 use annals_storage::step;
 
 use crate::db::progress::Watched;
-use crate::db::replay::older::Past;
+use crate::db::replay::segments::Past;
 use crate::db::replay::unapplied::{Before, Counted, MakeRoom, Stop, Unapplied, is_about_events};
 use crate::event::{self, Event};
 use crate::journal::format::Header;

@@ -107,7 +107,7 @@ pub(in crate::db) struct Beginning {
 /// Returns the state that was committed last, and where that is.
 pub(in crate::db) fn state_of(published: &Published) -> Beginning {
     let Published { view, point, file } = published;
-    let since = crate::db::replay::older::Since { segment: file.segment, point: *point };
+    let since = crate::db::replay::segments::Since { segment: file.segment, point: *point };
     Beginning { base: Arc::clone(view), cursor: JournalCursor::behind(view, since) }
 }
 

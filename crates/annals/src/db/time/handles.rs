@@ -73,7 +73,7 @@ impl Database {
         self.inner().check_origin()?;
         let (published, clock) = (self.read().published, &*self.inner().clock);
         let (budget, damage) = match self.inner().core().image() {
-            Some(imager) => (imager.budget(), Arc::clone(imager.damage())),
+            Some(image_state) => (image_state.budget(), Arc::clone(image_state.damage())),
             None => (0, Arc::default()),
         };
         let then = Present { published, clock, budget, damage, watch: None }.at(moment, through)?;

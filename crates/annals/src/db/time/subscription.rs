@@ -13,7 +13,7 @@ use crate::db::changes::feed::{Feed, Slot, Standing};
 use crate::db::changes::rows::RowChanges;
 use crate::db::present::snapshot::Published;
 use crate::db::reader::{Pulling, Reader};
-use crate::db::replay::older::Since;
+use crate::db::replay::segments::Since;
 use crate::db::time::changes::{BATCH, Beginning, KEPT, state_after, state_of};
 use crate::db::time::cursor::{End, JournalCursor, state_at};
 use crate::db::{Database, Options};

@@ -13,7 +13,7 @@ use crate::db::history::find::{Parts, parts_of};
 use crate::db::history::row::Running;
 use crate::db::history::schema::schema_of;
 use crate::db::present::snapshot::Published;
-use crate::db::replay::older::Since;
+use crate::db::replay::segments::Since;
 use crate::debug::brief;
 use crate::event::{self, Event};
 use crate::history::Zone;

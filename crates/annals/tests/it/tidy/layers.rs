@@ -125,7 +125,11 @@ const SYSTEM_ELSEWHERE: &[(&str, &str, &str)] = &[
     ("annals_journal", "std::process::id", "stands in the live block and in names"),
     ("arena", "std::process::abort", "a count that overflows, as in `Arc`"),
     ("db", "std::process::id", "stands in names and messages; asks for no resource"),
-    ("db", "std::thread", "the keeper and the background backfill are threads of the library"),
+    (
+        "db",
+        "std::thread",
+        "the checkpointer and the background backfill are threads of the library",
+    ),
 ];
 
 fn is_below(path: &str, allowed: &str) -> bool {

@@ -13,7 +13,7 @@
 //! Opening only reads the image, since other processes may be writing it: damage is left to the holder of the lock of
 //! backfills. Commits of other processes continue from step 3 on, those of this one's other threads from step 4 on.
 
-use crate::db::engine::{backfill, index_history, renewing, trigger};
+use crate::db::engine::{backfill, index_history, reopening, trigger};
 use crate::db::handle::shared;
 use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard, TryLockError};
@@ -23,7 +23,7 @@ use crate::Result;
 use crate::db::engine::backfill::Run;
 use crate::db::engine::core::Writing;
 use crate::db::handle::inner::Inner;
-use crate::db::image::imager::Working;
+use crate::db::image::image_state::Working;
 use crate::db::image::reading::{WORTH_IT, is_worth_it};
 use crate::db::image::report::{BackfillMode, BackfillOutcome, Backfilled, Watching};
 use crate::db::present::turns::{Claim, Turns};
@@ -46,14 +46,14 @@ pub(in crate::db) enum Patience {
 pub(in crate::db) type Claimed<'db> = (Option<Claim>, MutexGuard<'db, Writing>);
 
 /// Updates an image that other processes may be updating, too.
-pub(in crate::db) fn backfill_among_others(
+pub(in crate::db) fn backfill_shared(
     db: &Inner,
     mode: BackfillMode,
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
-    let imager = db.core().imager()?;
-    let mut run = Run::begin(imager, mode);
-    let mut working = lock(&imager.working);
+    let image_state = db.core().image_state()?;
+    let mut run = Run::begin(image_state, mode);
+    let mut working = lock(&image_state.working);
     let patience = match mode {
         BackfillMode::Passive => Patience::None,
         _ => Patience::AsEver,
@@ -67,7 +67,7 @@ pub(in crate::db) fn backfill_among_others(
     shared::end_turn(db);
     hardened?;
     run.phases.harden = run.lap();
-    let done = advance_among_others(db, &mut run, &mut working, writing, watch)?;
+    let done = advance_shared(db, &mut run, &mut working, writing, watch)?;
     index_history::index_history(db.core(), usize::MAX, || true);
     // The claim is acquired before `working`: it belongs to this file, so another thread that takes `working`
     // meanwhile has it too.
@@ -108,79 +108,85 @@ pub(in crate::db) fn backfill_as_the_last(
     db: &Inner,
     writing: MutexGuard<'_, Writing>,
 ) -> Result<()> {
-    let Some(imager) = db.core().image() else { return Ok(()) };
+    let Some(image_state) = db.core().image() else { return Ok(()) };
     let segment = db.segment().load_full();
-    let mut working = lock(&imager.working);
+    let mut working = lock(&image_state.working);
     let Some(_claim) = segment.claim_image(None)? else { return Ok(()) };
     let reach = |root: Root| segment.file.reach_of(root.segment, root.point.position);
-    let newest = imager.peek().map_or(0, reach);
+    let newest = image_state.peek().map_or(0, reach);
     if !trigger::is_backfill_worth_it_at_close(db.core(), newest) {
         return Ok(());
     }
     db.checkpoints().hard()?;
     let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
-    let mut run = Run::begin(imager, BackfillMode::Passive);
-    advance_among_others(db, &mut run, &mut working, writing, watch)?;
+    let mut run = Run::begin(image_state, BackfillMode::Passive);
+    advance_shared(db, &mut run, &mut working, writing, watch)?;
     index_history::index_history_at_close(db.core());
     Ok(())
 }
 
 /// Writes a new root. The journal is hard up to the end of the store, in which nothing is pending.
-fn advance_among_others(
+fn advance_shared(
     db: &Inner,
     run: &mut Run<'_>,
     working: &mut Working,
     mut writing: MutexGuard<'_, Writing>,
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
-    let imager = run.imager;
-    backfill::install_now(db.core(), imager, &mut writing);
+    let image_state = run.image_state;
+    backfill::install_now(db.core(), image_state, &mut writing);
     let image = working.image.as_ref().filter(|_| working.root.is_some());
     let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
     if !is_newest || !working.is_sound()? {
-        renewing::begin_anew(db.core(), imager, working, &mut writing, Access::Write)?;
+        reopening::restart_from_root(db.core(), image_state, working, &mut writing, Access::Write)?;
     }
     let published = db.group().published();
     drop(writing);
     if working.stands_for(&published) {
         return Ok(run.report(BackfillOutcome::UpToDate, working));
     }
-    let before = imager.damage().count();
+    let before = image_state.damage().count();
     let done = backfill::carry_out(db.core(), run, working, published, watch);
     // The next one starts again, without the damaged pages.
-    done.inspect_err(|error| working.note_damage(error, imager.damage().count() > before))
+    done.inspect_err(|error| working.note_damage(error, image_state.damage().count() > before))
 }
 
 /// Starts again from the newest root if the image has been updated far enough, so that this handle doesn't pin
 /// the space of older roots. A failure is ignored: the store stays unchanged.
 pub(in crate::db) fn follow_the_image(db: &Inner, writing: &mut Writing) {
-    let Some(imager) = db.core().image() else { return };
-    let Ok(mut working) = imager.working.try_lock() else { return };
+    let Some(image_state) = db.core().image() else { return };
+    let Ok(mut working) = image_state.working.try_lock() else { return };
     let (file, from) = (Arc::clone(&writing.file), working.reached);
     let end = file.reach(writing.writer.committed().position);
     if end.saturating_sub(from) < WORTH_IT {
         return;
     }
-    let newest = imager.peek().filter(|root| root.segment == file.segment);
+    let newest = image_state.peek().filter(|root| root.segment == file.segment);
     let newest = newest.map_or(0, |root| file.reach(root.point.position));
     if is_worth_it(from, newest, end) {
-        let _ = renewing::begin_anew(db.core(), imager, &mut working, writing, Access::Read);
+        let _ = reopening::restart_from_root(
+            db.core(),
+            image_state,
+            &mut working,
+            writing,
+            Access::Read,
+        );
     }
 }
 
 /// Makes sure that no process finds an image ahead of the journal after commits were taken back.
-pub(in crate::db) fn see_to_the_image(db: &Inner, end: Point) {
-    let Some(imager) = db.core().image() else { return };
+pub(in crate::db) fn set_aside_ahead(db: &Inner, end: Point) {
+    let Some(image_state) = db.core().image() else { return };
     let segment = db.segment().load_full();
     let is_ahead =
         |root: Root| root.segment == segment.file.segment && root.point.position > end.position;
     // The process that holds the lock now, or opens the image, detects this itself.
-    let Ok(_working) = imager.working.try_lock() else { return };
-    if !imager.peek().is_some_and(is_ahead) {
+    let Ok(_working) = image_state.working.try_lock() else { return };
+    if !image_state.peek().is_some_and(is_ahead) {
         return;
     }
     if let Ok(Some(_claim)) = segment.claim_image(None) {
-        let _ = imager.set_aside("commits that it has were taken back");
+        let _ = image_state.set_aside("commits that it has were taken back");
     }
 }
 

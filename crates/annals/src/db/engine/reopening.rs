@@ -4,7 +4,7 @@
 use std::sync::{Arc, TryLockError};
 
 use crate::db::engine::core::{Core, Writing};
-use crate::db::image::imager::{Imager, Working};
+use crate::db::image::image_state::{ImageState, Working};
 use crate::db::image::opening::Looking;
 use crate::storage::Access;
 use crate::{Error, ErrorKind, Result};
@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Result};
 /// Returns `false` if a transaction is open: a holder of the lock of backfills must not wait for one.
 pub(in crate::db) fn keep_named_or_postpone(
     core: &Core,
-    imager: &Imager,
+    image_state: &ImageState,
     working: &mut Working,
 ) -> Result<bool> {
     if is_named(working)? {
@@ -26,14 +26,14 @@ pub(in crate::db) fn keep_named_or_postpone(
         Err(TryLockError::WouldBlock) => return Ok(false),
     };
     core.group.settle()?;
-    keep_named(core, imager, working, &mut writing)?;
+    keep_named(core, image_state, working, &mut writing)?;
     Ok(true)
 }
 
 /// As [`Self::keep_named_or_postpone`], for the writer without pending changes.
 pub(in crate::db) fn keep_named(
     core: &Core,
-    imager: &Imager,
+    image_state: &ImageState,
     working: &mut Working,
     writing: &mut Writing,
 ) -> Result<()> {
@@ -41,7 +41,7 @@ pub(in crate::db) fn keep_named(
         return Ok(());
     }
     let compacted = match &working.image {
-        Some((image, _)) => image.compact(&**imager.clock()).map(drop),
+        Some((image, _)) => image.compact(&**image_state.clock()).map(drop),
         None => Ok(()),
     };
     match compacted {
@@ -51,14 +51,14 @@ pub(in crate::db) fn keep_named(
         // Another file has the name now, which is opened; or a part can't be read, and is replayed.
         Ok(()) | Err(_) => {}
     }
-    begin_anew(core, imager, working, writing, Access::Write)
+    restart_from_root(core, image_state, working, writing, Access::Write)
 }
 
 /// Starts the store again from the newest root of the image, and replays the journal after it. Without a usable
 /// image, everything is in memory afterwards.
-pub(in crate::db) fn begin_anew(
+pub(in crate::db) fn restart_from_root(
     core: &Core,
-    imager: &Imager,
+    image_state: &ImageState,
     working: &mut Working,
     writing: &mut Writing,
     access: Access,
@@ -66,9 +66,14 @@ pub(in crate::db) fn begin_anew(
     let file = core.file();
     let looking = Looking {
         access,
-        clock: Arc::clone(imager.clock()),
-        damage: Some(imager.damage()),
-        ..Looking::to_read(imager.directory(), &file.journal, &*file.storage, imager.budget())
+        clock: Arc::clone(image_state.clock()),
+        damage: Some(image_state.damage()),
+        ..Looking::to_read(
+            image_state.directory(),
+            &file.journal,
+            &*file.storage,
+            image_state.budget(),
+        )
     };
     let end = writing.writer.committed();
     let (mut found, store) = looking.state_at(end)?;
@@ -79,7 +84,7 @@ pub(in crate::db) fn begin_anew(
         Some(store) => store,
         None if access == Access::Read => return Ok(()),
         None if writing.store.view().root() == 0 => {
-            imager.begin_anew(working, &found, &file);
+            image_state.restart_from_root(working, &found, &file);
             return Ok(());
         }
         None => {
@@ -91,7 +96,7 @@ pub(in crate::db) fn begin_anew(
         }
     };
     writing.store = store;
-    imager.begin_anew(working, &found, &file);
+    image_state.restart_from_root(working, &found, &file);
     core.group.replace(writing.store.republish());
     Ok(())
 }

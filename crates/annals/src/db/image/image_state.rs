@@ -26,7 +26,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// The state of the image of an open database.
 #[derive(Debug)]
-pub(in crate::db) struct Imager {
+pub(in crate::db) struct ImageState {
     directory: Arc<dyn Directory>,
     /// The name of the image.
     name: String,
@@ -59,7 +59,7 @@ pub(in crate::db) struct Imager {
 
 /// Keeps the views that stores continue from, and releases them at its end. Pages that only they have are freed then,
 /// by the holder of this, and not under the writer's lock.
-pub(in crate::db) struct Retiring<'i>(&'i Imager);
+pub(in crate::db) struct Retiring<'i>(&'i ImageState);
 
 impl Drop for Retiring<'_> {
     fn drop(&mut self) {
@@ -165,7 +165,7 @@ pub(in crate::db) fn cannot_look(image: &Image, error: io::Error) -> Error {
     Error::io(format!("{}: can't see who reads it", image.path()), error)
 }
 
-impl Imager {
+impl ImageState {
     /// Begins with the result of opening. `budget` limits how much of the image may be cached, in bytes; `spills`
     /// says that no other process writes the image meanwhile.
     pub(in crate::db) fn new(
@@ -309,7 +309,7 @@ impl Imager {
 
     /// Continues with another image, or another root, that was found meanwhile. The caller is the writer, whose store
     /// lies over that root now.
-    pub(in crate::db) fn begin_anew(
+    pub(in crate::db) fn restart_from_root(
         &self,
         working: &mut Working,
         found: &Found,

@@ -1,4 +1,4 @@
-//! Opening with care: asking before a recovery, keeping a copy.
+//! The recovery of a journal at opening: asking before it, and keeping a copy.
 
 use annals_storage::step;
 
@@ -12,7 +12,7 @@ use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
 /// The checks and copies around a recovery.
-pub(super) struct Careful<'a> {
+pub(super) struct Repair<'a> {
     pub(super) directory: &'a dyn Directory,
     pub(super) name: &'a str,
     pub(super) survey: &'a Survey,
@@ -21,7 +21,7 @@ pub(super) struct Careful<'a> {
     pub(super) others: bool,
 }
 
-impl Careful<'_> {
+impl Repair<'_> {
     /// Makes the journal fit to be written, or refuses; asks and copies it before, if it isn't new.
     pub(super) fn settle(
         &self,
@@ -32,7 +32,7 @@ impl Careful<'_> {
     ) -> Result<Settled> {
         let copy = if is_new { None } else { self.ask(options, storage)? };
         let Self { directory, name, survey, recovery, others } = *self;
-        let settle = if others { journal::settle_among_others } else { journal::settle };
+        let settle = if others { journal::settle_shared } else { journal::settle };
         let mut settled = settle(storage, directory, name, survey, recovery, secret)?;
         settled.recovered.copied_to = copy;
         Ok(if is_new { settled.just_created() } else { settled })

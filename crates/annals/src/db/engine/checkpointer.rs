@@ -1,4 +1,4 @@
-//! The keeper: a thread that does work before and after commits for which no commit should wait.
+//! The checkpointer: a thread that does work before and after commits for which no commit should wait.
 //!
 //! Every 10 ms while something is written, it zeroes space ahead, flushes the frames of a long transaction, and
 //! publishes the end of the journal. After 100 ms without a write it advances a slot; after a second it sleeps until
@@ -18,7 +18,7 @@ const ROUNDS_UNTIL_ASLEEP: u32 = 100;
 
 /// The handle of the thread, which starts at the first transaction.
 #[derive(Debug)]
-pub(in crate::db) struct Keeper {
+pub(in crate::db) struct Checkpointer {
     shared: Arc<Shared>,
     thread: OnceLock<Option<JoinHandle<()>>>,
 }
@@ -33,7 +33,7 @@ struct Shared {
     signal: Condvar,
 }
 
-impl Keeper {
+impl Checkpointer {
     /// Begins; while `working` is held, it does nothing.
     pub(in crate::db) fn new(segment: Arc<Current>, working: Arc<Mutex<()>>) -> Self {
         let shared = Shared {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::db::image::opening::load;
 use crate::db::past::at::Present;
 use crate::db::present::segment::JournalFile;
-use crate::db::replay::older::Since;
 use crate::db::replay::scan::Replay;
+use crate::db::replay::segments::Since;
 use crate::image::{Frame, Guarded, Identity, Image, Root, image_name};
 use crate::journal::format::Header;
 use crate::store::{Pager, Store};
 
 /// A root of the image at a moment or before it, ready for a replay from there.
-pub(in crate::db) struct Earlier {
+pub(in crate::db) struct NearestRoot {
     /// Where in the journal it is.
     pub(in crate::db) since: Since,
     pub(in crate::db) replay: Replay,
@@ -24,7 +24,7 @@ pub(in crate::db) fn late_entries(budget: u64) -> usize {
     usize::try_from(budget >> 8).unwrap_or(usize::MAX).clamp(1 << 14, 1 << 20)
 }
 
-impl Earlier {
+impl NearestRoot {
     /// Finds the nearest root before the end of a transaction, which the segment with this header has. `None` if
     /// there is none that can be used: a problem of an image is no error here.
     pub(in crate::db) fn find(

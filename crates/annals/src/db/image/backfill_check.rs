@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::db::image::compare;
-use crate::db::image::imager::Working;
+use crate::db::image::image_state::Working;
 use crate::db::image::opening::load;
 use crate::image::{Image, Root, read_catalog};
 use crate::store::{Pager, View};
