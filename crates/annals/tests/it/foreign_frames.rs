@@ -155,7 +155,7 @@ pub(crate) fn planted_for_salvage() {
     let to = Arc::new(disk.clone()) as Arc<dyn Directory>;
     let clock = Arc::new(SimulatedClock::new(24));
     let salvaged =
-        annals_tools::salvage_in(&Options::new(), (&disk, NAME), (to, "new"), clock).unwrap();
+        annals_tools::salvage_in(&Options::new(), &disk, NAME, to, "new", clock).unwrap();
     let reader = Reader::open(&disk, "new").unwrap();
     let snapshot = reader.read();
     let rows = snapshot.table(TABLE).unwrap();

@@ -35,7 +35,7 @@ pub fn salvage(
     to: impl AsRef<Path>,
 ) -> Result<Salvaged> {
     let (from, to) = (locate(from.as_ref())?, locate(to.as_ref())?);
-    salvage_in(options, (&*from.0, &from.1), (to.0, &to.1), Arc::new(SystemClock))
+    salvage_in(options, &*from.0, &from.1, to.0, &to.1, Arc::new(SystemClock))
 }
 
 /// As [`salvage`], in any directories, with any clock.
@@ -44,8 +44,10 @@ pub fn salvage(
 /// As [`salvage`].
 pub fn salvage_in(
     options: &Options,
-    (from, name): (&dyn Directory, &str),
-    (to, new_name): (Arc<dyn Directory>, &str),
+    from: &dyn Directory,
+    name: &str,
+    to: Arc<dyn Directory>,
+    new_name: &str,
     clock: Arc<dyn Clock>,
 ) -> Result<Salvaged> {
     let shown = from.display(name);
@@ -58,7 +60,7 @@ pub fn salvage_in(
         memory: options.budget(),
         unproven: options.unproven,
     };
-    let salvaged = write_all(options, source, &shown, (to, names.temporary()), clock);
+    let salvaged = write_all(options, source, &shown, to, names.temporary(), clock);
     let salvaged = salvaged.map_err(|error| names.explain(error))?;
     names.give()?;
     Ok(salvaged)
@@ -69,7 +71,8 @@ fn write_all(
     options: &Options,
     from: From<'_>,
     shown: &str,
-    (directory, name): (Arc<dyn Directory>, &str),
+    directory: Arc<dyn Directory>,
+    name: &str,
     clock: Arc<dyn Clock>,
 ) -> Result<Salvaged> {
     let parts = from.parts;

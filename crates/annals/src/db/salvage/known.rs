@@ -106,7 +106,8 @@ struct Bringing<'db, 's> {
 pub(super) fn bring(
     database: &Database,
     state: &Snapshot,
-    (what, lost): (&str, &mut Vec<(u64, u64)>),
+    what: &str,
+    lost: &mut Vec<(u64, u64)>,
     time: Option<Timestamp>,
 ) -> Result<Restored> {
     let before = database.read();

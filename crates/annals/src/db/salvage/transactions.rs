@@ -147,7 +147,7 @@ impl<'db> Salvage<'db> {
         let restored = state.and_then(|state| {
             let Some(state) = state else { return Ok(None) };
             let lost = &mut self.lost_blobs;
-            let restored = known::bring(self.database, &state, (what, lost), time)?;
+            let restored = known::bring(self.database, &state, what, lost, time)?;
             Ok(Some((state, Restored { from: from.to_owned(), ..restored })))
         });
         match restored {
@@ -256,7 +256,7 @@ impl<'db> Salvage<'db> {
         if first < txid {
             self.is_torn = true;
             let segment = self.segment;
-            for (first, last) in without((first, txid - 1), &self.unproven) {
+            for (first, last) in subtract(first, txid - 1, &self.unproven) {
                 let (position, fate) = (None, Fate::Lost);
                 self.report.note_run(Run { first, last, segment, position, fate });
             }
@@ -373,7 +373,7 @@ impl<'db> Salvage<'db> {
 }
 
 /// Returns the rest of a run of txids without others, first and last of each.
-fn without((first, last): (u64, u64), others: &[(u64, u64)]) -> Vec<(u64, u64)> {
+fn subtract(first: u64, last: u64, others: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut others = others.to_vec();
     others.sort_unstable();
     let (mut next, mut left) = (first, Vec::new());

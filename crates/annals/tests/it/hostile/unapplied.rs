@@ -191,8 +191,8 @@ pub(crate) fn cut_only_on_request() {
     assert!(told.contains("--salvage") && !told.contains("--to hard"), "{told}");
     drop(database);
     let clock = Arc::new(SimulatedClock::new(1));
-    let to = (Arc::clone(&directory) as _, "new");
-    annals_tools::salvage_in(&Options::new(), (&*directory, NAME), to, clock).unwrap();
+    let to = Arc::clone(&directory) as _;
+    annals_tools::salvage_in(&Options::new(), &*directory, NAME, to, "new", clock).unwrap();
     let reader = Reader::open(&*directory, "new").unwrap();
     assert_eq!((reader.unapplied(), reader.read().table(CITY).unwrap().len()), (None, 1));
 }
@@ -406,13 +406,8 @@ fn a_commit_that_does_not_apply_in_a_kept_segment_is_named() {
     assert_eq!(examination.unapplied.map(|unapplied| unapplied.txid), Some(3));
     assert!(examination.problem.unwrap().contains(words));
     let clock = Arc::new(SimulatedClock::new(1));
-    annals_tools::salvage_in(
-        &Options::new(),
-        (&*made, NAME),
-        (Arc::clone(&made) as _, "new"),
-        clock,
-    )
-    .unwrap();
+    annals_tools::salvage_in(&Options::new(), &*made, NAME, Arc::clone(&made) as _, "new", clock)
+        .unwrap();
     let reader = Reader::open(&*made, "new").unwrap();
     assert_eq!(reader.read().table(CITY).unwrap().len(), 2);
     assert_eq!((bytes_of(&made, &kept), bytes_of(&made, NAME)), (before.bytes, after.bytes));

@@ -21,8 +21,7 @@ pub(super) fn salvage(bytes: &[u8]) -> annals::Result<(SimulatedDisk, Salvaged)>
     let clock = Arc::new(SimulatedClock::new(11));
     // What is proven is looked at elsewhere (`segments/salvage.rs`).
     let options = Options::new().unproven(true);
-    let done =
-        annals_tools::salvage_in(&options, (&from, NAME), (Arc::new(to.clone()), NEW), clock);
+    let done = annals_tools::salvage_in(&options, &from, NAME, Arc::new(to.clone()), NEW, clock);
     assert_eq!(from.transcript(), "", "the old file is not touched");
     let left = annals::storage::Directory::list(&to).unwrap();
     assert!(left.iter().all(|name| name == NEW), "{left:?}");
@@ -241,13 +240,9 @@ fn a_wrong_stored_chain_costs_nothing() {
             damaged[end - 1] ^= 1;
             let clock = Arc::new(SimulatedClock::new(11));
             let to = Arc::new(SimulatedDisk::new(4));
-            let salvaged = annals_tools::salvage_in(
-                &Options::new(),
-                (&install(&damaged), NAME),
-                (to, NEW),
-                clock,
-            )
-            .unwrap();
+            let salvaged =
+                annals_tools::salvage_in(&Options::new(), &install(&damaged), NAME, to, NEW, clock)
+                    .unwrap();
             assert!(salvaged.is_complete(), "{close}, before {end}: {salvaged:?}");
             assert_eq!(kept(&salvaged).len(), DEEDS.len(), "{close}, before {end}");
         }
@@ -302,12 +297,8 @@ fn nothing_to_salvage_is_an_error_that_leaves_nothing() {
     let (disk, clock) = (SimulatedDisk::new(4), Arc::new(SimulatedClock::new(11)));
     disk.install(NEW, b"mine").unwrap();
     let from = install(&journal(true));
-    let done = annals_tools::salvage_in(
-        &Options::new(),
-        (&from, NAME),
-        (Arc::new(disk.clone()), NEW),
-        clock,
-    );
+    let done =
+        annals_tools::salvage_in(&Options::new(), &from, NAME, Arc::new(disk.clone()), NEW, clock);
     assert_eq!(done.unwrap_err().kind(), ErrorKind::InUse);
     assert_eq!(disk.content(NEW).unwrap(), b"mine");
 }

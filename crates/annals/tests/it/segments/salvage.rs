@@ -23,7 +23,7 @@ fn try_salvage(
     let before = from.list().unwrap();
     let (to, clock) = (MemoryDirectory::new(), Arc::new(SimulatedClock::new(11)));
     let options = Options::new().unproven(unproven);
-    let done = annals_tools::salvage_in(&options, (from, NAME), (Arc::new(to.clone()), NEW), clock);
+    let done = annals_tools::salvage_in(&options, from, NAME, Arc::new(to.clone()), NEW, clock);
     assert_eq!(from.list().unwrap(), before, "nothing is made beside it");
     done.map(|salvaged| (to, salvaged))
 }
