@@ -29,8 +29,8 @@ pub(crate) fn value(table: &Table, field: &Field, text: &str) -> Result<Value> {
     }
 }
 
-/// Reads a cell of a CSV file, and whether it is quoted. Null is the text `null` if one is given; else a cell without
-/// quotes that is empty, where the field may be null.
+/// Reads a cell of a CSV file, and whether it is quoted. Null is the text `null` if one is given; otherwise a cell
+/// without quotes that is empty, where the field may be null.
 pub(crate) fn cell(
     table: &Table,
     field: &Field,

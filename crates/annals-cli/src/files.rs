@@ -66,7 +66,7 @@ pub(crate) fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// Makes a bar for `total` bytes on standard error; it is hidden if that is no terminal.
+/// Makes a progress bar for `total` bytes on standard error, hidden if that is no terminal.
 pub(crate) fn progress(total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
     bar.set_style(style("{msg} {wide_bar} {bytes}/{total_bytes} {eta}"));

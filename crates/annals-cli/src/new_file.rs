@@ -21,7 +21,7 @@ use crate::files::{cannot, holds_database};
 /// is written to as it is.
 pub(crate) struct NewFile {
     writer: Option<BufWriter<Out>>,
-    /// Where it is until it is whole; none if it is written where it is.
+    /// The temporary place of the file until it is whole; `None` if it is written in place.
     place: Option<Place>,
     target: PathBuf,
 }

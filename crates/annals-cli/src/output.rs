@@ -31,7 +31,7 @@ pub(crate) fn say(text: &str) {
 /// Set if the program was given no standard output.
 static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Notes that the program was given no standard output, so that whatever is written there is lost.
+/// Records that the program was given no standard output: all output is discarded.
 pub(crate) fn close() {
     IS_CLOSED.store(true, Ordering::Relaxed);
 }

@@ -18,7 +18,7 @@ pub trait Sink {
     /// Takes an event. `schema` is the one before it.
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
 
-    /// Notes that an event, or an event that sets the context, ended this many bytes before the frame's end.
+    /// Called after each event, also one that sets the context, with the number of bytes left in the frame.
     fn end(&mut self, _left: usize) {}
 
     /// Takes `count` rows, at least two, with ids from `first` on: the values of each field.

@@ -22,7 +22,7 @@ impl Script {
         Self::default()
     }
 
-    /// Notes the next id of a table, in order to begin where the table has rows.
+    /// Sets the next id of a table, for a script that starts from a state in which the table has rows.
     pub fn set_next_id(&mut self, table: TableNumber, next: u64) {
         if let Some(last) = next.checked_sub(1) {
             self.take_id(table, RowId(last));
@@ -100,7 +100,7 @@ impl Script {
         }
     }
 
-    /// Notes that an id is used; returns the previous next id.
+    /// Marks an id as used; returns the previous next id.
     fn take_id(&mut self, table: TableNumber, id: RowId) -> u64 {
         let place = table.0 as usize;
         if self.next_ids.len() <= place {

@@ -94,7 +94,7 @@ fn decoded(payload: &[u8]) -> Option<Decoded> {
     Some(decoded)
 }
 
-/// Writes an event as it doesn't depend on where it stands, nor on which form its values have.
+/// Writes an event in a form that doesn't depend on the event's position, or on the form of its values.
 fn shown(schema: &Schema, event: &Event<'_>) -> String {
     match *event {
         Event::Blob { blob, offset, bytes, position } => {

@@ -1,5 +1,5 @@
-//! Making space ahead: of a file it is zeroed so that commits needn't make it grow; of a device it is made the
-//! journal's own before a frame is written there.
+//! Making space ahead. In a file the space is zeroed, so that commits needn't make the file grow. On a device the
+//! space is recorded as the journal's before a frame is written there.
 //!
 //! ```text
 //! 1. zero what follows zeroed_to, at least 1 MiB; flush   (garbage can't be taken for frames any more)

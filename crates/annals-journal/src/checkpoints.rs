@@ -144,7 +144,8 @@ impl Checkpoints {
         step!(OthersZeroed, self.space.set(len.max(end.position)));
     }
 
-    /// As [`Self::adopt`], in its turn, without a recovery: a half-finished cut of this handle is in order again.
+    /// Does what [`Self::adopt`] does, in its turn, without a recovery: a half-finished cut of this handle is in order
+    /// again.
     pub fn take_over(&self, end: Point, head: &Head, len: u64) {
         self.is_suspect.store(false, Ordering::Release);
         self.adopt(end, head, len);
@@ -283,7 +284,7 @@ impl Checkpoints {
         self.storage.write_at(position, bytes)
     }
 
-    /// Notes that all commits up to a point are acknowledged.
+    /// Records that all commits up to a point are acknowledged.
     pub fn acknowledge(&self, point: Point, commits: u64, flushed: bool) {
         let mut progress = lock(&self.progress);
         progress.acknowledged = point;
@@ -346,7 +347,7 @@ impl Checkpoints {
         Look { end: progress.acknowledged.position, commits: progress.commits, flushing }
     }
 
-    /// Notes that a transaction that will be durable has written data frames.
+    /// Records that a transaction that will be durable has written data frames.
     pub(crate) fn note_streamed(&self, end: u64) {
         self.streamed.store(end, Ordering::Release);
     }

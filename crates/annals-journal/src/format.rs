@@ -122,7 +122,7 @@ pub struct Header {
     pub key_id: [u8; 16],
     /// The cipher's parameters besides the key. Reserved: zeros.
     pub salt: [u8; 32],
-    /// 1 if the segment's first transaction is the state itself; else 0.
+    /// 1 if the segment's first transaction is the state itself; otherwise 0.
     pub state: u64,
     /// The random number of the last erasure that wrote the segment again, or the one before it; 0 if none did.
     pub erasure: u64,

@@ -57,8 +57,7 @@ impl Head {
         refuse_strange(&header, name)?;
         if decoded.iter().flatten().any(|copy| *copy != header) {
             return Err(Error::corrupt(format!(
-                "{name}: damaged: the copies of its header belong to different journals; restore \
-                 the file from a backup"
+                "{name}: damaged: the copies of its header differ; restore the file from a backup"
             )));
         }
         refuse_cut(storage, name)?;
@@ -88,7 +87,7 @@ impl Head {
         self.copies().max_by_key(|slot| slot.sequence).copied()
     }
 
-    /// Returns the point of the newest slot; that of the first frame if none verifies.
+    /// Returns the point of the newest slot; the point before the first frame if no slot verifies.
     #[inline]
     pub fn hard_point(&self) -> Point {
         self.newest_slot().map_or(self.start(), |slot| slot.point)

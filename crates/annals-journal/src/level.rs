@@ -9,7 +9,7 @@
 /// | `Half` | write, flush, write the slot | there | there |
 /// | `TwoPhase` | write, flush, write the slot, flush | there | there, and known to have been durable |
 ///
-/// A commit counts when its chain verifies, whatever its level. The slot adds that damage to the commit is
+/// A commit is valid when its chain verifies, whatever its level. The slot adds that damage to the commit is
 /// an error later, and is never taken for the end of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
@@ -17,10 +17,10 @@ pub enum Level {
     /// power cut the database is at a recent consistent state, never before the last durable one.
     /// (joedb's soft checkpoint; WAL mode of SQLite with `synchronous=NORMAL`.)
     Soft,
-    /// As [`Checksummed`](Self::Checksummed), with a slot that records it, written after the flush. It costs one
+    /// [`Checksummed`](Self::Checksummed) with a slot that records the commit, written after the flush. It costs one
     /// small write more. (joedb's `half_commit`.)
     Half,
-    /// As [`Half`](Self::Half), with a second flush: so it is known to have been durable as long as one
+    /// [`Half`](Self::Half) with a second flush: so it is known to have been durable as long as one
     /// copy of a slot can be read. (joedb's `full_commit`, redb's 2-phase commit.)
     TwoPhase,
     /// On permanent storage when acknowledged, and proven there by checksums: one write, one flush.

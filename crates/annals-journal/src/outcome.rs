@@ -64,10 +64,9 @@ pub struct Cut {
     pub txid: u64,
     /// How many bytes followed.
     pub bytes: u64,
-    /// How many commits were among them whose frames verify, but which don't count by this
-    /// [`Recovery`].
+    /// How many intact commits are among those bytes: this [`Recovery`] doesn't accept them.
     pub commits: u64,
-    /// How many data frames of a transaction that never committed were among them.
+    /// How many data frames of a transaction that never committed are among those bytes.
     pub uncommitted_frames: u64,
     /// True if a transaction may be lost that had been acknowledged at a level without durability, or by a disk that
     /// violated its guarantee.
@@ -89,7 +88,7 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// Describes a new journal, or segment, of which nothing had to be recovered. `secret` is that in its slots.
+    /// Describes a new journal, or segment, of which nothing had to be recovered. `secret` is the secret in its slots.
     #[inline]
     pub fn new_journal(start: Point, secret: Secret) -> Self {
         Self {

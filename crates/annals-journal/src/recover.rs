@@ -225,7 +225,7 @@ fn describe(recovered: &mut Recovered, survey: &Survey) {
 
 fn refusal(name: &str, survey: &Survey) -> Error {
     let message = format!(
-        "{name}: was not closed properly: the last transaction that counts, {}, ends at position {}, \
+        "{name}: was not closed properly: the last valid transaction, {}, ends at position {}, \
          but more follows up to {} ({} data frames without a commit, {} frames that verify by \
          themselves), which was never known to be durable. Nothing \
          was changed; see what would be cut with `annals recover {} --dry-run`, and do it without \

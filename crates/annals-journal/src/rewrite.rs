@@ -102,7 +102,7 @@ impl<'s> Rewriting<'s> {
         Ok(())
     }
 
-    /// Ends the segment: all of it is on permanent storage, and its slots say so. Returns its length.
+    /// Ends the segment: writes the rest of it and its slots, and flushes. Returns the segment's length.
     #[inline]
     pub fn finish(mut self) -> io::Result<u64> {
         self.write()?;

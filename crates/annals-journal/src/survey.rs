@@ -1,9 +1,9 @@
 //! The survey of a journal: the verified part, the part known to be durable, and the bytes after it.
 //!
-//! Words: B is the first position that doesn't verify; C the end of the last commit before it, for a commit counts
+//! Words: B is the first position that doesn't verify; C the end of the last commit before it, for a commit is valid
 //! when its chain verifies; K the durable end, the farthest position that was known to be flushed. K is the largest
 //! of these: all copies of slots that verify, the hard position in the live block, and points known to the caller
-//! (the image's roots). The durable positions in frames count too, if the secret of the file proves their tags. The
+//! (the image's roots). The durable positions in frames are used too, if the secret of the file proves their tags. The
 //! journal is damaged if C < K, and if no slot can be read.
 //!
 //! A [`Rule`] may accept fewer commits, but never fewer than K requires.
@@ -20,15 +20,15 @@ use super::seal::Seal;
 use crate::{Error, ErrorKind, Result};
 use annals_storage::{Storage, step};
 
-/// Which commits count, and where to begin.
+/// Which commits are accepted, and where to begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     pub(crate) recovery: Recovery,
-    /// The end of a commit that is known to count; the survey begins there.
+    /// The end of a commit that is known to be accepted: the survey begins after it.
     from: Option<Point>,
     /// A position that is known to have been flushed, or 0.
     known: u64,
-    /// The last position at which a commit counts.
+    /// The last position at which a commit is accepted.
     limit: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ impl Rule {
         Self { recovery, from: None, known: 0, limit: None }
     }
 
-    /// Begins after a commit that is known to count, rather than at the first frame.
+    /// Begins after a commit that is known to be accepted, rather than at the first frame.
     #[inline]
     pub const fn after(self, from: Option<Point>) -> Self {
         Self { from, ..self }
@@ -62,13 +62,13 @@ pub struct Survey {
     pub len: u64,
     /// True if it is on a device.
     pub has_fixed_len: bool,
-    /// C: the end of the last commit that counts.
+    /// C: the end of the last accepted commit.
     pub end: Point,
-    /// The last commit that counts.
+    /// The last accepted commit.
     pub last: Option<Committed>,
     /// The last commit that verifies, if the rule excludes it.
     pub left_out: Option<Committed>,
-    /// How many commits verify that don't count.
+    /// How many commits verify that the rule excludes.
     pub left_out_count: u64,
     /// The last commit time from a clock.
     pub last_clock_time: i64,
@@ -103,7 +103,7 @@ pub struct Tail {
 }
 
 impl Survey {
-    /// Follows the chain from the start, or from the end of a commit that counts, and examines all bytes after it.
+    /// Follows the chain from the start, or from the end of an accepted commit, and examines all bytes after it.
     /// `visit` sees each verified frame in order, also those of a transaction that then isn't committed, and C at
     /// that frame; but none after the last commit that a rule accepts.
     ///
@@ -140,7 +140,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Begins after a commit that counts, or before the first frame.
+    /// Begins after an accepted commit, or before the first frame.
     fn begin(storage: &dyn Storage, name: &str, rule: Rule, head: Head, at: Point) -> Result<Self> {
         let len = device::end_of(storage, &head).map_err(|error| unreadable(name, error))?;
         let slots = head.copies().map(|slot| slot.point.position);
@@ -221,7 +221,7 @@ impl Survey {
         Ok(found(self) == found(&again) && self.head.slots == again.head.slots)
     }
 
-    /// Follows the chain from `from`, the end of a commit that counts, without looking beyond the first position that
+    /// Follows the chain from `from`, the end of an accepted commit, without looking beyond the first position that
     /// doesn't verify. Then no damage is known.
     pub fn since(storage: &dyn Storage, name: &str, head: Head, from: Point) -> Result<Self> {
         let io = |error| unreadable(name, error);
@@ -306,7 +306,7 @@ impl Survey {
         (self.live_is_met || soft.position > self.end.position).then_some(soft.position)
     }
 
-    /// Returns the end of the last commit that verifies, whether it counts or not.
+    /// Returns the end of the last commit that verifies, whether the rule accepts it or not.
     #[inline]
     pub fn reached(&self) -> Point {
         self.left_out.as_ref().map_or(self.end, Committed::point)

@@ -150,8 +150,8 @@ fn create_unused(directory: &dyn Directory, base: &str) -> io::Result<(String, A
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Copies a whole journal to a new name beside it, before it is changed; returns that. Of a device it copies the
-/// journal's part.
+/// Copies a whole journal to a new file beside it, before the journal is changed; returns the new name. Of a device
+/// it copies the journal's part.
 pub fn copy_whole(
     storage: &dyn Storage,
     directory: &dyn Directory,

@@ -47,7 +47,7 @@ impl Survey {
         self.tail.is_some() || self.left_out.is_some()
     }
 
-    /// Returns the missing property of commits that don't count.
+    /// Returns the property that the excluded commits lack.
     pub(super) fn missing_proof(&self) -> &'static str {
         match self.rule().recovery {
             Recovery::ToSoft => {

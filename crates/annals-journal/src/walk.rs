@@ -144,7 +144,7 @@ impl<'s> Walk<'s> {
         Ok(Some(Step { frame, link, skipped }))
     }
 
-    /// Decodes a header, whose txid is at least that of the last frame, or of the last one that is linked to the
+    /// Decodes a header. Its txid is at least the txid of the last frame, or of the last frame that is linked to the
     /// beginning.
     fn header_at(&mut self, place: u64) -> io::Result<Option<FrameHeader>> {
         let (last, linked) = (self.last.txid, self.linked.txid);

@@ -1,8 +1,9 @@
 //! The writer: turns the events of one transaction into frames, and commits or takes them back.
 //!
 //! Invariants
-//! 1. `committed` is the end of the last commit frame that was written; it may not be acknowledged yet. `written >=
-//!    committed.position`; between transactions they are equal, and only zeros follow, unless `dirty_to` says so.
+//! 1. `committed` is the end of the last commit frame that was written. That commit may not be acknowledged yet.
+//!    `written >= committed.position`; between transactions they are equal, and only zeros follow, unless `dirty_to`
+//!    says so.
 //! 2. A transaction whose frames could not be written, or not be taken back, leaves `dirty_to`
 //!    after `committed`; the next transaction begins with the cut.
 //! 3. A frame's nonce is drawn when its payload is final.
@@ -206,7 +207,7 @@ impl Writer {
         self.committed
     }
 
-    /// Writes the commit frame. Returns the point after it, which counts once the level's other steps are done:
+    /// Writes the commit frame. Returns the point after it, to be acknowledged once the level's other steps are done:
     /// [`Checkpoints::reach`].
     pub fn commit(&mut self, level: Level, time: Option<i64>) -> Result<Point> {
         self.checkpoints.check_usable()?;

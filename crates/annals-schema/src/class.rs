@@ -110,7 +110,7 @@ impl Type {
 }
 
 impl<'a> ValueRef<'a> {
-    /// Returns the value with its integer, if it is one, as wide as any.
+    /// Returns the value; an integer is widened to the widest type.
     #[must_use]
     pub fn widen(self) -> WideValue<'a> {
         macro_rules! widen {

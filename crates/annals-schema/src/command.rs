@@ -86,7 +86,7 @@ pub enum Command {
 
 impl Command {
     /// True if two schemas are compared by this command in its place. Indexes and single rows
-    /// are not part of the order: of them only the outcome counts.
+    /// are not part of the order: only their outcome is compared.
     #[must_use]
     pub const fn is_ordered(&self) -> bool {
         !matches!(

@@ -23,7 +23,7 @@ impl OnDelete {
         !matches!(self, Self::Dangle)
     }
 
-    /// Returns the word after the table's name; none if nothing is enforced.
+    /// Returns the word after the table's name; `None` if nothing is enforced.
     #[must_use]
     pub const fn word(self) -> Option<&'static str> {
         match self {

@@ -36,7 +36,7 @@ impl Chunk {
         system::ZEROS
     }
 
-    /// Leaks it and returns its address: all of it may be used.
+    /// Leaks the chunk and returns its address. All of the chunk may be used.
     pub fn leave(self) -> NonNull<u8> {
         std::mem::ManuallyDrop::new(self).0
     }

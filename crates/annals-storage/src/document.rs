@@ -122,7 +122,7 @@ pub fn compare_layout(section: &str, base: &[u8], variants: &[(&str, Vec<u8>)]) 
     assert_eq!(&base[sum_at..], sum, "{section}: its checksum");
 }
 
-/// As [`compare_layout`], with a checksum at `sum_at`; if that is after the end, there is none.
+/// Does what [`compare_layout`] does, with a checksum at `sum_at`; if that is after the end, there is none.
 pub fn compare_fields(section: &str, base: &[u8], variants: &[(&str, Vec<u8>)], sum_at: usize) {
     let mut at = 0;
     let mut documented = BTreeSet::new();

@@ -88,7 +88,7 @@ pub enum Violation {
     Reference {
         /// The name of the table with the reference.
         table: String,
-        /// The row with the reference; none if the reference is the default of a new field.
+        /// The row with the reference; `None` if the reference is the default of a new field.
         row: Option<RowId>,
         /// The name of the reference's field.
         field: String,
@@ -165,7 +165,7 @@ impl Error {
         Self(Box::new(Inner { kind, message, source, violation, transaction: None }))
     }
 
-    /// Notes whose events don't apply.
+    /// Sets the transaction whose events don't apply.
     #[doc(hidden)]
     #[must_use]
     pub fn of_transaction(mut self, txid: u64) -> Self {

@@ -158,12 +158,12 @@ pub trait Storage: Send + Sync + Debug {
         Ok(true)
     }
 
-    /// Notes that the file was renamed in its directory: [`is_linked`](Storage::is_linked) checks the new name from
+    /// Records the new name of the file in its directory: [`is_linked`](Storage::is_linked) checks that name from
     /// now on.
     fn renamed(&self, name: &str);
 }
 
-/// A lock of a file; none of them blocks reading or writing.
+/// A lock of a file. No lock blocks reading or writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lock {
     /// Held while a database is open: exclusively by a single writer, shared by those that take turns.
@@ -251,9 +251,9 @@ pub trait Directory: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// Returns a handle of this directory for the files of one journal; none if this one does. Each file that it
-    /// creates gets the permissions that the journal has then, before anything can be written to it. Without such a
-    /// journal, it gets those of `origin`, the file that it is made of, or the system's default.
+    /// Returns a handle of this directory for the files of one journal; `None` if this handle is for all. Each file
+    /// that it creates gets the permissions that the journal has then, before anything can be written to it. Without
+    /// such a journal, it gets the permissions of `origin`, the file that it is made of, or the system's default.
     fn for_journal(&self, _name: &str, _origin: Option<Permissions>) -> Option<Arc<dyn Directory>> {
         None
     }

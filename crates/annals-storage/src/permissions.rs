@@ -18,7 +18,7 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Returns those of a file, by its metadata; `None` where the system has no such thing.
+    /// Returns the permissions of a file, by its metadata; `None` where the system has none.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Option<Self> {
         system::of(metadata)

@@ -29,7 +29,7 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Notes interrupts from now on, until this is dropped.
+    /// Records interrupts (Ctrl-C) until this is dropped.
     #[must_use]
     pub fn catch() -> Self {
         INTERRUPTED.store(false, Ordering::Relaxed);

@@ -207,8 +207,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns those of some rows that a commit must check, because rows may refer to them: all of them if only a
-    /// scan could tell.
+    /// Returns which of some deleted rows a commit must check, because other rows may refer to them. Returns all if
+    /// only a scan could decide that.
     fn kept(&self, referrer: Referrer, ids: &[u64]) -> Result<Vec<u64>> {
         let Some(index) = self.working.index_by(referrer.table, referrer.field) else {
             return Ok(ids.to_vec());

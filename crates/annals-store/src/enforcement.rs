@@ -82,7 +82,7 @@ impl Loose {
 }
 
 impl Store {
-    /// Notes the references of a row that was inserted whose rows aren't there.
+    /// Records, for the commit to check, the references of an inserted row to rows that don't exist.
     pub(super) fn note_references_of(&mut self, number: TableNumber, id: RowId) -> Result<()> {
         let Self { working, doubts, .. } = self;
         let Some(table) = working.tables.get(number.0 as usize) else { return Ok(()) };
@@ -98,7 +98,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that a reference was set, if it is enforced and its row doesn't exist.
+    /// Records, for the commit to check, a reference that was set, if it is enforced and its row doesn't exist.
     #[inline]
     pub(super) fn note_reference(
         &mut self,
@@ -117,7 +117,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes that a run of references was set, if they are enforced: the commit checks each.
+    /// Records a run of references that was set, if they are enforced: the commit checks each.
     pub(super) fn note_run(
         &mut self,
         table: TableNumber,

@@ -16,7 +16,7 @@ impl Store {
     /// only the commit can check are noted, unique keys too.
     ///
     /// # Errors
-    /// As those of the changes by themselves. Part of it may have been done: all that is left is to roll back.
+    /// The errors of the single changes. Part of the event may have been applied: all that is left is to roll back.
     #[doc(hidden)]
     pub fn restore(&mut self, event: &Event<'_>, watch: bool) -> Result<()> {
         let schema = std::sync::Arc::clone(&self.working.schema);

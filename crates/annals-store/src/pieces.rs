@@ -76,7 +76,7 @@ impl Store {
 }
 
 impl Store {
-    /// Notes that all blobs are elsewhere by now: at these pieces, in order.
+    /// Replaces the positions of all blobs by those of these pieces, in order.
     #[doc(hidden)]
     #[inline]
     pub fn move_blobs(&mut self, pieces: impl Iterator<Item = (Blob, Piece)>) -> Result<()> {

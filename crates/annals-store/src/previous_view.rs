@@ -1,6 +1,6 @@
 //! The previously published view: its unused parts are reused.
 //!
-//! A transaction that changes a table copies it, since the published view has it too; and the view before that one
+//! A transaction that changes a table copies it, since the published view refers to the table too. The previous view
 //! still has an older copy. Updating that older copy costs a fraction of making another and dropping it (see
 //! [`refresh`](mod@crate::pages::refresh)).
 //!
@@ -62,7 +62,7 @@ impl PreviousView {
         self.view = None;
     }
 
-    /// Notes that the count of made bytes is about to be reset: the open transaction may have made some.
+    /// Keeps the count of made bytes of the open transaction, before that count is reset.
     pub(super) const fn forget_made(&mut self, epoch: &Epoch) {
         self.made = self.made.wrapping_sub(epoch.made());
     }

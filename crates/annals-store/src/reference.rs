@@ -57,7 +57,7 @@ impl Doubts {
         self.set.push((table, field, Run { first: ids.start, end: ids.end }));
     }
 
-    /// Notes that rows were deleted.
+    /// Records that rows were deleted.
     pub(super) fn note_lost(&mut self, table: TableNumber, first: u64, count: u64) {
         match self.lost.last_mut() {
             Some((of, run)) if *of == table && run.end == first => run.end += count,

@@ -91,7 +91,7 @@ impl<'a> Row<'a> {
     /// Returns the row of an id, and loads it as [`load`](Self::load) does.
     ///
     /// # Errors
-    /// `NotFound`: there is none; it can't be loaded.
+    /// `NotFound` if there is no such row; `Corrupt`, `Io` or `PageLost` if it can't be loaded.
     #[inline(always)] // as before
     pub(super) fn get(table: TableView<'a>, id: RowId) -> Result<Self> {
         let Loaded { table, slot, held } = match table.data.rows.at_hand(id.0) {

@@ -73,7 +73,7 @@ impl Refresh for Successor {
 }
 
 impl View {
-    /// Notes who can rebuild the view, and which state it shows. Once is enough.
+    /// Sets who can rebuild the view, and which state it shows. Later calls have no effect.
     #[doc(hidden)]
     #[inline]
     pub fn rescued_by(&self, rescue: &Weak<dyn Rescue>, shown: Shown) {

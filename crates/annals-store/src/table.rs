@@ -79,7 +79,7 @@ impl Table {
         self.columns.get(self.place_of(field)?)
     }
 
-    /// Finds the place of a field's column: that of its number, as long as no field was dropped.
+    /// Finds the place of a field's column, which is the field's number as long as no field was dropped.
     #[inline]
     pub(super) fn place_of(&self, field: FieldNumber) -> Option<usize> {
         let place = field.0 as usize;
@@ -143,7 +143,7 @@ impl Table {
         self.rows.is_next(id) && self.indexes.is_empty() && !self.refers && !self.single
     }
 
-    /// Adds a row after all others, as [`Self::is_appended`] says; its values were checked.
+    /// Adds a row after all others, as [`Self::is_appended`] says. The row's values were checked before.
     #[inline]
     pub(super) fn append(&mut self, values: &[ValueRef<'_>], epoch: &Epoch) -> Result<()> {
         let (slot, write) = self.rows.append(epoch)?;
@@ -153,7 +153,7 @@ impl Table {
         Ok(())
     }
 
-    /// Adds a row that doesn't exist; its values were checked.
+    /// Adds a row that doesn't exist. The row's values were checked before.
     #[inline]
     pub(super) fn insert(
         &mut self,
@@ -243,7 +243,7 @@ impl Table {
         })
     }
 
-    /// Changes the values of a field in existing rows; they were checked. If the rows are `new`, they hold zeros.
+    /// Changes the values of a field in existing rows. The values were checked before. If `new`, the rows hold zeros.
     pub(super) fn write_run(
         &mut self,
         field: usize,
@@ -281,7 +281,7 @@ impl Table {
         Ok(())
     }
 
-    /// Changes a value; it was checked.
+    /// Changes a value, which was checked before.
     pub(super) fn update(
         &mut self,
         slot: usize,

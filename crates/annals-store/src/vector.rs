@@ -236,7 +236,7 @@ impl Store {
         Ok(())
     }
 
-    /// Sets a field of rows; it was checked.
+    /// Sets a field of rows. The values were checked before.
     #[doc(hidden)]
     pub fn set_rows(
         &mut self,

@@ -163,7 +163,7 @@ impl Store {
         Arc::clone(&self.published)
     }
 
-    /// Notes who can rebuild the working view, which no transaction has changed since this state.
+    /// Sets who can rebuild the working view, which no transaction has changed since the state `shown`.
     #[doc(hidden)]
     #[inline]
     pub fn be_rescued_by(&mut self, rescue: &Weak<dyn Rescue>, shown: Shown) {
@@ -171,7 +171,7 @@ impl Store {
         self.working.rescued_by(rescue, shown);
     }
 
-    /// Notes that the working view is about to change.
+    /// Clears who can rebuild the working view, before the view changes.
     #[doc(hidden)]
     #[inline]
     pub fn forget_rescue(&mut self) {

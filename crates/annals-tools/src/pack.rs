@@ -25,7 +25,7 @@ pub fn pack(options: &Options, from: impl AsRef<Path>, to: impl AsRef<Path>) -> 
     pack_in(options, from.0, &from.1, to.0, &to.1, &clock)
 }
 
-/// As [`pack`], in any directories, with any clock.
+/// Does what [`pack`] does, with directories and a clock that the caller passes.
 ///
 /// # Errors
 /// As [`pack`].

@@ -4,7 +4,7 @@
 //! 1. create NAME.WHAT-ID.held and lock it: as long as it is locked, nobody takes the others for leftovers
 //! 2. write the files as NAME.WHAT-ID, and kept segments as NAME.WHAT-ID-segment-N, and flush them
 //! 3. link the kept segments as NAME-segment-N, flush the directory, link NAME.WHAT-ID as NAME, flush the directory
-//! 4. remove the temporary names, that of step 1 last, and flush the directory
+//! 4. remove the temporary names, the one of step 1 last, and flush the directory
 //! ```
 //!
 //! A new attempt removes orphans of others: all files of an ID whose first one isn't locked, and the names of step 3
@@ -31,7 +31,7 @@ pub struct Names {
     held: Option<Arc<dyn Storage>>,
 }
 
-/// The part after the temporary name in that of the file of step 1.
+/// The suffix that the file of step 1 has after the temporary name.
 const HELD: &str = ".held";
 
 /// The number of tries to create a file that another process takes for an orphan.
@@ -41,7 +41,7 @@ impl Names {
     /// Chooses a temporary name; `what` is the middle of it. Removes orphans of earlier attempts.
     ///
     /// # Errors
-    /// `InUse`: a file has the name, or that of a segment kept beside it; `Io`.
+    /// `InUse`: a file has the name, or the name of a segment kept beside it; `Io`.
     pub fn new(
         directory: &Arc<dyn Directory>,
         name: &str,
@@ -84,7 +84,7 @@ impl Names {
         error.renaming(&self.temporary, &self.name)
     }
 
-    /// Returns all files their names, durably, those of kept segments first; they are whole, and flushed. Image and
+    /// Returns all files their names, durably, those of kept segments first. The files are whole and flushed. Image and
     /// history index, if there are any, are renamed with them.
     ///
     /// # Errors

@@ -169,14 +169,13 @@ fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
     }
 }
 
-/// Verifies the history index; if it is to be `deep`, each entry against the journal.
+/// Verifies the history index. If `deep`, also compares each entry with the journal.
 fn history(path: &Path, snapshot: &Snapshot, deep: bool) -> Result<Option<String>> {
     let sound = |error| but_sound(path, error, "no answer depends on the history index");
     let Some(found) = snapshot.check_history_index(deep).map_err(sound)? else { return Ok(None) };
     if let Some(problem) = found.problem {
         return Err(Error::corrupt(format!(
-            "{problem}; nothing is lost, for the journal is sound: delete the history index, and `annals backfill \
-             {}` makes a new one",
+            "{problem}; delete the history index, and `annals backfill {}` makes a new one: the journal is intact",
             path.display()
         )));
     }
@@ -198,7 +197,7 @@ fn dangling(view: &View) -> Result<Vec<String>> {
     Ok(view.dangling_references()?.into_iter().filter_map(note).collect())
 }
 
-/// Notes slots whose copies differ, or don't verify. Any copy that does is true, so nothing is lost.
+/// Reports slots whose copies differ, or don't verify. One copy that verifies is enough, so no data is lost.
 fn torn_slots(inspection: &Inspection) -> Vec<String> {
     info::torn_slots(inspection)
         .into_iter()

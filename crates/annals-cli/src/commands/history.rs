@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-/// Finds a table by its present name; an error names tables that were dropped or renamed.
+/// Finds a table by its current name. If there is none, the error says whether one of that name was dropped or renamed.
 fn find<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
     if let Some(table) = schema.table_named(name) {
         return Ok(table);
@@ -91,8 +91,8 @@ fn find<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
         _ => false,
     });
     let why = match is_of_old {
-        true => "there was one, which was dropped or renamed: `annals log` shows all that was",
-        false => "`annals info` names those that there are",
+        true => "a table of that name was dropped or renamed; `annals log` shows when",
+        false => "`annals info` lists the tables",
     };
     Err(Error::new(ErrorKind::NotFound, format!("there is no table `{name}`: {why}")))
 }

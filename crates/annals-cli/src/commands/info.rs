@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 /// The findings in a file.
 pub(crate) struct Found {
     pub(crate) head: HeadInspection,
-    /// All the rest; none if it wasn't asked for, or the damage that keeps from reading it.
+    /// All the rest, or the damage that keeps from reading the file; `None` if the rest wasn't requested.
     pub(crate) rest: Option<Result<Examination, String>>,
 }
 

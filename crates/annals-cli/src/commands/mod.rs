@@ -91,12 +91,13 @@ pub(crate) fn open_to_read(options: &Options, path: &Path) -> Result<Reader> {
     Ok(reader)
 }
 
-/// Notes that a commit doesn't apply, if there is one.
+/// Sets the program's exit status if there is a commit that doesn't apply; returns that commit.
 fn note_behind(unapplied: Option<&Unapplied>) -> Option<&Unapplied> {
     unapplied.inspect(|_| IS_BEHIND.store(true, Ordering::Relaxed))
 }
 
-/// Prints the report of opening on standard error, if the last end wasn't a clean one, or if a commit doesn't apply.
+/// Prints the findings of opening on standard error, such as an unclean shutdown, an unused image, or a commit that
+/// can't be replayed.
 pub(crate) fn tell_recovery(database: &annals::Database) {
     note_behind(database.unapplied());
     for finding in &database.recovered().findings {

@@ -1,4 +1,4 @@
-//! Names of ours for things that have other names elsewhere.
+//! Valid, unique names for things whose names in other programs Annals doesn't allow.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use annals::Schema;
 /// The length limit of names, in bytes.
 const LONGEST: usize = 255;
 
-/// The names that are taken, where each may be there only once.
+/// The names already used in a namespace in which names must be unique.
 #[derive(Debug, Default)]
 pub(crate) struct Naming(HashSet<String>);
 

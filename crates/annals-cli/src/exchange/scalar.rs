@@ -175,7 +175,7 @@ pub(crate) enum Converted {
     Blob(Vec<u8>),
 }
 
-/// Makes a value of a type; none if it isn't one of it, or would lose something.
+/// Converts to a value of a type; `None` if the type can't hold it without loss.
 pub(crate) fn convert(value: Scalar<'_>, ty: Type) -> Option<Converted> {
     let converted = match (ty, value) {
         (_, Scalar::Null) => Value::Null,

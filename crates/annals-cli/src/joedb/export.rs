@@ -132,7 +132,10 @@ impl<'o, W: Write> Export<'o, W> {
         let shown = &self.shown;
         Error::new(
             ErrorKind::Busy,
-            format!("{shown}: the history was changed while it was read: try again"),
+            format!(
+                "{shown}: not written: the database's history was changed during the export, which reads it twice; \
+                 run the export again"
+            ),
         )
     }
 

@@ -206,7 +206,7 @@ pub(super) enum Entry<'a> {
         table: u64,
         name: &'a [u8],
     },
-    /// The target is that of a reference, 0 for other types.
+    /// `target` is the table that a reference refers to; 0 for other types.
     AddField {
         table: u64,
         name: &'a [u8],

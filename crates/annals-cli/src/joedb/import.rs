@@ -33,7 +33,7 @@ const SPARE_ROWS: u64 = 1 << 16;
 /// How to import.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Choices {
-    /// Up to where the file counts.
+    /// Up to where the file is imported.
     pub(crate) until: Until,
     /// True if it continues when something can't be held unchanged.
     pub(crate) lossy: bool,
@@ -361,8 +361,8 @@ impl<'db, R: BufRead> Import<'db, R> {
             return Ok(Value::Null);
         }
         Err(Error::invalid(format!(
-            "a blob of {size} bytes at position {position}, where the file has none (it may be in another file): \
-             --lossy makes it null"
+            "the entry refers to a blob of {size} bytes at position {position}, but this file has no such blob; use \
+             --lossy to import null instead"
         )))
     }
 

@@ -4,7 +4,7 @@ use annals::{OnDelete, TableNumber, Type, TypeClass, ValueRef, WideValue};
 
 use super::format::{Cell, Kind};
 
-/// Returns the type that corresponds to joedb's. The target is that of a reference.
+/// Returns the type that corresponds to joedb's. `target` is the table that a reference refers to.
 pub(super) const fn to_type(kind: Kind, target: TableNumber) -> Type {
     match kind {
         Kind::String => Type::String,

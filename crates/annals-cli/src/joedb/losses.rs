@@ -49,7 +49,7 @@ impl Loss {
     }
 }
 
-/// Notes losses.
+/// Counts losses.
 #[derive(Debug)]
 pub(super) struct Losses {
     is_strict: bool,

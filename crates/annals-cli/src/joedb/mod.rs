@@ -1,7 +1,7 @@
 //! joedb's files: reading them, writing them, and converting their histories.
 //!
 //! In reading order: `format` defines the parts of a file. `reader` and `writer` read and write its entries, and know
-//! nothing of Annals' tables. `survey` finds the part of a file that counts, and `times` its times; `kind` maps
+//! nothing of Annals' tables. `survey` finds the valid part of a file, and `times` its times; `kind` maps
 //! joedb's types to Annals' and back. `import` turns entries into transactions, and `export` events into entries. For
 //! export, `plan` finds events that belong together, and `live` tracks existing rows. `names` makes names valid in
 //! joedb, `unset` handles rows of zeros, and `losses` counts values that joedb can't hold.

@@ -22,7 +22,7 @@ struct Run {
     /// The number of its first event.
     first: u64,
     table: TableNumber,
-    /// The field whose values it has; none if it inserts.
+    /// The field whose values the vector sets; `None` if the vector inserts rows.
     field: Option<FieldNumber>,
     next: u64,
     total: u64,

@@ -1,4 +1,4 @@
-//! Surveys a file before anything is made of it: which part of it counts, and whether that can be read.
+//! Surveys a file before anything is made of it: which part of it is valid, and whether that part can be read.
 
 use std::io::{BufRead, Read, Seek, SeekFrom};
 
@@ -8,7 +8,7 @@ use super::format::{Entry, HEAD, Head, Kind, SIGNATURE, VERSION};
 use super::reader::Reader;
 use crate::output::count;
 
-/// Up to where a file counts.
+/// Up to where a file is imported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Until {
     /// Up to the last checkpoint, hard or soft, as joedb opens it
@@ -23,9 +23,9 @@ pub(crate) enum Until {
 /// The findings in a file.
 #[derive(Debug)]
 pub(super) struct Survey {
-    /// The end of the part that counts.
+    /// The end of the valid part.
     pub(super) end: u64,
-    /// The position up to which a checkpoint makes it count.
+    /// The end of the last checkpoint.
     pub(super) checkpoint: u64,
     /// Where the last timestamp ends; where the entries begin if there is none.
     pub(super) timed: u64,
@@ -33,7 +33,7 @@ pub(super) struct Survey {
     pub(super) notes: Vec<String>,
 }
 
-/// Reads the head and, once, all entries that count.
+/// Reads the head and, once, all valid entries.
 ///
 /// # Errors
 /// `NotAJournal`: it is no joedb file; `Unsupported`: it is one of another version; `Corrupt`: it is shorter than it
@@ -103,7 +103,7 @@ fn look(input: &mut (impl Read + Seek)) -> Result<(Head, u64)> {
     Ok((head, input.seek(SeekFrom::End(0)).map_err(unreadable)?))
 }
 
-/// Returns the position up to which a file with this head and length counts.
+/// Returns the end of the valid part of a file with this head and length.
 fn end_of(head: Head, len: u64, until: Until) -> u64 {
     match until {
         Until::End => len,

@@ -122,7 +122,7 @@ impl<W: Write> Writer<W> {
         written
     }
 
-    /// Writes the bytes of a blob, all those of a reader.
+    /// Writes all bytes of a reader as the bytes of a blob.
     pub(super) fn stream(&mut self, reader: &mut dyn Read) -> io::Result<()> {
         self.position += io::copy(reader, &mut self.output)?;
         Ok(())
@@ -135,7 +135,7 @@ impl<W: Write> Writer<W> {
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Ends the file: its head says that all of it counts. It is for the caller to flush it.
+    /// Completes the file: writes a header that marks all of it as committed. The caller must flush the file.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.output.seek(SeekFrom::Start(0))?;
         self.output.write_all(&Head::whole(self.position).encode())?;

@@ -82,7 +82,7 @@ pub(crate) enum Run {
     SoftCheckpoint,
     /// The session commits durably.
     HardCheckpoint,
-    /// The session commits; it takes no arguments.
+    /// The session commits. The command takes no arguments.
     Checkpoint,
     /// The session rolls back.
     Rollback,

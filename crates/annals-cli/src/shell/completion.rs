@@ -55,7 +55,7 @@ pub(crate) fn hint(schema: &Schema, line: &str) -> Option<String> {
     (!left.is_empty()).then(|| left.join(" "))
 }
 
-/// Splits a line into its whole words and the beginning of the last one, which may be empty; none
+/// Splits a line into its whole words and the beginning of the last one, which may be empty; `None`
 /// inside quotes or a comment.
 fn split(line: &str) -> Option<(Vec<Token<'_>>, &str)> {
     let mut tokens = annals_schema::tokenize(line).ok()?;

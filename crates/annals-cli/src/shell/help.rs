@@ -57,7 +57,7 @@ fn line_of(command: &Command) -> String {
     format!("{form}{gap}{:blanks$}{}\n", "", command.help)
 }
 
-/// Breaks a text into lines of at most `width` columns; it has plain letters only.
+/// Breaks a text into lines of at most `width` columns. The text has plain letters only.
 fn wrapped(text: &str, width: Option<usize>) -> String {
     /// Longer lines are hard to read.
     const WIDEST: usize = 90;

@@ -16,9 +16,9 @@ const WIDTH: usize = 80;
 pub(crate) struct Screen {
     /// Where to write.
     pub(crate) output: Output,
-    /// How many columns fit on a line; none if it is no terminal.
+    /// How many columns fit on a line; `None` if the output is no terminal.
     pub(crate) width: Option<usize>,
-    /// How many rows to show if nothing else is said; none for all.
+    /// How many rows to show by default; `None` for all.
     pub(crate) rows: Option<u64>,
     /// True if it shows colours.
     colours: bool,

@@ -75,10 +75,10 @@ fn is_later(
     Ok(!has_seal && !is_same_file(directory, name, &kept)?)
 }
 
-/// Refuses a file that took the path of a journal which had reached a later segment.
+/// Returns an error if the file is an older one than the journal's later segments beside it.
 ///
 /// # Errors
-/// `Corrupt`, naming both; `Io`.
+/// `Corrupt`, with the names of the file and of the latest segment; `Io` if a file can't be read.
 pub fn refuse_replaced(
     directory: &dyn Directory,
     name: &str,

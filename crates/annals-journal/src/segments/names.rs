@@ -42,7 +42,7 @@ pub fn journal_of(name: &str, segment: u64) -> &str {
     name.strip_suffix(&kept_name("", segment)).filter(|name| !name.is_empty()).unwrap_or(name)
 }
 
-/// Returns the number in the name of a kept segment of a journal; none for other names.
+/// Returns the number in the name of a kept segment of a journal; `None` for other names.
 #[inline]
 pub fn number_in(name: &str, journal: &str) -> Option<u64> {
     let number = name.strip_prefix(journal)?.strip_prefix(KEPT)?.parse().ok()?;
@@ -63,7 +63,7 @@ pub fn is_id(id: &str) -> bool {
     id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns the name of the journal that a name belongs to, if it is that of a file beside one.
+/// Returns the name of the journal, for the name of a file beside a journal.
 fn owner_of(name: &str) -> Option<&str> {
     let temporary = [ERASED, NEXT, BEFORE_ERASING, NEW].iter().find_map(|what| {
         let (before, id) = name.rsplit_once(what)?;

@@ -33,7 +33,7 @@ pub struct Chain {
 
 impl Chain {
     /// Adds a segment that is older than the last. If there are many, it returns a substitute for the last one's
-    /// file, which is closed then; its lock is released with it.
+    /// file, which is closed then. Closing releases the file's lock.
     #[inline]
     pub fn add(&mut self, kept: &Kept, directory: &dyn Directory) -> Option<Arc<dyn Storage>> {
         self.add_file(Resting {
@@ -46,7 +46,7 @@ impl Chain {
         })
     }
 
-    /// As [`Self::add`], for a file of which no more may be known than its name and its length.
+    /// Does what [`Self::add`] does, for a file of which no more may be known than its name and its length.
     #[inline]
     pub fn add_unknown(
         &mut self,

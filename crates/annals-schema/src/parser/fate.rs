@@ -48,7 +48,7 @@ impl Fates {
         fates
     }
 
-    /// Notes the effect of a command that is about to be applied on names.
+    /// Records how a command that is about to be applied changes names.
     pub(super) fn note(&mut self, schema: &Schema, command: &Command, place: Option<&Place>) {
         let fate = |end| Fate { end, place: place.cloned() };
         let field_name = |table, field| {

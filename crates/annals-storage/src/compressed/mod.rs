@@ -29,7 +29,7 @@ pub fn is_compressed(start: &[u8]) -> bool {
     start.starts_with(&MAGIC)
 }
 
-/// Returns a reader of the unpacked contents, if the file is compressed; else the file itself.
+/// Returns a reader of the unpacked contents, if the file is compressed; otherwise the file itself.
 pub(super) fn unpacked(file: Arc<dyn Storage>) -> io::Result<Arc<dyn Storage>> {
     let mut start = [0; MAGIC.len()];
     if file.read_at(0, &mut start)? < MAGIC.len() || !is_compressed(&start) {

@@ -74,7 +74,7 @@ impl CrashStates {
         states
     }
 
-    /// Returns how many states there are; none if a number of 128 bits can't say it. Few of them may be the same: a
+    /// Returns how many states there are; `None` if a number of 128 bits can't say it. Few of them may be the same: a
     /// file without a name is counted with all its contents.
     #[must_use]
     pub fn count(&self) -> Option<u128> {
@@ -180,8 +180,8 @@ impl CrashStates {
         }
     }
 
-    /// Makes the disk with the facts that `pick` chooses; it gets a fact's history and the number of choices. Sectors
-    /// beyond the chosen length are skipped.
+    /// Makes the disk with the facts that `pick` chooses. `pick` gets a fact's history and the number of choices.
+    /// Sectors beyond the chosen length are skipped.
     fn build(&self, mut pick: impl FnMut(&[(u64, usize)], usize) -> usize) -> SimulatedDisk {
         let mut names = BTreeMap::new();
         for (name, open) in &self.names {

@@ -178,14 +178,14 @@ impl SimulatedDisk {
         CrashStates::new(&self.machine(), false)
     }
 
-    /// As [`crash_states`](Self::crash_states), but a sector that was being written may also hold
+    /// Does what [`crash_states`](Self::crash_states) does, but a sector that was being written may also hold
     /// garbage: the disk doesn't write sectors wholly or not at all.
     #[must_use]
     pub fn crash_states_with_garbage(&self) -> CrashStates {
         CrashStates::new(&self.machine(), true)
     }
 
-    /// Returns the whole content of a file as reads see it, also when the power is off; none if there
+    /// Returns the whole content of a file as reads see it, also when the power is off; `None` if there
     /// is no file of that name.
     #[must_use]
     pub fn content(&self, name: &str) -> Option<Vec<u8>> {

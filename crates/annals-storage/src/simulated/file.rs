@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::SimulatedDisk;
 use crate::{Access, Hold, Lock, Storage, check_lockable, check_writable};
 
-/// One handle; its locks belong to it.
+/// One handle, which owns the locks taken through it.
 #[derive(Debug)]
 pub(super) struct SimulatedFile {
     pub(super) disk: SimulatedDisk,

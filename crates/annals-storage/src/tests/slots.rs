@@ -75,7 +75,7 @@ fn write_all(disk: &SimulatedDisk, way: Way, acknowledged: &mut u64) -> io::Resu
     Ok(())
 }
 
-/// Returns the newest record that counts, or what is wrong.
+/// Returns the newest valid record, or the problem.
 fn look(disk: &SimulatedDisk, way: Way) -> Result<u64, String> {
     let file = disk.open(NAME, Access::Read).unwrap();
     let copies: Copies<Tested, 2> = SLOTS.read(&*file, decode).unwrap().copies;

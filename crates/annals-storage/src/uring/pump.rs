@@ -51,7 +51,7 @@ pub(super) unsafe trait Queue {
 pub(super) enum Done {
     /// The write with this number: how many bytes, or why not.
     Write(usize, io::Result<usize>),
-    /// A hint; its result doesn't matter, since a flush reports errors.
+    /// A hint. The result doesn't matter, since a flush reports errors.
     Writeback,
 }
 

@@ -6,8 +6,8 @@
 //! multiples of 16 KiB, the same cell of many columns would map to the same few places of that cache.
 //!
 //! Invariants
-//! 1. A page with a count above 0 is at the address of its references; its chunk stays. The holder that decrements
-//!    the count to 0 frees the page, and it has no users then.
+//! 1. A page with a count above 0 is at the address that its references have, and its chunk stays allocated. The holder
+//!    that decrements the count to 0 frees the page, and it has no users then.
 //! 2. A head's `room` is read only with the pool locked. A chunk is in `open`, at the index that it stores, if it has
 //!    room; of those without a page in use only [`pool::KEPT`] are kept.
 //! 3. A forked child doesn't touch the chunks of its parent: it has a separate pool, since another thread may have
@@ -71,7 +71,8 @@ unsafe impl Send for Place {}
 /// A page that was just allocated, with a single reference.
 pub(crate) struct Taken {
     pub(crate) page: PageRef,
-    /// True if it is known to be zeros; else it has any bytes, and all are written before they are read.
+    /// True if the page is known to be zeros. Otherwise it has arbitrary bytes, all of which are written before they
+    /// are read.
     pub(crate) is_zeros: bool,
 }
 

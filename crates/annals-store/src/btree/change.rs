@@ -20,7 +20,7 @@ const JOINED: usize = (PAGE - HEADER) / 4 * 3;
 type Path = Vec<(u32, usize)>;
 
 impl Tree {
-    /// Inserts an entry, or replaces the value of the existing one with the key.
+    /// Inserts an entry. If the key exists already, replaces its value.
     pub(in super::super) fn insert(
         &mut self,
         key: &[u8],

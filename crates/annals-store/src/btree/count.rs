@@ -154,7 +154,7 @@ impl Tree {
     }
 
     /// Finds the child, from `first` on, that has the entry after `left` others; `left` becomes the
-    /// number of those before it in that child. `level` is the children's.
+    /// number of entries before it in that child. `level` is the level of the children.
     fn child_with(
         &self,
         node: Node<'_>,
@@ -172,7 +172,7 @@ impl Tree {
         Ok(None)
     }
 
-    /// Notes that inner nodes have one entry more.
+    /// Adds one entry to the counts of inner nodes.
     #[inline]
     pub(super) fn count_up(&mut self, inner: &[u32], epoch: &Epoch) -> Result<()> {
         inner.iter().try_for_each(|&number| {
@@ -181,7 +181,7 @@ impl Tree {
         })
     }
 
-    /// Notes that inner nodes have one entry less.
+    /// Subtracts one entry from the counts of inner nodes.
     pub(super) fn count_down(
         &mut self,
         mut inner: impl Iterator<Item = u32>,
@@ -210,7 +210,7 @@ impl Tree {
         self.recount(right, moved, epoch)
     }
 
-    /// Notes that an inner node took all entries of another.
+    /// Adds the count of an inner node to that of the node that took its entries.
     pub(super) fn count_joined(&mut self, left: u32, right: u32, epoch: &Epoch) -> Result<()> {
         let (here, moved) = (self.counted(left)?, self.counted(right)?);
         self.recount(left, here.checked_add(moved).ok_or_else(unfit)?, epoch)

@@ -18,8 +18,8 @@ pub(super) const BEGIN: usize = 16;
 const _: () = assert!(BEGIN + 4 * HINTS == HEADER, "slots follow the hints");
 const _: () = assert!(HEADER == 128, "as many slots as have a hint lie in whole cache lines");
 
-/// Returns the distance of slots that have a hint, as a power of two: those with numbers that are a multiple of it,
-/// except the first.
+/// Returns the distance of slots that have a hint, as a power of two. Slots whose number is a multiple of that have
+/// one, except the first slot.
 #[inline]
 pub(super) fn step(count: usize) -> u32 {
     let last = count.saturating_sub(1);

@@ -169,7 +169,7 @@ impl<'a> Node<'a> {
         &self.bytes[offset..offset + len % LONG]
     }
 
-    /// Returns which of the long keys it is, if it is one.
+    /// Returns the number of a long key; `None` for a short one.
     #[inline]
     pub(super) fn long(self, i: usize) -> Option<u32> {
         let (_, offset, len) = self.slot(i);

@@ -70,14 +70,14 @@ impl Range<'_> {
         self.done = self.front.path[level] == self.back.path[level];
     }
 
-    /// Drops some entries at the front; none is left if there weren't more than these.
+    /// Drops `count` entries at the front, or all if there are fewer.
     fn drop_front(&mut self, count: u64) -> Result<()> {
         let left = self.left()?;
         self.done |= count >= left;
         if self.done { Ok(()) } else { self.tree.skip(&mut self.front, count) }
     }
 
-    /// Drops some entries at the back; none is left if there weren't more than these.
+    /// Drops `count` entries at the back, or all if there are fewer.
     fn drop_back(&mut self, count: u64) -> Result<()> {
         let left = self.left()?;
         self.done |= count >= left;
@@ -88,7 +88,7 @@ impl Range<'_> {
         self.tree.skip(&mut self.back, left - count)
     }
 
-    /// Notes whether that was the last entry, and ends at an error.
+    /// Records whether `found` was the last entry; an error ends the walk.
     #[inline]
     fn given<R>(&mut self, found: Result<Option<R>>) -> Result<Option<R>> {
         match &found {

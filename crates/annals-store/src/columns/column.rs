@@ -26,7 +26,7 @@ pub(crate) struct Column {
     kind: ValueKind,
     /// True if it takes null.
     takes_null: bool,
-    /// Those that are null; none if there is no room for null. There also is where values were erased.
+    /// The slots that are null, including erased values; `None` if the field takes no null and no value was erased.
     nulls: Option<Bits>,
     data: Data,
 }
@@ -331,7 +331,7 @@ impl Column {
         strings.write(slot, bytes, write)
     }
 
-    /// Borrows a run of cells: `len` of them, or fewer where a page ends; none if the column's values
+    /// Borrows a run of cells: `len` of them, or fewer where a page ends; empty if the column's values
     /// aren't cells of a fixed number of bytes. Copies them if only a cache has their page.
     ///
     /// # Errors
@@ -359,7 +359,7 @@ impl Column {
         }
     }
 
-    /// Moves a value to a slot that has none; its own slot has none afterwards.
+    /// Moves a value to a slot without a value. The slot that it came from has no value afterwards.
     pub(crate) fn move_cell(&mut self, from: usize, to: usize, write: Write<'_>) -> Result<()> {
         if let Some(nulls) = &mut self.nulls {
             let null = nulls.get(from)?;

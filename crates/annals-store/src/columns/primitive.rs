@@ -10,7 +10,7 @@ use annals_schema::{Blob, RowId, Timestamp, Type, column_types};
 ///
 /// # Safety
 /// The type is as wide as the fields that it [`fits`](Self::fits), has no padding, any bytes are a
-/// value of it, and it is one number.
+/// valid value, and each value is one number.
 pub unsafe trait Primitive: sealed::Sealed + Copy + 'static {
     /// True if a field of that type holds such values.
     #[doc(hidden)]

@@ -183,7 +183,7 @@ impl Strings {
     /// Borrows the value of a slot of a column of strings, or copies it if only a cache has it.
     ///
     /// # Errors
-    /// As [`get`](Self::get); it is from an image and isn't UTF-8.
+    /// As [`get`](Self::get); `Corrupt` if the value is from an image and isn't UTF-8.
     #[inline]
     #[allow(unsafe_code, reason = "checking every string again would cost more than reading it")]
     pub(crate) fn get_str(&self, slot: usize) -> Result<Cow<'_, str>> {
@@ -286,7 +286,7 @@ impl Strings {
         }
     }
 
-    /// Moves a value to a slot that has none; its own slot has none afterwards.
+    /// Moves a value to a slot without a value. The slot that it came from has no value afterwards.
     pub(crate) fn move_cell(&mut self, from: usize, to: usize, write: Write<'_>) -> Result<()> {
         let cell = self.cells.get(from)?;
         let in_heap = word_at(&cell, 0) as usize > INLINE && word_at(&cell, 12) < PINNED;

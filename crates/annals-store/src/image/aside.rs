@@ -68,8 +68,8 @@ impl PutAside {
         }
     }
 
-    /// Notes that others may have a view that refers to its objects so far: their space isn't reused before the draft
-    /// is over.
+    /// Keeps the space of the draft's objects from being reused before the draft is over, since other views may now
+    /// refer to them.
     #[inline]
     pub fn show(&self) {
         let below = self.held.newest.map_or(0, |newest| newest.root.number);

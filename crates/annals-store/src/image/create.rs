@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! 1. create NAME.new-ID, write the head: header, and two blank slots
-//! 2. write the objects of the first root; its first copy; flush; its second copy
+//! 2. write the objects of the first root, then its first copy; flush; write its second copy
 //! 3. link it as NAME (fails if somebody was faster)
 //! 4. remove NAME.new-ID, flush the directory; if that fails, remove NAME
 //! ```
@@ -51,7 +51,7 @@ pub fn set_aside(directory: &dyn Directory, name: &str, reason: String) -> Resul
     set_aside_as(directory, name, reason, journal_id_of)
 }
 
-/// As [`set_aside`], for any cache; `journal_id` returns the journal whose cache begins with bytes.
+/// Does what [`set_aside`] does, for any cache; `journal_id` returns the journal whose cache begins with bytes.
 ///
 /// # Errors
 /// `Io`.

@@ -91,7 +91,7 @@ impl Image {
         own.map(|(_, stored)| *stored).collect()
     }
 
-    /// Notes that an object is damaged, and reports that once.
+    /// Marks an object as damaged, and reports the damage once.
     pub fn note_bad(&self, stored: &Stored, error: &Error) {
         let mut known = lock(&self.damage.known);
         if known.bad.insert((self.header, stored.place), *stored) == Some(*stored) {

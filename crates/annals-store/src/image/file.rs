@@ -42,11 +42,11 @@ pub struct Image {
 /// The state of the roots in a handle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
-    /// The root in use; none before the first backfill.
+    /// The root in use; `None` before the first backfill.
     pub(super) newest: Option<Chosen>,
     /// The root in the other slot, if that is on permanent storage.
     pub(super) other: Option<Root>,
-    /// True if the root in use is a key frame: those in both slots are damaged.
+    /// True if the root in use is a key frame, because the roots in both slots are damaged.
     pub(super) is_frame: bool,
     /// How many bytes it reaches, in whole units, if that is known.
     pub(super) live: Option<u64>,

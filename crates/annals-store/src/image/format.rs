@@ -95,7 +95,7 @@ pub struct Identity {
     pub segment_hash: u64,
 }
 
-/// Returns the id of the journal whose image begins with these bytes, whether the rest verifies or not; none if
+/// Returns the id of the journal whose image begins with these bytes, whether the rest verifies or not; `None` if
 /// no image begins so.
 #[inline]
 pub fn journal_id_of(bytes: &[u8]) -> Option<[u8; 16]> {

@@ -7,8 +7,8 @@
 //!
 //! Invariants
 //! 1. A listed root is older than the one that lists it, and was once the newest.
-//! 2. The space of a listed root isn't overwritten: it counts as pinned.
-//! 3. An unreadable list counts as empty. The space is then found without those roots, and the next list is a new
+//! 2. The space of a listed root isn't overwritten: the root is treated as pinned.
+//! 3. An unreadable list is treated as empty. The space is then found without those roots, and the next list is a new
 //!    one.
 
 use std::io;
@@ -112,7 +112,7 @@ fn least_missed(frames: &[Root], next: (u64, u64)) -> Option<usize> {
 }
 
 impl Image {
-    /// Reads the list of the key frames of a root; none if it can't be read.
+    /// Reads the list of the key frames of a root; empty if it can't be read.
     pub fn frames_of(&self, root: &Root) -> Arc<[Root]> {
         let read = || {
             let stored = root.frames?;

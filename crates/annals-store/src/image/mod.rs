@@ -1,7 +1,7 @@
 //! The image: the page file beside a journal that holds the store as of some transaction. A cache:
 //! deleting it loses nothing, ever.
 //!
-//! The store has the pages, and knows nothing of files; it reads them through a [`Source`] by their [`Stored`]
+//! The store has the pages, and knows nothing of files. It reads pages through a [`Source`] by their [`Stored`]
 //! entries.
 //!
 //! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots. `walk` visits

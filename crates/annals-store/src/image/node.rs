@@ -1,5 +1,5 @@
-//! A node of the image's directory: up to 64 entries, each of which is a node one step lower, or an
-//! object where the node's height is 1.
+//! A node of the image's directory, with up to 64 entries. At height 1 the entries refer to stored pages or long
+//! values, above that to lower nodes.
 
 use super::format::{FANOUT, MAX_HEIGHT, NODE_HEAD_LEN, NODE_MAGIC, check_place};
 use super::stored::Stored;

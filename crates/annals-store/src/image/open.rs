@@ -184,7 +184,7 @@ impl Image {
         Ok(is_same && self.access == Access::Write && self.holds_newest(&roots))
     }
 
-    /// Reads the newest root that is whole, and nothing else; none if there is none, or no image of this
+    /// Reads the newest root that is whole, and nothing else; `None` if there is none, or no image of this
     /// journal's.
     pub fn peek(directory: &dyn Directory, name: &str, identity: &Identity) -> Option<Root> {
         let storage = directory.open(name, Access::Read).ok()?;

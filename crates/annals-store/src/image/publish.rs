@@ -202,7 +202,7 @@ impl Draft<'_> {
         self.number
     }
 
-    /// Returns space for an object of `len` bytes; its place in bytes.
+    /// Allocates space for an object of `len` bytes; returns its place, in bytes.
     pub(crate) fn allocate(&mut self, len: u32) -> u64 {
         self.working.as_mut().map_or(0, |space| space.allocate(len))
     }
@@ -223,8 +223,8 @@ impl Draft<'_> {
         Ok(Stored { place, sum: Stored::sum_of(place, bytes), txid, len, backfill })
     }
 
-    /// Notes that the new root won't reach something that the newest one does: for every entry that is
-    /// replaced or left out, nodes and the catalog too.
+    /// Releases the space of an object that the newest root reaches and the new one won't. To be called for every
+    /// entry that is replaced or left out, also for nodes and the catalog.
     #[inline]
     pub fn release(&mut self, stored: &Stored) {
         if let Some(space) = self.working.as_mut() {

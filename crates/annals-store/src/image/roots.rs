@@ -104,7 +104,7 @@ impl Roots {
     /// after the slots.
     ///
     /// # Errors
-    /// `Corrupt` or `Io` if there is none, with the reason; those of `judge` that aren't damage.
+    /// `Corrupt` or `Io` if there is none, with the reason; errors of `judge` that aren't damage.
     pub(crate) fn choose(
         &self,
         len: u64,
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Returns the number of the root that is chosen where those of `good` verify, and which were verified.
+    /// Returns the number of the chosen root if the roots in `good` verify, and the numbers that were verified.
     fn chosen(slots: [Slot; 2], good: &[u64]) -> (Option<u64>, Vec<u64>) {
         let mut verified = Vec::new();
         let found = Roots { slots }.choose(1000, |chosen| {

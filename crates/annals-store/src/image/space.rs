@@ -5,11 +5,12 @@
 //! 1. `used` has all space that either root on disk and the key frames reach. It also has all space that a pin may
 //!    reach, and the space of the current backfill. Only space that isn't in it is allocated.
 //! 2. `live` has the space of the newest root, with the changes of the current backfill.
-//! 3. Space that a root no longer reaches waits with two numbers: that root's, and that of the first root that had
-//!    it. It is free when no root on disk or pinned is between them. So a root that is pinned for ever keeps exactly
+//! 3. Space that a root no longer reaches waits with two numbers: that root's, and the number of the first root that
+//!    reached the space. It is free when no root on disk or pinned is between them. So a root that is pinned for ever
+//! keeps exactly
 //!    its own space.
-//! 4. Some space is unknown here: that of a root older than `known_from` that is no key frame, and that of another
-//!    handle's backfill without a root. (The pin of that has a number above all roots'.) It is known only to be
+//! 4. Some space is unknown here: the space of a root older than `known_from` that is no key frame, and the space of
+//!    another handle's backfill without a root. (The pin of that has a number above all roots'.) It is known only to be
 //!    before `fence`. While one of them is pinned, space is only given out after that.
 //! 5. A suspended backfill may be visible before it has a root, through views that pin the root below it. Once such a
 //!    view may exist, all space of this backfill counts as first reached through the root below, as long as that is
@@ -196,8 +197,8 @@ impl Space {
         held.map(|(extent, ..)| extent.count * UNIT).sum()
     }
 
-    /// Returns true if a root reaches something: an older one, or that of the backfill under way, whose number
-    /// is `next`.
+    /// Returns true if a root reaches an object. The root is an older one, or the root of the current backfill, whose
+    /// number is `next`.
     pub(super) fn is_reached(&self, stored: &Stored, root: u64, next: u64) -> bool {
         let extent = Extent::of(stored);
         let is_since = |first: u64| first <= root;
@@ -269,7 +270,7 @@ impl Space {
         start * UNIT
     }
 
-    /// Notes that the next root, of this number, won't reach something.
+    /// Releases an object that the next root, of this number, won't reach.
     pub(super) fn release(&mut self, stored: &Stored, number: u64) {
         let extent = Extent::of(stored);
         let was_live = self.live.give_back(extent);
@@ -289,8 +290,8 @@ impl Space {
         early.map_or(first, |early| early.below)
     }
 
-    /// Notes that the view of the current backfill continues from the objects written so far: the space that it freed
-    /// of them is free, and the search for space restarts.
+    /// Continues the current backfill from the objects written so far: those it has replaced meanwhile become free
+    /// space, and the search for space restarts.
     pub(super) fn go_on(&mut self) {
         for extent in std::mem::take(&mut self.garbage) {
             self.used.give_back(extent);
@@ -298,8 +299,8 @@ impl Space {
         self.cursor = self.first;
     }
 
-    /// Notes that others may have a view that refers to objects written so far by the backfill of this number; such a
-    /// view pins the root `below` it.
+    /// Keeps the objects that backfill `draft` has written so far, since other views may now refer to them. Such a view
+    /// pins the root `below` the draft's.
     pub(super) fn show(&mut self, draft: u64, below: u64) {
         self.unseen = Units::default();
         if self.early.iter().all(|early| early.draft != draft) {
@@ -307,7 +308,7 @@ impl Space {
         }
     }
 
-    /// Notes that the backfill under way continues later.
+    /// Pauses the current backfill, to be continued later.
     pub(super) fn put_aside(&mut self) {
         self.go_on();
         self.is_put_aside = true;

@@ -1,6 +1,6 @@
 //! The result of checking a new row's unique keys, for inserting them: each is encoded once, and searched once.
 //!
-//! Invariant: it is of one row. The indexes don't change between its check and its insertion.
+//! Invariant: all entries are of one row. The indexes don't change between the row's check and its insertion.
 
 use crate::btree::Spot;
 
@@ -20,7 +20,7 @@ impl Checked {
         self.all.clear();
     }
 
-    /// Notes the spot in an index of an entry that is about to be inserted.
+    /// Remembers the spot in an index at which an entry is about to be inserted.
     #[inline]
     pub(crate) fn note(&mut self, number: usize, entry: &[u8], spot: Spot) {
         self.bytes.extend_from_slice(entry);

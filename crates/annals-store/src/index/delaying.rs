@@ -1,6 +1,6 @@
 //! Changing the entries of indexes: at once, or deferred while a journal is replayed.
 //!
-//! Invariant: deferred changes are of the open transaction of a replay, and of earlier ones that count. So a rollback
+//! Invariant: deferred changes are of the open transaction of a replay, and of earlier committed ones. So a rollback
 //! forgets all of it, and before anything is published it is made, or handed to the index.
 
 use crate::Result;

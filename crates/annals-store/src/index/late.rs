@@ -8,7 +8,7 @@
 //! way, in its change buffer; but on disk, and permanently.)
 //!
 //! Invariants
-//! 1. `Delayed` has the entries of the open transaction, and of earlier ones that count, in the order of the changes.
+//! 1. `Delayed` has the entries of the open transaction, and of earlier committed ones, in the order of the changes.
 //!    No view has seen them.
 //! 2. `net` has an entry at most once, sorted. Added entries aren't in the tree, removed ones are.
 //! 3. A tree that has all of them was changed in the order of the journal: so it has the same pages as if they
@@ -64,7 +64,7 @@ impl Delayed {
         self.all.len()
     }
 
-    /// Notes that an entry was inserted, or removed.
+    /// Records that an entry was inserted, or removed.
     pub(crate) fn push(&mut self, entry: &[u8], added: bool) {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(entry);
@@ -120,12 +120,12 @@ impl Late {
         self.net.get_or_init(|| self.changes.net().into())
     }
 
-    /// Returns the tree that has all of them, if it was made.
+    /// Returns the tree with all these entries, if it was made.
     pub(crate) fn made(&self) -> Option<&Tree> {
         self.settled.get()
     }
 
-    /// Returns the tree that has all of them; makes it from the one without them, if that wasn't done yet.
+    /// Returns the tree with all these entries. If it doesn't exist yet, makes it from the tree without them.
     ///
     /// # Errors
     /// A part of it can't be loaded, or doesn't match these entries.
@@ -142,8 +142,7 @@ impl Late {
         Ok(self.settled.get_or_init(|| made))
     }
 
-    /// Returns a tree that has those of them which are in a range of keys, and maybe others; without `high`,
-    /// to the end.
+    /// Returns a tree that has at least the entries in a range of keys, which ends at the last key without `high`.
     ///
     /// # Errors
     /// As [`Self::settled`].

@@ -149,15 +149,15 @@ impl IndexTree {
         late.memory() + late.made().unwrap_or(&self.tree).memory(what)
     }
 
-    /// Notes that the column at a place, which isn't a separate one, was dropped.
+    /// Adjusts to the drop of the column at a place, which isn't a separate one.
     pub(crate) fn forget_column(&mut self, place: usize) {
         for field in self.fields.iter_mut().filter(|field| **field > place) {
             *field -= 1;
         }
     }
 
-    /// Writes the key of a row, given the value of each of its fields; returns whether it is one that
-    /// no other row may have.
+    /// Writes the key of a row, given the value of each of its fields; returns true if no other row
+    /// may have that key.
     ///
     /// # Errors
     /// Those of `value`.

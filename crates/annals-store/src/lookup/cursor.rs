@@ -13,9 +13,9 @@ use crate::{Error, Result};
 
 /// A gap between two rows in the order of an index, or at an end.
 ///
-/// A `seek` places it anywhere, and it moves from there in both directions. [`next`](Self::next) returns the row
-/// after the gap and moves past it; [`prev`](Self::prev) returns the row before the gap and moves back over it. So a
-/// `prev` after a `next` returns the same row again. At an end they return `None`, and the gap doesn't move. Every
+/// A `seek` moves the cursor to any gap, and from there it moves in both directions. [`next`](Self::next) returns the
+/// row after the gap and moves past it; [`prev`](Self::prev) returns the row before the gap and moves back over it. So
+/// a `prev` after a `next` returns the same row again. At an end they return `None`, and the gap doesn't move. Every
 /// `seek` and every count takes logarithmic time, a step a few nanoseconds.
 #[derive(Clone)]
 pub struct IndexCursor<'a> {
@@ -54,7 +54,7 @@ impl<'a> IndexView<'a> {
     /// Counts the rows that are before all those whose first fields equal these values, or would be.
     ///
     /// # Errors
-    /// The values don't fit the index; it can't be loaded.
+    /// The values don't fit the index, or the index can't be loaded.
     pub fn rank(&self, values: &[ValueRef<'_>]) -> Result<u64> {
         let mut cursor = self.cursor();
         cursor.seek(values)?;

@@ -57,7 +57,7 @@ impl<'a> IndexView<'a> {
     /// short.
     ///
     /// # Errors
-    /// The values don't fit the index; it or the row can't be loaded.
+    /// The values don't fit the index, or the index or the row can't be loaded.
     #[inline]
     pub fn first(&self, values: &[ValueRef<'_>]) -> Result<Option<Row<'a>>> {
         let mut key = Sought::new();
@@ -354,7 +354,7 @@ impl<'a> Iterator for IndexRows<'a> {
         if self.error.is_some() { (1, Some(1)) } else { self.entries.size_hint() }
     }
 
-    /// An error counts as one row.
+    /// An error is counted as one row.
     fn count(mut self) -> usize {
         self.left().map_or(1, |left| usize::try_from(left).unwrap_or(usize::MAX))
     }

@@ -30,7 +30,7 @@ const FLAT: u8 = 3;
 pub struct BaseRoot {
     /// How many steps the leaves are below the root.
     pub(crate) height: u8,
-    /// The root; none if the array was empty.
+    /// The root; `None` if the array was empty.
     pub(crate) stored: Option<Stored>,
 }
 

@@ -1,10 +1,10 @@
-//! A directory: a persistent, shallow radix tree from numbers to pages.
+//! A page directory: a shallow, copy-on-write radix tree that maps an array's page numbers to its pages.
 //!
 //! A clone costs one reference count; a change copies the few nodes on its path that a clone still
 //! shares. Columns, bitmaps, heaps and B+trees all reach their pages through one of these.
 //!
-//! A leaf is small, for one is copied with each page that is changed. The inner nodes are wide: so two steps find any
-//! of 16,384 pages, 256 MiB.
+//! Leaves are small (64 pages each), because changing a page also copies its leaf. Inner nodes are wide (256
+//! children), so two levels cover 16,384 pages, which are 256 MiB.
 //!
 //! Invariants
 //! 1. All leaves are at the same depth, `height` steps below the root.

@@ -1,4 +1,4 @@
-//! Making the base of the next backfill from that of the last one and the changes since.
+//! Making the base of the next backfill from the last backfill's base and the changes since.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +18,7 @@ impl<T: Item> Base<T> {
     /// Cost: reads and writes the nodes above them.
     ///
     /// # Errors
-    /// A node can't be loaded; those of `keep`.
+    /// A node can't be loaded, or `keep` fails.
     pub(crate) fn grow(&self, changes: Vec<Change<T>>, keep: &mut dyn Keep) -> Result<Self> {
         let Some(last) = changes.iter().filter(|(_, new)| new.is_some()).map(|(at, _)| *at).max()
         else {

@@ -14,7 +14,7 @@ pub trait Keep {
     /// Stores bytes: an item, or a node of a directory.
     fn store(&mut self, piece: Piece) -> Result<Stored>;
 
-    /// Notes that the new root doesn't reach this any more.
+    /// Releases an object that the new root doesn't reach any more.
     fn leave(&mut self, stored: Stored);
 }
 
@@ -25,7 +25,7 @@ pub enum Piece {
     Page(Frozen),
     /// A long value of the view itself.
     Long(Arc<[u8]>),
-    /// A copy of a part of a page of the view, which may still be written.
+    /// A copy of the filled part of a page. The page itself may still be modified, so it can't be shared.
     Part(Vec<u8>),
     /// Something made for the image: a node of its directory, or its catalog.
     Node(Vec<u8>),

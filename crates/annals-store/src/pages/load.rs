@@ -36,7 +36,9 @@ impl<'a> Loader<'a> {
         let number = self.number()?;
         // Sums of a few of them must not overflow.
         usize::try_from(number).ok().filter(|&count| count <= usize::MAX >> 8).ok_or_else(|| {
-            Error::corrupt(format!("the image's catalog has a number that can't be: {number}"))
+            Error::corrupt(format!(
+                "the image's catalog is damaged: the number {number} is too large"
+            ))
         })
     }
 
@@ -44,16 +46,18 @@ impl<'a> Loader<'a> {
     pub(crate) fn word(&mut self) -> Result<u32> {
         let number = self.number()?;
         u32::try_from(number).map_err(|_| {
-            Error::corrupt(format!("the image's catalog has a number that can't be: {number}"))
+            Error::corrupt(format!(
+                "the image's catalog is damaged: the number {number} is too large"
+            ))
         })
     }
 
-    /// Reads whether something is so.
+    /// Reads a flag that is 0 or 1.
     pub(crate) fn flag(&mut self) -> Result<bool> {
         Ok(self.flag_to(1)? == 1)
     }
 
-    /// Reads a flag that is at most this.
+    /// Reads a flag that is at most `most`.
     pub(crate) fn flag_to(&mut self, most: u8) -> Result<u8> {
         let (&flag, rest) = self.metadata.split_first().ok_or_else(ends)?;
         self.metadata = rest;
@@ -61,7 +65,7 @@ impl<'a> Loader<'a> {
             return Ok(flag);
         }
         Err(Error::corrupt(format!(
-            "the image's catalog has a flag of {flag}, and the largest there is {most}"
+            "the image's catalog is damaged: a flag is {flag}, but at most {most} is allowed"
         )))
     }
 

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The number of places made at once: those of a node of the tree.
+/// The number of places made at once: as many as a node of the tree has.
 const CHUNK: usize = 64;
 
 /// Items by their places, each set once.

@@ -52,7 +52,7 @@ impl Epoch {
         Self { number: 1, reserve: Reserve::default(), made: Cell::new(0) }
     }
 
-    /// Notes that something of that many bytes was made.
+    /// Adds this many bytes to the count of made bytes.
     #[inline]
     pub(crate) fn note_made(&self, bytes: usize) {
         self.made.set(self.made.get().saturating_add(bytes));
@@ -116,8 +116,8 @@ impl PageRef {
         Self::tagged(epoch.number)
     }
 
-    /// Makes a page of zeros that belongs to the current transaction, for a place of an array: after that of the
-    /// place before, if that can be.
+    /// Makes a page of zeros that belongs to the current transaction, for a place of an array: after the
+    /// page of the place before, if possible.
     pub(crate) fn zeroed_for(array: ArrayId, index: usize, epoch: &Epoch) -> Self {
         epoch.note_made(PAGE_MEMORY);
         let mut page = Self::of_zeros(epoch.reserve.take(array, index, epoch.number));

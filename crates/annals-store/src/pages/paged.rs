@@ -1,8 +1,8 @@
 //! A paged array: changes in memory, over the items in an image.
 //!
 //! Invariants
-//! 1. The overlay's item at a place counts; where it has none, the base's counts. The base has the items in memory
-//!    that were in the overlay before it was stored: a store that was never closed loads nothing.
+//! 1. The item at a place is that of the overlay; where the overlay has none, that of the base. The base has the items
+//!    in memory that were in the overlay before it was stored: a store that was never closed loads nothing.
 //! 2. An item of the base is never changed: it is copied into the overlay first. So a view, which has
 //!    both, stays as it is.
 //! 3. Without a base, a removal leaves nothing. With one, it leaves an item that is *gone*, which reads as zeros or
@@ -30,7 +30,7 @@ impl Version {
     }
 }
 
-/// The part of its memory that counts.
+/// The part of the memory to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
     /// All.

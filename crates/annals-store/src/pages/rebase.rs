@@ -28,7 +28,7 @@ pub(super) struct Rebase<T> {
 pub(super) struct Exceptions {
     /// Where it has a copy of a part.
     pub(super) parts: Vec<usize>,
-    /// The places where it has nothing, because no view refers to them: the writer may fill them at any time.
+    /// The places that are empty, because no view refers to them. The writer may fill them at any time.
     pub(super) blanks: Vec<Range<usize>>,
 }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::once_array::OnceArray;
 use super::page::PAGE;
 
-/// So many slots are in the same page of each column: those of the largest cells.
+/// This many neighbouring slots are in the same page of every column: as many as a page of the largest cells has.
 const BLOCK: usize = PAGE / 16;
 /// How many words of bits there are: enough for 17 thousand million slots.
 const WORDS: usize = 1 << 18;
@@ -41,7 +41,7 @@ impl ResidentBlocks {
         first..first + BLOCK
     }
 
-    /// Notes that they do.
+    /// Records that the slots around this one are in memory.
     #[cold]
     pub(crate) fn note(&self, slot: usize) {
         let index = slot / BLOCK / 64;

@@ -57,7 +57,7 @@ impl RowMap {
         Ok(())
     }
 
-    /// Removes a part from an extent of the tree; its rows get separate slots.
+    /// Removes a part from an extent of the tree. The rows of that part get separate slots.
     fn dissolve(
         &mut self,
         part: Extent,

@@ -132,7 +132,7 @@ impl FreeSlots {
         self.count_off(range)
     }
 
-    /// Notes that slots are taken.
+    /// Marks slots as used.
     fn count_off(&mut self, range: Option<(usize, usize)>) -> Result<Option<(usize, usize)>> {
         if let Some((base, len)) = range {
             let left = self.total.checked_sub(len);

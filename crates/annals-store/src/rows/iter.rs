@@ -22,7 +22,7 @@ pub(in super::super) struct RowIter<'a> {
     /// The rows of the 64 slots at the front that it has not returned, and the id and the slot of the first bit.
     bits: u64,
     at: (u64, usize),
-    /// The slots after those in the extent that the front has begun.
+    /// The rest of the extent that the front has begun.
     front: Extent,
     back: Extent,
     /// How many rows neither end has given, if that is known.
@@ -61,7 +61,7 @@ impl RowMap {
 }
 
 impl RowIter<'_> {
-    /// Notes that a row is returned; false if it is known that there is none.
+    /// Counts one row as returned; false if it is known that no row is left.
     #[inline]
     fn take_one(&mut self) -> bool {
         match &mut self.left {
@@ -223,7 +223,7 @@ impl Iterator for RowIter<'_> {
         (left.unwrap_or(usize::MAX), left)
     }
 
-    /// Counts the rows without giving them; an error counts as one.
+    /// Counts the rows without returning them; an error is counted as one row.
     fn count(mut self) -> usize {
         if let Some(left) = self.left {
             return usize::try_from(left).unwrap_or(usize::MAX);

@@ -9,8 +9,8 @@
 //! 1. Extents don't overlap, in ids nor in slots; no slot is both in an extent and free.
 //! 2. The tail is after all extents of the tree.
 //! 3. A row exists if its id is in an extent and its slot's live bit is set. `len` counts them.
-//! 4. `slots_end` never decreases, except by rollback. No view refers to a slot at or after the `slots_end` that it
-//!    was published with. Nor does it refer to one of its tail that its tail hadn't reached.
+//! 4. `slots_end` never decreases, except by rollback. No view refers to a slot at or after the `slots_end` that the
+//!    view was published with, or to a slot that its tail hadn't reached.
 //! 5. `next_id` is larger than any id ever used.
 
 mod blocks;
@@ -83,7 +83,7 @@ pub(super) struct RowMap {
     free: NoWeak<FreeSlots>,
     len: u64,
     next_id: u64,
-    /// Slots from here on are fresh, and so are those of the tail between these two.
+    /// Slots from `fresh_end` on are fresh, and so are the tail's slots between the two of `fresh_tail`.
     fresh_end: usize,
     fresh_tail: (usize, usize),
     /// True if no slot of the tail's reserve was ever used.
@@ -123,7 +123,7 @@ impl RowMap {
         }
     }
 
-    /// Notes the published state: slots after it are fresh in the next transaction.
+    /// Records the end of the published slots: slots after it are fresh in the next transaction.
     pub(super) fn begin(&mut self) {
         self.fresh_end = self.slots_end;
         self.fresh_tail = self.fresh_in_tail();
@@ -407,8 +407,13 @@ impl RowMap {
             && map.next_id <= RowId::MAX.0 + 1;
         if !fits {
             return Err(Error::corrupt(format!(
-                "the image says that {} rows lie in {} slots, the last from row {} on: that can't be",
-                map.len, map.slots_end, tail.start
+                "the image's catalog is damaged: inconsistent row map ({} rows, {} slots, {} of them free, last extent \
+                 from row {}, next id {})",
+                map.len,
+                map.slots_end,
+                map.free.total(),
+                tail.start,
+                map.next_id
             )));
         }
         map.begin();

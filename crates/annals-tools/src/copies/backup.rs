@@ -31,7 +31,7 @@ pub fn backup(options: &Options, from: impl AsRef<Path>, to: impl AsRef<Path>) -
     backup_in(options, from.0, &from.1, to.0, &to.1, Arc::new(SystemClock))
 }
 
-/// As [`backup`], in any directories, with any clock.
+/// Does what [`backup`] does, with directories and a clock that the caller passes.
 ///
 /// # Errors
 /// As [`backup`].

@@ -47,7 +47,7 @@ pub fn push(options: &Options, from: impl AsRef<Path>, to: impl AsRef<Path>) -> 
     Ok(push_in(options, from.0, &from.1, to.0, &to.1, Arc::new(SystemClock)))
 }
 
-/// As [`push`], in any directories, with any clock.
+/// Does what [`push`] does, with directories and a clock that the caller passes.
 #[must_use]
 pub fn push_in(
     options: &Options,
@@ -103,7 +103,7 @@ pub struct Push {
 
 impl Push {
     /// Copies all existing commits; creates the copy if there is none, with all kept history. No other process may
-    /// have the copy open for writing; it is locked from now on.
+    /// have the copy open for writing. The copy is locked from now on.
     ///
     /// After an error it may be called again: the copy is recovered, and continues after its last
     /// transaction.

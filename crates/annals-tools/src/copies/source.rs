@@ -19,8 +19,8 @@ const TRIES: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) place: Place,
-    /// The newest segment at the last look. Should it be removed before it was read to its end, this still
-    /// reads it.
+    /// The newest segment at the last look. This handle can read the segment to its end even if the file is
+    /// removed.
     newest: Option<Arc<dyn Storage>>,
     /// The points that the image beside it proved at the last check.
     proven: Proven,
@@ -32,7 +32,7 @@ pub(crate) struct Part {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) shown: String,
     pub(crate) head: Head,
-    /// The header of the segment that follows; none if this is the newest.
+    /// The header of the segment that follows; `None` if this is the newest.
     pub(crate) successor: Option<Header>,
 }
 

@@ -39,18 +39,18 @@ pub struct Merged {
     pub conflicts: u64,
 }
 
-/// Writes the rows of several databases of the same schema into the new file `to`; they aren't changed. The rows of
-/// the first keep their ids, those of the others get new ones, and all references still refer to the same rows. Blobs
-/// that a row refers to are copied. `on_conflict` resolves two rows with the same key in a unique index, or single
-/// rows that differ.
+/// Writes the rows of several databases of the same schema into the new file `to`. The databases aren't changed. The
+/// rows of the first keep their ids, those of the others get new ones, and all references still refer to the same rows.
+/// Blobs that a row refers to are copied. `on_conflict` resolves two rows with the same key in a unique index, or
+/// single rows that differ.
 ///
 /// Cost: as opening each for reading, one at a time, and inserting all rows. Memory for each conflict.
 ///
 /// # Errors
 /// `SchemaMismatch` if the schemas differ, showing where; `Unique` if two rows have the same key and that is
-/// refused, naming both and their files, or if a row has keys of several; `Invalid` if single rows differ and that
-/// is refused, no file is given, or a table would have more ids than there are; `InUse` if there is a file `to`;
-/// those of [`Options::open_read_only`]; `Io`. Nothing is left of the new file then.
+/// refused, with the names of both rows and of their files in the error, or if a row has keys of several; `Invalid` if
+/// single rows differ and that is refused, no file is given, or a table would have more ids than there are; `InUse` if
+/// there is a file `to`; those of [`Options::open_read_only`]; `Io`. Nothing is left of the new file then.
 pub fn merge<P: AsRef<Path>>(
     options: &Options,
     from: &[P],
@@ -65,7 +65,7 @@ pub fn merge<P: AsRef<Path>>(
     merge_in(options, &from, to.0, &to.1, Arc::new(SystemClock), on_conflict)
 }
 
-/// As [`merge`], in any directories, with any clock.
+/// Does what [`merge`] does, with directories and a clock that the caller passes.
 ///
 /// # Errors
 /// As [`merge`].

@@ -69,7 +69,7 @@ fn is_temporary(rest: &str) -> bool {
     })
 }
 
-/// True if this is a suffix of a cache's name: nothing, or that of a damaged or unfinished one.
+/// True if this is a suffix of a cache's name: empty, or the suffix of a damaged or unfinished cache.
 fn is_of_cache(rest: &str) -> bool {
     let aside = rest.strip_prefix("-damaged").is_some_and(|rest| {
         rest.is_empty()

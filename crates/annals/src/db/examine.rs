@@ -25,7 +25,7 @@ pub fn scan(path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
     Options::new().scan(path, sink)
 }
 
-/// As [`scan`], in any directory.
+/// Does what [`scan`] does, in a directory that the caller passes.
 ///
 /// # Errors
 /// As [`scan`].
@@ -54,7 +54,7 @@ impl Options {
         self.scan_in(&*directory, &name, sink)
     }
 
-    /// As [`Self::scan`], in any directory.
+    /// Does what [`Self::scan`] does, in a directory that the caller passes.
     ///
     /// # Errors
     /// As [`Self::scan`].
@@ -82,7 +82,7 @@ impl Options {
         self.examine_in(&*directory, &name)
     }
 
-    /// As [`Self::examine`], in any directory.
+    /// Does what [`Self::examine`] does, in a directory that the caller passes.
     ///
     /// # Errors
     /// As [`Self::examine`].

@@ -27,7 +27,7 @@ use crate::storage::{self, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
 impl Inspection {
-    /// Compares the end with the points in files beside the journal: a later point is a witness of damage.
+    /// Checks that the journal has all commits that the files beside it prove durable. If not, notes the damage.
     fn against(
         mut self,
         witnesses: &[Witness],
@@ -63,9 +63,9 @@ impl Inspection {
 pub struct Examination {
     /// The contents of its head.
     pub inspection: Inspection,
-    /// The state as of the last commit that counts.
+    /// The state as of the last valid commit.
     pub snapshot: Snapshot,
-    /// How many events the transactions have that count.
+    /// How many events the valid transactions have.
     pub events: u64,
     /// The first transaction.
     pub first: Option<Committed>,
@@ -92,7 +92,7 @@ pub fn inspect_head(path: impl AsRef<Path>) -> Result<HeadInspection> {
     inspect_head_in(&*directory, &name)
 }
 
-/// As [`inspect_head`], in any directory.
+/// Does what [`inspect_head`] does, in a directory that the caller passes.
 ///
 /// # Errors
 /// As [`inspect_head`].
@@ -120,7 +120,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection> {
     inspect_in(&*directory, &name)
 }
 
-/// As [`inspect`], in any directory.
+/// Does what [`inspect`] does, in a directory that the caller passes.
 ///
 /// # Errors
 /// As [`inspect`].
@@ -202,8 +202,8 @@ pub(super) fn examine_storage(
     })
 }
 
-/// Returns the points of a journal that the files beside it prove. They are read before it, so that it has everything
-/// they do.
+/// Returns the points of a journal that the files beside it prove. These files are read before the journal, so that
+/// the journal has at least their transactions.
 fn witnesses(
     directory: &dyn Directory,
     name: &str,
@@ -258,9 +258,9 @@ struct State {
     first: Option<Committed>,
     /// The first one in the segments before the file.
     first_kept: Option<Committed>,
-    /// Events of the transactions that count.
+    /// Events of the accepted transactions.
     events: u64,
-    /// Ends of commits that don't count yet, with the number of events since the one before.
+    /// Ends of commits that aren't accepted yet, with the number of events since the one before.
     pending: VecDeque<(u64, u64)>,
     since_commit: u64,
     /// Where a frame can't be replayed, and why.
@@ -316,7 +316,7 @@ impl State {
         Ok(())
     }
 
-    /// Notes why a frame can't be replayed.
+    /// Records why a frame can't be replayed.
     fn note(&mut self, frame: &Frame<'_>, error: Error) -> Result<()> {
         if says_nothing(&error) {
             return Err(error);
@@ -341,7 +341,7 @@ impl State {
         Ok(())
     }
 
-    /// Counts the frames that count by now.
+    /// Counts the frames that are accepted by now.
     fn count(&mut self, end: u64) {
         while let Some((_, events)) = self.pending.front().copied().filter(|(at, _)| *at <= end) {
             self.events += events;

@@ -31,9 +31,9 @@ pub struct Inspection {
     pub header: Header,
     /// The length of the file in bytes.
     pub len: u64,
-    /// The end of the last commit that counts.
+    /// The end of the last valid commit.
     pub end: Point,
-    /// The last commit that counts.
+    /// The last valid commit.
     pub last: Option<Committed>,
     /// The farthest position that was known to be flushed.
     pub hard: u64,
@@ -132,7 +132,7 @@ pub struct ImageInspection {
 /// A root of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageRoot {
-    /// Its number: that of the backfill that made it.
+    /// The root's number, which is the number of the backfill that made it.
     pub number: u64,
     /// The last transaction in it.
     pub txid: u64,

@@ -17,7 +17,7 @@ pub(in crate::db) struct Marks {
 }
 
 impl Marks {
-    /// Notes that a segment begins.
+    /// Begins a segment.
     pub(in crate::db) fn begin(&mut self) {
         self.note_last();
         self.begins = true;

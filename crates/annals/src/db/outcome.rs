@@ -24,7 +24,7 @@ pub struct Restarted {
     /// True if that is a new one: a restart that keeps the history does nothing if nothing was committed
     /// since the last.
     pub is_new: bool,
-    /// How many bytes it begins with, its head and the state, if it does.
+    /// The length of the new segment's head and state, in bytes, if there is a new segment.
     pub bytes: u64,
     /// The forgotten history, if any was.
     pub forgotten: Option<Forgotten>,

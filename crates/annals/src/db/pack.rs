@@ -22,7 +22,7 @@ use crate::{Error, ErrorKind, Result};
 /// The report of packing a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// True if it was done: it isn't where it would need more bytes than before.
+    /// True if the database was packed. It isn't if packing would take more bytes than before.
     pub is_done: bool,
     /// How many bytes all files of the journal had before.
     pub before: u64,

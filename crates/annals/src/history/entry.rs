@@ -44,7 +44,7 @@ pub(crate) fn table_key(table: TableNumber) -> u64 {
     u64::from(table.0) + 1
 }
 
-/// Returns the key of a comment, which is that of few others.
+/// Returns the key of a comment. Few other comments have the same key.
 pub(crate) fn comment_key(comment: &str) -> u64 {
     hash(comment.as_bytes()) >> (u64::BITS - COMMENT_BITS)
 }
@@ -77,7 +77,7 @@ pub(crate) struct PageBuilder {
     end: Option<Key>,
 }
 
-/// The bytes that a group takes at most beside its zones, with that of a new table: three numbers.
+/// The bytes that a group takes at most beside its zones, including the start of a new table.
 const GROUP_AT_MOST: usize = 4 * 9;
 /// The bytes that a zone takes at most.
 const ZONE_AT_MOST: usize = 9;

@@ -1,4 +1,4 @@
-//! The position of a run, and of the pages of its two trees: that of entries, then that of zones.
+//! The position of a run, and of the pages of its two trees: the tree of entries, then the tree of zones.
 //!
 //! ```text
 //! run:    tree of entries │ tree of zones

@@ -198,7 +198,7 @@ fn corrupt(shown: &str, what: impl Display) -> Error {
     Error::new(
         ErrorKind::Corrupt,
         format!(
-            "{shown}: the history index {what}; it is made anew, or delete it: nothing is lost by that"
+            "{shown}: the history index {what}; the journal still has all data, and a backfill can rebuild the index"
         ),
     )
 }

@@ -63,7 +63,7 @@ pub(crate) struct Head {
     pub(crate) runs: Vec<Extent>,
 }
 
-/// Returns the id of the journal whose history index begins with these bytes, whether the rest verifies or not; none
+/// Returns the id of the journal whose history index begins with these bytes, whether the rest verifies or not; `None`
 /// if no index begins so.
 pub(crate) fn journal_id_of(bytes: &[u8]) -> Option<[u8; 16]> {
     let mut copies = HISTORY_AT.iter().filter_map(|&at| bytes.get(usize::try_from(at).ok()?..));

@@ -59,8 +59,8 @@ impl<'f> Merging<'f> {
 
     /// Returns the zones of the runs from `from` on.
     ///
-    /// Of each the least time is that of it and of those after it in its run. Reading that backwards also finds the
-    /// last one that isn't later than some time.
+    /// The least time of a zone is the least of its own and of the later zones' in the run. So the last zone that
+    /// isn't later than some time is found from the end.
     pub(super) fn zones(&mut self) -> Result<Vec<Zone>> {
         let mut zones = Vec::new();
         for Source { lookup, run, .. } in &mut self.runs {

@@ -68,7 +68,7 @@ impl Pages<'_> {
 /// `limit`.
 ///
 /// # Errors
-/// `Io`; and those of the entries.
+/// `Io`, and the errors of the iterator of entries.
 pub(super) fn write_run(
     file: &IndexFile,
     place: u64,

@@ -35,7 +35,8 @@ impl RowValues {
         T::from_value(value).ok_or_else(|| {
             let (table, field) = (self.1.0, field.0);
             Error::corrupt(format!(
-                "the history has a value of another type for field {field} of table {table}"
+                "table number {table}, field number {field}: the change has a value of a type other than the \
+                 program's schema has; use only changes of this database"
             ))
         })
     }

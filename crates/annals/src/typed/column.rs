@@ -63,7 +63,7 @@ impl<R: Record, T> fmt::Debug for Column<R, T> {
     }
 }
 
-/// The type of a column's values: that of a getter, with strings and bytes that live as long as the program.
+/// The type of a column's values, which is the getter's type, with strings and bytes that live as long as the program.
 pub trait ColumnType: 'static {
     /// The same type, with strings and bytes that are borrowed from a view which has them in memory, or
     /// else copied.

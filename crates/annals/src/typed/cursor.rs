@@ -69,7 +69,7 @@ impl<'a, R: Record> Cursor<'a, R> {
     /// Moves before a row, wherever the index has it: so a walk continues where another ended.
     ///
     /// # Errors
-    /// There is no such row, or it or the index can't be loaded; the gap stays where it was.
+    /// Fails if there is no such row, or if the row or the index can't be loaded. The cursor then keeps its position.
     pub fn seek_row(&mut self, id: Id<R>) -> Result<()> {
         self.cursor.seek_row(id.into())
     }
@@ -77,7 +77,7 @@ impl<'a, R: Record> Cursor<'a, R> {
     /// Moves after the first `rank` rows; after the last one if there are fewer.
     ///
     /// # Errors
-    /// The index can't be loaded; the gap stays where it was.
+    /// Fails if the index can't be loaded. The cursor then keeps its position.
     pub fn seek_rank(&mut self, rank: u64) -> Result<()> {
         self.cursor.seek_rank(rank)
     }

@@ -176,7 +176,7 @@ impl<S: TypedSchema> Database<S> {
         self.transact(change)
     }
 
-    /// Runs `change` as [`write`](Self::write) does; its errors may be of any type of the program.
+    /// Runs `change` as [`write`](Self::write) does. The errors of `change` may be of any type of the program.
     ///
     /// # Errors
     /// That of `change`, or of beginning or committing.
@@ -230,7 +230,7 @@ impl<S: TypedSchema> Database<S> {
     /// Loads the commits of other processes since, in shared mode, and returns a snapshot of them.
     ///
     /// # Errors
-    /// The file was removed or replaced, or another program upgraded its schema; it is damaged; I/O
+    /// The file was removed, replaced or damaged, or another program upgraded its schema; I/O
     /// error.
     pub fn pull(&self) -> Result<Snapshot<S>> {
         self.database.pull().map(Snapshot::new)

@@ -83,8 +83,8 @@ impl<R: Versioned> History<R> {
         self.history.newest(most)?.into_iter().map(Version::new).collect()
     }
 
-    /// Returns the same history without the types of its schema: it reports how much of the journal and its index was
-    /// read.
+    /// Returns the same history without the types of its schema. That history also reports how much of the journal and
+    /// the history index was read.
     #[must_use]
     pub const fn as_dynamic(&self) -> &crate::History {
         &self.history

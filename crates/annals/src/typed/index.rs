@@ -126,7 +126,7 @@ impl<'a, R: Record> Index<'a, R> {
     /// Returns a cursor before the first row whose first fields aren't less than these values.
     ///
     /// # Errors
-    /// The values don't fit the index; it can't be loaded.
+    /// The values don't fit the index, or the index can't be loaded.
     pub fn cursor_at(&self, values: &[ValueRef<'_>]) -> Result<Cursor<'a, R>> {
         match cursor_at(self.index, values) {
             Ok(cursor) => Ok(Cursor::new(cursor)),

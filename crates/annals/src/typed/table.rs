@@ -57,8 +57,8 @@ impl<'a, R: Record> Table<'a, R> {
 
     /// Follows a reference to this table; `None` if it is null or dangling.
     ///
-    /// A reference that isn't enforced may refer to a deleted row: it keeps its number, which its getter returns, but
-    /// has no row here.
+    /// A reference that isn't enforced may refer to a deleted row. The field's getter still returns that id, but
+    /// `follow` returns `None`.
     ///
     /// # Errors
     /// The row can't be loaded.

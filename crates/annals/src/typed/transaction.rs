@@ -1,4 +1,4 @@
-//! A transaction on a database whose schema is known when compiling, and that of an upgrade.
+//! A transaction on a database whose schema is known when compiling, and the transaction of an upgrade.
 
 use std::fmt;
 use std::io::Read;

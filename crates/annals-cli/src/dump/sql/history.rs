@@ -67,7 +67,7 @@ impl HistorySql {
         &mut self.output
     }
 
-    /// Notes an event without printing it: later events may depend on it.
+    /// Takes in an event without printing it, since later events may depend on it.
     pub(crate) fn skip(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         if let Event::Schema(command) = event {
             self.command(schema, command)?;

@@ -85,7 +85,7 @@ impl Records {
         Error::invalid(format!("{}: line {line}: {what}", self.path.display()))
     }
 
-    /// Reads the next record; returns whether there is one. Empty lines are none.
+    /// Reads the next record; returns whether there is one. Skips empty lines.
     pub(super) fn read(&mut self, record: &mut Record) -> Result<bool> {
         record.bytes.clear();
         record.cells.clear();

@@ -139,7 +139,7 @@ fn value(reader: &mut Reader) -> Result<Owned> {
     })
 }
 
-/// Returns a number as an integer of 64 bits or as the nearest float; else as its text.
+/// Returns a number as an integer of 64 bits or as the nearest float; as its text if neither can hold the number.
 fn number(text: String) -> Owned {
     if !text.contains(['.', 'e', 'E']) && text != "-0" {
         let int = text.parse::<i128>().ok();

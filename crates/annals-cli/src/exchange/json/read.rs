@@ -70,7 +70,7 @@ struct Count {
     came: u64,
 }
 
-/// Reads the beginning; none if it isn't one of ours.
+/// Reads the header; `None` if the file isn't one that Annals wrote.
 fn header(reader: &mut Reader) -> Result<Option<Header>> {
     let (mut key, mut text) = (String::new(), String::new());
     if reader.peek()? != Some(b'{') {

@@ -59,7 +59,7 @@ impl Reader {
         self.input.consume(1);
     }
 
-    /// Returns the next byte after white space, without consuming it; none at the end.
+    /// Returns the next byte after white space, without consuming it; `None` at the end.
     pub(super) fn peek(&mut self) -> Result<Option<u8>> {
         while let Some(byte) = self.byte()? {
             if !byte.is_ascii_whitespace() {

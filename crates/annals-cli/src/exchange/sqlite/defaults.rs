@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use super::types;
 use crate::exchange::scalar::{Converted, convert};
 
-/// Returns the value of a default; none if it is none of the field's, or is different each time.
+/// Returns the value of a default; `None` if it isn't of the field's type, or is different each time.
 pub(super) fn value(
     connection: &Connection,
     field: &Field,

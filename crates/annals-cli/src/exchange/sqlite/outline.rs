@@ -29,7 +29,7 @@ pub(super) struct Column {
 pub(super) struct Reference {
     pub(super) column: String,
     pub(super) target: String,
-    /// The target's column; its primary key if it isn't named.
+    /// The target's column; the target's primary key if no column is named.
     pub(super) to: Option<String>,
     pub(super) on_delete: String,
 }
@@ -201,7 +201,7 @@ pub(super) fn indexes(connection: &Connection) -> Result<Vec<Index>> {
     Ok(indexes)
 }
 
-/// Returns the names of an index's columns; none if one is an expression.
+/// Returns the names of an index's columns; `None` if one is an expression.
 fn index_columns(connection: &Connection, index: &str) -> Result<Option<Vec<String>>> {
     let query =
         "SELECT cid, name, coll, \"desc\" FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno";

@@ -72,7 +72,7 @@ const fn is_number(field: &Field) -> bool {
     !matches!(field.ty, Type::Bool | Type::String | Type::Bytes | Type::Timestamp)
 }
 
-/// Returns the columns, that of the id first, as wide as they would like to be.
+/// Returns the columns, the id's first, each as wide as its contents.
 fn measure(
     table: &Table,
     rows: &TableView<'_>,
@@ -103,7 +103,7 @@ fn measure(
     Ok(columns)
 }
 
-/// A table and those of its columns that are shown.
+/// A table and its shown columns.
 struct Grid<'s> {
     table: &'s Table,
     columns: &'s [Column],

@@ -1,4 +1,4 @@
-//! The image at the end of `docs/format.md`: the library writes it byte for byte, and reads it.
+//! Tests that the library writes the example image of `docs/format.md` byte for byte, and can read it.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -110,7 +110,7 @@ impl Feed {
         self.tell_all(published);
     }
 
-    /// Notes that nothing will be committed any more.
+    /// Records that nothing will be committed any more.
     pub(in crate::db) fn close(&self) {
         lock(&self.news).is_over = true;
         self.signal.notify_all();

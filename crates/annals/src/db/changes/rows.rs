@@ -72,7 +72,7 @@ impl RowChanges {
         self.weight
     }
 
-    /// Continues from a state: that after the last transaction that was read.
+    /// Continues from the state after the last transaction that was read.
     pub(in crate::db) fn rebase(&mut self, base: Arc<View>) {
         self.base = base;
         self.known = HashMap::new();
@@ -86,7 +86,7 @@ impl RowChanges {
         }
     }
 
-    /// Ends a transaction, or several that are taken for one; returns the rows that differ.
+    /// Ends a transaction, or several treated as one. Returns the rows whose values differ from those before it.
     pub(in crate::db) fn differing(&mut self) -> Vec<RowChange> {
         self.turn += 1;
         let mut rows = Vec::new();

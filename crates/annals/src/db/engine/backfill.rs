@@ -104,7 +104,7 @@ impl<'i> Run<'i> {
     }
 }
 
-/// Waits until no thread runs a backfill, for `timeout` at most; none begins while the returned guard is held.
+/// Waits until no thread runs a backfill, for `timeout` at most. No backfill begins while the returned guard is held.
 pub(in crate::db) fn wait_for_backfill<'i>(
     core: &Core,
     image_state: &'i ImageState,
@@ -384,7 +384,7 @@ fn install_soon(core: &Core, image_state: &ImageState, bytes: u64) -> Duration {
     }
 }
 
-/// Lets the store continue from the newest root, if no transaction is open; else the next one does that
+/// Lets the store continue from the newest root, if no transaction is open; otherwise the next transaction does that
 /// when it begins or commits.
 fn try_to_install(core: &Core, image_state: &ImageState) {
     match core.writing.try_lock() {

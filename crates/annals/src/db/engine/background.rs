@@ -49,7 +49,7 @@ enum State {
 }
 
 impl Background {
-    /// Makes it for a database; it doesn't run yet.
+    /// Makes the thread's state for a database. The thread doesn't run yet.
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
         let due = AtomicU64::new(trigger::image_due(&core));
         let unsaved_due = AtomicUsize::new(trigger::unsaved_due(&core));
@@ -59,7 +59,7 @@ impl Background {
         Self { shared, thread: Mutex::default() }
     }
 
-    /// Notes how long the journal is. A load and a comparison, unless a backfill is due.
+    /// Wakes the thread if the journal is long enough for a backfill. Otherwise costs a load and a comparison.
     #[inline]
     pub(in crate::db) fn note(&self, position: u64) {
         if position >= self.shared.due.load(Ordering::Relaxed) {

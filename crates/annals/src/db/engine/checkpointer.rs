@@ -46,7 +46,7 @@ impl Checkpointer {
         Self { shared: Arc::new(shared), thread: OnceLock::new() }
     }
 
-    /// Notes that a transaction begins or was committed. A few nanoseconds, unless the thread sleeps.
+    /// Records that a transaction begins or was committed. Takes a few nanoseconds, unless the thread sleeps.
     pub(in crate::db) fn wake(&self) {
         self.thread.get_or_init(|| {
             let shared = Arc::clone(&self.shared);

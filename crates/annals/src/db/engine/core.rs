@@ -222,7 +222,10 @@ impl Core {
             let name = &self.segment.load().file.name;
             Error::new(
                 ErrorKind::Unsupported,
-                format!("{name}: a journal on a device has no image beside it: opening replays it"),
+                format!(
+                    "{name}: a raw device has no image to update: each opening replays the whole journal; use a \
+                     regular file to have one"
+                ),
             )
         })
     }
@@ -233,7 +236,7 @@ impl Core {
         self.image_state.as_deref()
     }
 
-    /// Notes a problem of the image in the background.
+    /// Records a problem of the image in the background.
     pub(in crate::db) fn note_image_error(&self, error: &Error) {
         *lock(&self.image_error) = Some(error.to_string());
     }

@@ -164,12 +164,12 @@ impl Group {
         self.feed.replace(|| self.published());
     }
 
-    /// Notes that a transaction is about to begin.
+    /// Records that a transaction is about to begin.
     pub(in crate::db) fn arrive(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that a transaction has been written, or has ended otherwise.
+    /// Records that a transaction was written or rolled back.
     pub(in crate::db) fn leave(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }

@@ -104,7 +104,7 @@ fn set_history_aside(core: &Core, files: &Files, error: Error) -> Result<()> {
     if !is_wrong || core.history.is_anew.swap(true, Ordering::Relaxed) {
         return Err(error);
     }
-    *lock(&core.history.problem) = Some(format!("the history index is made anew: {error}"));
+    *lock(&core.history.problem) = Some(format!("rebuilding the history index: {error}"));
     let name = history_name(&files.file.journal);
     set_aside(&*files.file.directory, &name, "it can't be used")
 }

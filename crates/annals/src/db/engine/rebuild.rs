@@ -274,7 +274,7 @@ fn install_rebuilt(
     }
     ready.go_to(end.position)?;
     if ready.point != end {
-        return Err(Error::corrupt("the journal goes on otherwise from there").into());
+        return Err(Error::corrupt("the journal continues with another history from there").into());
     }
     writing.store = ready.store;
     image_state.restart_from_root(working, &ready.found, &writing.file);

@@ -30,7 +30,7 @@ pub(in crate::db) fn keep_named_or_postpone(
     Ok(true)
 }
 
-/// As [`Self::keep_named_or_postpone`], for the writer without pending changes.
+/// Does what [`Self::keep_named_or_postpone`] does, for the writer without pending changes.
 pub(in crate::db) fn keep_named(
     core: &Core,
     image_state: &ImageState,
@@ -46,7 +46,9 @@ pub(in crate::db) fn keep_named(
     };
     match compacted {
         Err(error) if error.kind() == ErrorKind::Io => {
-            return Err(error.within("the image was removed or renamed, and can't be made anew"));
+            return Err(
+                error.within("the image was removed or renamed, and can't be created again")
+            );
         }
         // Another file has the name now, which is opened; or a part can't be read, and is replayed.
         Ok(()) | Err(_) => {}
@@ -90,7 +92,9 @@ pub(in crate::db) fn restart_from_root(
         None => {
             let (replay, point) = looking.replay_all(end.position)?;
             if point != end {
-                return Err(Error::corrupt("the journal goes on otherwise from there"));
+                return Err(Error::corrupt(
+                    "the journal continues with another history from there",
+                ));
             }
             replay.finish().0
         }

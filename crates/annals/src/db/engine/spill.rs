@@ -37,7 +37,7 @@ pub(in crate::db) fn spill(core: &Core, writing: &mut Writing) -> Result<bool> {
 }
 
 /// Returns how much more memory a transaction may use after making room has failed, if most of the used memory
-/// isn't its own; else `None`. Commits of others aren't its fault.
+/// isn't its own; otherwise `None`. Commits of others aren't its fault.
 pub(in crate::db) fn room_without_spill(core: &Core, found: usize, now: usize) -> Option<usize> {
     let image_state = core.image()?;
     let limit = image_state.spill_limit();
@@ -57,7 +57,7 @@ pub(in crate::db) fn publish_spilled(core: &Core) {
     }
 }
 
-/// Notes that a transaction with spilled pages has committed: they may be visible from now on.
+/// Marks the spilled pages of a transaction as committed: snapshots may refer to them from now on.
 pub(in crate::db) fn commit_spilled(core: &Core) {
     if let Some(image_state) = core.image() {
         image_state.commit_spilled();
@@ -65,7 +65,7 @@ pub(in crate::db) fn commit_spilled(core: &Core) {
     }
 }
 
-/// Frees the spilled pages of a transaction whose changes were undone in the store.
+/// Frees the spilled pages of a transaction that the store has already rolled back.
 pub(in crate::db) fn roll_back_spilled(core: &Core) {
     core.image().into_iter().for_each(ImageState::roll_back_spilled);
 }

@@ -23,7 +23,7 @@ use crate::store::{BlobPiece, TableView};
 use crate::{Error, ErrorKind, Result};
 
 /// Writes the state that a snapshot shows; returns where its blobs are then. `last_blob` is the number of
-/// the last one, and `segment` that of the segment that is written.
+/// the last one, and `segment` is the number of the segment that is written.
 pub(in crate::db) fn write(
     writer: &mut Writer,
     snapshot: &Snapshot,

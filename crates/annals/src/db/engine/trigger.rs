@@ -32,7 +32,7 @@ const TAIL_AT_CLOSE: u64 = 16 << 10;
 const FIRST_AT_CLOSE: u64 = 128 << 10;
 
 impl Background {
-    /// Notes the end of a segment of the journal, and how much of the store is in memory alone.
+    /// Wakes the thread if a backfill is due, by the length of the journal or by the changes in memory alone.
     pub(in crate::db) fn note_commit(&self, file: &JournalFile, position: u64, store: &mut Store) {
         self.note(file.reach(position));
         if store.has_unsaved(self.unsaved_due()) {
@@ -97,8 +97,8 @@ pub(in crate::db) fn is_backfill_worth_it_at_close(core: &Core, reached: u64) ->
 }
 
 /// Returns how many bytes of the journal after the image's point are worth a backfill, if the last one wrote `wrote`
-/// bytes: 4 MiB, or a quarter of `wrote` if that is more. After a backfill of less than 4 MiB, which costs little, it is
-/// `wrote`, and 1 MiB at least.
+/// bytes: 4 MiB, or a quarter of `wrote` if that is more. After a backfill of less than 4 MiB, which costs little, it
+/// is `wrote`, and 1 MiB at least.
 fn tail_due(wrote: u64) -> u64 {
     TAIL.max(wrote / 4).min(wrote.max(TAIL_BETWEEN_FRAMES))
 }

@@ -219,8 +219,8 @@ impl Generation {
         };
         if let Some((stray, _)) = found.own.iter().find(|(_, kind)| is_stray(kind)) {
             return Err(Error::invalid(format!(
-                "{}: isn't connected to the history that is known, so it can't be told what it holds: move it \
-                 elsewhere, or remove it",
+                "{}: isn't connected to the known history, so its contents are unknown: move it elsewhere, or \
+                 remove it",
                 directory.display(stray)
             )));
         }

@@ -17,7 +17,7 @@ const ID: usize = 16;
 pub(super) struct List {
     /// The names of the files that are removed.
     pub(super) names: Vec<String>,
-    /// True if their bytes, and those of the old segments, are overwritten before that.
+    /// True if the bytes of these files and of the old segments are overwritten before the files are removed.
     pub(super) overwrite: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn write(file: &dyn Storage, id: &[u8; ID], list: &List) -> io::Resul
     file.flush()
 }
 
-/// Reads the list; none if it isn't whole.
+/// Reads the list; `None` if it isn't whole.
 pub(super) fn read(file: &dyn Storage, id: &[u8; ID]) -> io::Result<Option<List>> {
     /// More than all names can have.
     const MOST: u64 = 64 << 20;

@@ -168,7 +168,7 @@ pub struct BlobReader<'a> {
     len: u64,
     /// Where `io::Read` continues.
     at: u64,
-    /// The piece in the buffer, which has its checksum and its bytes; it verified.
+    /// The piece in the buffer: its checksum and its bytes, which were verified.
     piece: Option<BlobPiece>,
     buffer: Vec<u8>,
 }
@@ -229,7 +229,7 @@ impl<'a> BlobReader<'a> {
     /// Reads the whole blob into memory.
     ///
     /// # Errors
-    /// `Invalid` if it is longer than `limit` bytes; else as [`Self::read_at`].
+    /// `Invalid` if it is longer than `limit` bytes; otherwise as [`Self::read_at`].
     pub fn to_vec(&mut self, limit: usize) -> Result<Vec<u8>> {
         let len = usize::try_from(self.len).ok().filter(|&len| len <= limit).ok_or_else(|| {
             Error::invalid(format!(
@@ -245,7 +245,7 @@ impl<'a> BlobReader<'a> {
         Ok(bytes)
     }
 
-    /// Borrows verified bytes from `offset` to the end of their piece; none after the end.
+    /// Borrows verified bytes from `offset` to the end of their piece; empty after the end.
     fn bytes_from(&mut self, offset: u64) -> Result<&[u8]> {
         if offset >= self.len {
             return Ok(&[]);

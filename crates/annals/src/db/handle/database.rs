@@ -66,7 +66,7 @@ pub(in crate::db) struct Setup {
     pub(in crate::db) rebuild_timeout: Duration,
     /// The rules of retention.
     pub(in crate::db) retention: Retention,
-    /// How the history index is kept; none if there is to be none.
+    /// How the history index is kept; `None` if there is to be no history index.
     pub(in crate::db) history: Option<Sizes>,
     /// The state of shared mode; `None` in exclusive mode.
     pub(in crate::db) sharing: Option<Sharing>,
@@ -174,7 +174,7 @@ impl Database {
     /// program's own is run by [`transact`](Self::transact).
     ///
     /// # Errors
-    /// The error of `change`; else see [`Transaction::commit`] and [`Database::begin`].
+    /// The error of `change`, and those of [`Transaction::commit`] and [`Database::begin`].
     pub fn write<T>(&self, change: impl FnOnce(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
         self.transact(change)
     }
@@ -182,7 +182,7 @@ impl Database {
     /// Does what [`write`](Self::write) does, with any error type of the program.
     ///
     /// # Errors
-    /// The error of `change`; else see [`Transaction::commit`] and [`Database::begin`].
+    /// The error of `change`, and those of [`Transaction::commit`] and [`Database::begin`].
     pub fn transact<T, E: From<Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
@@ -323,7 +323,8 @@ impl Database {
 }
 
 impl Database {
-    /// Closes a journal that no other process writes. Without `patience` the image isn't updated.
+    /// Closes a journal that no other process writes. `patience` limits the time to update the image; with `None` it
+    /// isn't updated.
     fn close_journal(&mut self, patience: Option<Duration>) -> Result<()> {
         // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever. The thread
         // that shared it has ended.

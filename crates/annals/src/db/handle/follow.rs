@@ -1,8 +1,8 @@
 //! Following a journal that another process continued in a new segment.
 //!
-//! Commits in the old segment up to its seal are loaded first, then those of the segments in between, then those of
-//! the new one. If those in between were forgotten meanwhile, the state is built again from the segment that begins
-//! with it.
+//! Commits in the old segment up to its seal are loaded first, then commits of the segments in between, then those
+//! of the new one. If the segments in between were forgotten meanwhile, the state is built again from the segment that
+//! begins with it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -60,7 +60,7 @@ impl Inner {
         self.core.checkpoints()
     }
 
-    /// Returns the segment that is written now; it changes only while the writer's lock is held.
+    /// Returns the segment that is written now. The segment changes only while the writer's lock is held.
     pub(in crate::db) fn segment(&self) -> &Current {
         &self.core.segment
     }

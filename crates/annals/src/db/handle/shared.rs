@@ -182,8 +182,8 @@ pub(in crate::db) fn take_turn_by(
     Err(Error::new(ErrorKind::Busy, message))
 }
 
-/// As [`Self::take_turn`] in shared mode, but doesn't wait: returns true if it has the turn. It hasn't if the
-/// journal continues elsewhere either, where it will look the next time.
+/// Does what [`Self::take_turn`] does in shared mode, but doesn't wait: returns true if it has the turn. It hasn't if
+/// the journal continues elsewhere either, where it will look the next time.
 pub(in crate::db) fn try_to_take_turn(db: &Inner, writing: &mut Writing) -> Result<bool> {
     let Some(sharing) = db.sharing() else { return Ok(true) };
     db.checkpoints().check_usable()?;

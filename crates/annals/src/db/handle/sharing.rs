@@ -22,8 +22,7 @@ pub(in crate::db) struct Sharing {
 }
 
 impl Sharing {
-    /// Notes whether the store has a newer schema than the program: then nothing can be shown or written with it any
-    /// more.
+    /// Records whether the file has a newer schema than the program: then this handle can't read or write any more.
     pub(in crate::db) fn note_schema(&self, is_outdated: bool) -> Result<()> {
         if is_outdated {
             self.is_outdated.store(true, Ordering::Relaxed);

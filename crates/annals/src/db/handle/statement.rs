@@ -42,7 +42,7 @@ fn get_over(tx: &mut Transaction<'_>, error: Error) -> Result<()> {
     gone.map_err(|error| stopped(&mut tx.broken, error))
 }
 
-/// Notes whether an error of the store can have stopped it in the middle of a change; returns the error.
+/// Sets `broken` if an error can have stopped the store in the middle of a change; returns the error.
 #[cold]
 fn stopped(broken: &mut bool, error: Error) -> Error {
     *broken |= matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost);

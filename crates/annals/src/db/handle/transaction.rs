@@ -270,7 +270,7 @@ impl<'db> Transaction<'db> {
         self.note(&Event::Delete { table, id })
     }
 
-    /// Notes a comment in the journal.
+    /// Writes a comment to the journal.
     ///
     /// # Errors
     /// `Io` if the journal can't be written.
@@ -279,7 +279,7 @@ impl<'db> Transaction<'db> {
         self.note(&Event::Comment(text))
     }
 
-    /// Notes a time in the journal, in seconds since 1970-01-01T00:00:00Z, as joedb's `timestamp` does. (Each commit
+    /// Writes a time to the journal, in seconds since 1970-01-01T00:00:00Z, as joedb's `timestamp` does. (Each commit
     /// also has a time; see [`Self::set_time`].)
     ///
     /// # Errors
@@ -471,7 +471,7 @@ impl Drop for Transaction<'_> {
     }
 }
 
-/// Notes that a transaction has been written, or has ended otherwise: the next may begin.
+/// Records that a transaction was written or rolled back: the next one may begin.
 fn disown(inner: &Inner) {
     if inner.origin.is_elsewhere() {
         return; // the turn is the parent's, and its locks may be held for ever here

@@ -55,10 +55,10 @@ impl Database {
     /// all rows and blobs.
     ///
     /// # Errors
-    /// `Busy` if another transaction, or a backfill of the image, takes longer; `Invalid` in a thread that has one open; `Unsupported`
-    /// on a raw device; `InUse` if another file has the name; `Corrupt` if a blob can't be carried over;
-    /// `Io` if nothing was changed, or if all is done but removing older segments; `Poisoned` if it was interrupted half done (opening the database
-    /// again ends it), or after a failed flush.
+    /// `Busy` if another transaction, or a backfill of the image, takes longer; `Invalid` in a thread that has one
+    /// open; `Unsupported` on a raw device; `InUse` if another file has the name; `Corrupt` if a blob can't be carried
+    /// over; `Io` if nothing was changed, or if all is done but removing older segments; `Poisoned` if it was
+    /// interrupted half done (opening the database again ends it), or after a failed flush.
     pub fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
         self.inner().check_writable()?;
         self.inner().refuse_nesting()?;
@@ -159,8 +159,8 @@ impl Database {
     /// (schema, rows with their ids, blobs). All older segments are removed once that and an image over it are on
     /// permanent storage. The forgotten history is reported.
     ///
-    /// Cost: that of a full backfill, a few flushes for the restart, and of a small backfill; to forget, also
-    /// that of writing all rows and blobs to the journal.
+    /// Cost: a full backfill, a few flushes for the restart, and a small backfill. To forget, it also writes all rows
+    /// and blobs to the journal.
     ///
     /// # Errors
     /// As [`backfill`](Self::backfill) and [`restart`](Self::restart); `Busy`, naming the oldest reader, if an older

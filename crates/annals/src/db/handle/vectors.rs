@@ -33,7 +33,8 @@ impl Transaction<'_> {
     /// Cost: a byte in the journal for each 16 rows.
     ///
     /// # Errors
-    /// As [`Self::insert_vector`]; `Invalid`: too many rows; `InUse`: a row has one of the ids (the message names the first).
+    /// As [`Self::insert_vector`]; `Invalid`: too many rows; `InUse`: a row has one of the ids (the message names the
+    /// first).
     pub fn insert_vector_at(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.usable()?;
         statement::change(self, |store| store.check_free(table, id, count))?;
@@ -232,7 +233,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Parts a run of rows into those of events.
+/// Divides a run of rows into the runs of single events.
 fn pieces(id: RowId, count: u64) -> impl Iterator<Item = (RowId, u64)> {
     let end = id.0 + count;
     let step = usize::try_from(MAX_VECTOR).unwrap_or(usize::MAX);

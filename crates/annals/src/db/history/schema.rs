@@ -12,7 +12,7 @@ pub(in crate::db) fn schema_of(present: &Schema, commands: u64) -> Result<Schema
     }
     if count > present.commands().len() {
         return Err(Error::corrupt(format!(
-            "the history index tells of {count} commands of the schema: delete it"
+            "the history index has {count} commands of the schema, more than the journal: delete the index"
         )));
     }
     let mut schema = Schema::default();

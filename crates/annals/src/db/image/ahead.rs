@@ -39,12 +39,13 @@ impl MakeRoom for ImageState {
 }
 
 impl ImageState {
-    /// Notes that all that was spilled is committed.
+    /// Marks all spilled pages as committed.
     pub(in crate::db) fn commit_spilled(&self) {
         lock(&self.working).spill.iter_mut().for_each(Spill::commit);
     }
 
-    /// Notes that spilled pages are visible from now on; returns true if there are any that no root reaches yet.
+    /// Keeps the space of spilled pages from being reused, since snapshots may now refer to them. Returns true if some
+    /// pages aren't in a published root yet.
     pub(in crate::db) fn show_spilled(&self) -> bool {
         let working = lock(&self.working);
         working.spill.iter().for_each(|spill| spill.draft.show());

@@ -1,7 +1,7 @@
 //! The state of the image of an open database.
 //!
 //! Invariants
-//! 1. The holder of `working` runs a backfill; it holds the lock from before the bound is sampled until the root is
+//! 1. The holder of `working` runs a backfill, and holds the lock from before the bound is sampled until the root is
 //!    published.
 //! 2. `newest` is the number of the last root that this handle published or opened from; `pending` has the data with
 //!    which a store continues from it, until the published view does.
@@ -87,7 +87,7 @@ impl Status {
 /// The state that a backfill works with.
 #[derive(Debug, Default)]
 pub(in crate::db) struct Working {
-    /// The image; none before the first backfill.
+    /// The image; `None` before the first backfill.
     pub(in crate::db) image: Option<(Arc<Image>, Arc<Pager>)>,
     /// The root that was published last.
     pub(in crate::db) root: Option<Root>,
@@ -277,7 +277,7 @@ impl ImageState {
         Retiring(self)
     }
 
-    /// Notes that a view was published.
+    /// Records that a view was published.
     #[inline]
     pub(in crate::db) fn note_published(&self, view: &View) {
         let newest = self.newest();
@@ -299,7 +299,7 @@ impl ImageState {
         *lock(&self.pending) = None;
     }
 
-    /// Notes the published root: stores continue from it.
+    /// Records the published root: stores continue from it.
     pub(in crate::db) fn note_saved(&self, saved: Saved, number: u64) {
         let mut pending = lock(&self.pending);
         *pending = Some(Arc::new(saved));

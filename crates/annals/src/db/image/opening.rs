@@ -205,7 +205,7 @@ impl Looking<'_> {
         Ok(found)
     }
 
-    /// Opens the image and pins its newest root: if that is still the newest after it is pinned, its space isn't
+    /// Opens the image and pins its newest root. If the root is still the newest one after that, its space isn't
     /// overwritten.
     fn open_pinned(&self, found: &Found) -> Result<Looked> {
         let Self { access, damage, is_whole, .. } = *self;
@@ -257,7 +257,7 @@ impl Looking<'_> {
         self.replay_behind(&begun.past, begun.resume(), &head, to)
     }
 
-    /// Replays the part that counts by this survey, up to the end of a commit at position `to`, or before one that
+    /// Replays the part that this survey accepts, up to the end of a commit at position `to`, or before one that
     /// doesn't apply.
     pub(in crate::db) fn replay_counted(
         &self,
@@ -383,8 +383,8 @@ impl Looking<'_> {
         Ok(Rooted::At(Box::new(begun)))
     }
 
-    /// Returns true if the journal has a point, as far as can be determined without reading all of it. After the
-    /// slots the frames show it, and before them the survey that begins there reaches the slots.
+    /// Returns true if the journal has a point, as far as can be determined without reading all of it. For
+    /// a point after the slots the frames decide. For a point before them a survey from the point must reach the slots.
     fn has(&self, head: &Head, point: Point) -> Result<bool> {
         let slots = head.copies().map(|slot| slot.point);
         let known = slots.chain([head.start()]).filter(|slot| slot.position <= point.position);
@@ -405,7 +405,7 @@ impl Looking<'_> {
 fn exactly(replay: Replay, point: Point, end: Point) -> Result<Store> {
     match point == end {
         true => Ok(replay.finish().0),
-        false => Err(Error::corrupt("the journal goes on otherwise from there")),
+        false => Err(Error::corrupt("the journal continues with another history from there")),
     }
 }
 

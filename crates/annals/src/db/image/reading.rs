@@ -181,7 +181,7 @@ impl Reading {
     }
 }
 
-/// Returns all that counts.
+/// Replays all accepted frames.
 fn all(
     looking: &Looking<'_>,
     found: &mut Found,

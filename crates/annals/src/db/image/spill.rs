@@ -40,7 +40,7 @@ impl Spill {
         if self.open.is_some() { None } else { self.committed }
     }
 
-    /// Notes that more was written; `before` is how the space was.
+    /// Adds pages that were written; `before` is the state of the space before that.
     pub(in crate::db) fn add(
         &mut self,
         written: Counts,
@@ -58,7 +58,7 @@ impl Spill {
         }
     }
 
-    /// Notes that all of it is committed.
+    /// Marks all spilled pages as committed.
     pub(in crate::db) fn commit(&mut self) {
         self.committed = self.open.take().or(self.committed);
         self.before = None;

@@ -97,7 +97,7 @@ impl Looking<'_> {
         check_end(&found.witnesses, survey, &**self.directory, self.name, self.storage)
     }
 
-    /// Returns the state before a commit that doesn't apply, if the replay met one that counts.
+    /// Returns the state before a commit that doesn't apply, if the replay met one that is accepted.
     fn stopped(&self, survey: &Survey, past: &Past, replay: &Replay) -> Result<Option<Before>> {
         let shown = self.directory.display(self.name);
         let Survey { head, end, hard, .. } = survey;

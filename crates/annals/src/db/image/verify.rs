@@ -76,7 +76,7 @@ pub fn check_image(options: &Options, path: impl AsRef<Path>) -> Result<Option<I
     check_image_in(options, &directory, &name)
 }
 
-/// As [`check_image`], in any directory.
+/// Does what [`check_image`] does, in a directory that the caller passes.
 ///
 /// # Errors
 /// As [`check_image`].
@@ -131,7 +131,7 @@ pub fn compare_image(
     compare_image_in(options, &directory, &name, replayed)
 }
 
-/// As [`compare_image`], in any directory.
+/// Does what [`compare_image`] does, in a directory that the caller passes.
 ///
 /// # Errors
 /// As [`compare_image`].

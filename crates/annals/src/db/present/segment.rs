@@ -45,7 +45,7 @@ impl Segment {
     }
 
     /// Acquires the lock for updating the image and restarting the journal: waits up to a timeout, or not at all.
-    /// Nothing in exclusive mode; else `None` if another process has it and this doesn't wait.
+    /// `Some(None)` in exclusive mode; `None` if another process has that lock and this call doesn't wait.
     pub(in crate::db) fn claim_image(
         &self,
         waits: Option<Duration>,
@@ -127,7 +127,7 @@ impl JournalFile {
         self.before.saturating_add(position)
     }
 
-    /// As [`Self::reach`], for a position in a segment: one before this counts for nothing.
+    /// Does what [`Self::reach`] does, for a position in a segment; 0 if it isn't the current segment.
     pub(in crate::db) const fn reach_of(&self, segment: u64, position: u64) -> u64 {
         if segment == self.segment { self.reach(position) } else { 0 }
     }

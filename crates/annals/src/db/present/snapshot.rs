@@ -16,7 +16,7 @@ pub(in crate::db) struct Published {
     pub(in crate::db) file: Arc<JournalFile>,
 }
 
-/// An immutable, consistent view of the database as of one transaction. Cheap to clone; it keeps the
+/// An immutable, consistent view of the database as of one transaction. Cheap to clone. A snapshot keeps the
 /// pages alive that later transactions replace, and the journal open for reading its blobs.
 #[derive(Clone)]
 pub struct Snapshot {
@@ -36,7 +36,7 @@ impl Snapshot {
         self.published.point.txid
     }
 
-    /// Returns where that transaction ends in the journal: position, number and chain.
+    /// Returns the end of the snapshot's last transaction in the journal: position, transaction number and chain hash.
     #[must_use]
     pub fn point(&self) -> Point {
         self.published.point

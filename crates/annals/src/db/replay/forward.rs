@@ -17,8 +17,8 @@ pub(in crate::db) struct Caught {
     pub(in crate::db) unapplied: Option<Unapplied>,
 }
 
-/// Replays the frames from one commit to the end of another, or to that before one that doesn't apply. If it fails,
-/// the store is unchanged.
+/// Replays the frames from one commit to the end of another, or to the last commit before one that doesn't apply. If it
+/// fails, the store is unchanged.
 pub(in crate::db) fn replay_between(
     file: &JournalFile,
     store: Store,

@@ -144,7 +144,7 @@ impl<S: Sink> Scan<'_, S> {
     }
 }
 
-/// Passes a frame on: its events, and the commit, if it is one. `position` is that of its payload.
+/// Passes on the events of a frame, and the commit, if the frame is one. `position` is the position of the payload.
 pub(in crate::db) fn take_frame(
     frame: &Frame<'_>,
     position: u64,
@@ -180,7 +180,7 @@ fn explain(error: Error, shown: &str, frame: &Frame<'_>) -> Error {
     }
 }
 
-/// As [`explain`]; also names the transaction if it doesn't apply.
+/// Does what [`explain`] does; also names the transaction if it doesn't apply.
 fn explain_event(error: Error, shown: &str, frame: &Frame<'_>) -> Error {
     let is_about_events = is_about_events(&error);
     let error = explain(error, shown, frame);
@@ -202,7 +202,7 @@ pub(in crate::db) fn open_to_read(
 /// The number of times that a seemingly damaged file is read again.
 const LOOKS: usize = 3;
 
-/// Surveys a file, passing each verified frame to the visitor of `begin`; returns the result with C. Damage counts
+/// Surveys a file, passing each verified frame to the visitor of `begin`; returns the result with C. Damage is reported
 /// only if it is unchanged at the next read: another process may have been writing, or the disk may have read wrongly
 /// once.
 pub(in crate::db) fn survey<V>(
@@ -258,8 +258,8 @@ pub(in crate::db) fn looks_wrong(survey: &Survey) -> bool {
 
 /// Builds the store from verified frames.
 ///
-/// A transaction of one frame that counts as soon as it is seen needs no undoing. The store is committed before any
-/// other transaction, so that it can be rolled back to there: `open` says that this is done.
+/// A transaction of one frame that is accepted as soon as it is seen needs no undoing. The store is committed before
+/// any other transaction, so that it can be rolled back to there: `open` says that this is done.
 #[derive(Debug, Default)]
 pub(in crate::db) struct Replay {
     store: Store,
@@ -340,7 +340,7 @@ impl Replay {
         self.stop.as_ref()
     }
 
-    /// Returns the state that the replay ended before, if it was to end before a transaction that counts.
+    /// Returns the state that the replay ended before, if it was to end before an accepted transaction.
     ///
     /// # Errors
     /// `Unapplied` if that transaction is in a segment before the newest, or is the state with which that
@@ -349,7 +349,7 @@ impl Replay {
         self.stop().map_or(Ok(None), |stop| stop.before(counted))
     }
 
-    /// Returns the transaction that the replay ended before, if it counts.
+    /// Returns the transaction that the replay ended before, if that transaction is accepted.
     pub(in crate::db) fn unapplied(&self, counted: &Counted<'_>) -> Option<Unapplied> {
         self.stop()?.unapplied(counted).ok()?
     }
@@ -360,7 +360,7 @@ impl Replay {
         Self { room: Some(room), ..self }
     }
 
-    /// Notes that the frames of this segment are next.
+    /// Begins a segment, whose frames are next.
     pub(in crate::db) fn begin(&mut self, header: &Header) {
         self.segment = header.segment;
         self.stop.iter_mut().for_each(Stop::begin);
@@ -448,7 +448,7 @@ impl Replay {
         }
     }
 
-    /// Returns the store as of the last commit that counts.
+    /// Returns the store as of the last accepted commit.
     pub(in crate::db) fn finish(mut self) -> (Store, Arc<View>) {
         if step!(UncommittedApplied, self.open, else false) {
             self.store.rollback();

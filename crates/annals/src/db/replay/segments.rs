@@ -313,7 +313,7 @@ impl Past {
         Ok(())
     }
 
-    /// Replays a frame of the file; `end` is where the commits end that count by now.
+    /// Replays a frame of the file; `end` is the end of the commits accepted by now.
     pub(in crate::db) fn replay_frame(
         &self,
         replay: &mut Replay,

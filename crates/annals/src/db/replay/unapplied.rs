@@ -133,14 +133,14 @@ impl Stop {
         self.segment.is_none()
     }
 
-    /// Notes that the frames of the next segment follow.
+    /// Begins the next segment.
     pub(in crate::db) const fn begin(&mut self) {
         if self.is_ahead() {
             self.before = None;
         }
     }
 
-    /// Notes a frame before the transaction.
+    /// Records a frame before the transaction.
     pub(in crate::db) fn pass(&mut self, frame: &Frame<'_>) {
         self.before = Committed::of(frame).map(|commit| commit.point()).or(self.before);
     }
@@ -195,7 +195,7 @@ impl Stop {
         Err(Error::new(ErrorKind::Unapplied, message))
     }
 
-    /// Returns the facts of the transaction, if it is among those that count.
+    /// Returns the facts of the transaction, if it is accepted.
     pub(in crate::db) fn unapplied(&self, counted: &Counted<'_>) -> Result<Option<Unapplied>> {
         let Counted { head, shown, end, hard, .. } = *counted;
         if self.txid > end.txid {
@@ -220,7 +220,7 @@ impl Stop {
     }
 }
 
-/// The part of a journal's newest segment that counts.
+/// The accepted part of a journal's newest segment.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Counted<'c> {
     pub(in crate::db) head: &'c Head,
@@ -228,7 +228,7 @@ pub(in crate::db) struct Counted<'c> {
     pub(in crate::db) from: Option<Point>,
     /// The name of the journal in messages.
     pub(in crate::db) shown: &'c str,
-    /// The end of the last commit that counts.
+    /// The end of the last accepted commit.
     pub(in crate::db) end: Point,
     /// The position up to which the segment is known to be flushed.
     pub(in crate::db) hard: u64,
@@ -250,10 +250,10 @@ pub(in crate::db) trait MakeRoom: fmt::Debug + Send + Sync {
     /// Drops the earlier spills.
     fn begin(&self);
 
-    /// Notes that all that was written is committed.
+    /// Marks all spilled pages as committed.
     fn commit(&self);
 
-    /// Notes that the spilled pages don't count.
+    /// Frees the spilled pages of the transaction, which is rolled back.
     fn roll_back(&self);
 }
 

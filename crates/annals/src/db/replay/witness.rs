@@ -22,7 +22,7 @@ impl Proven {
     /// Refuses a journal that was surveyed after that, and ends before what is proven.
     ///
     /// # Errors
-    /// `Corrupt`, naming both; `Io`.
+    /// `Corrupt`, with the names of the journal and of the file that proves more; `Io`.
     pub fn check_end(
         &self,
         survey: &Survey,
@@ -46,7 +46,7 @@ pub(in crate::db) fn image_witnesses(
 /// Refuses a journal that ends before the point of a file beside it, or before a later segment.
 ///
 /// # Errors
-/// `Corrupt`, naming both; `Io`.
+/// `Corrupt`, with the names of the journal and of the file that proves more; `Io`.
 pub(in crate::db) fn check_end(
     witnesses: &[Witness],
     survey: &Survey,

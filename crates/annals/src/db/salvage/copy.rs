@@ -38,7 +38,7 @@ pub fn salvage(
     salvage_in(options, &*from.0, &from.1, to.0, &to.1, Arc::new(SystemClock))
 }
 
-/// As [`salvage`], in any directories, with any clock.
+/// Does what [`salvage`] does, with directories and a clock that the caller passes.
 ///
 /// # Errors
 /// As [`salvage`].

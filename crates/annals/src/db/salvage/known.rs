@@ -97,8 +97,8 @@ struct Bringing<'db, 's> {
     done: Restored,
 }
 
-/// Changes a database to a state by one transaction; none is written if it has the state already. `lost` are runs of
-/// blobs whose bytes aren't in the database; those that the state lacks too are added.
+/// Changes a database to a state by one transaction. Writes nothing if the database has the state already. `lost`
+/// are runs of blobs whose bytes aren't in the database; those that the state lacks too are added.
 ///
 /// # Errors
 /// `Invalid`: the state kept before has tables that the known state lacks; `Corrupt`: the state can't be read whole;
@@ -190,7 +190,7 @@ impl Bringing<'_, '_> {
         Ok(())
     }
 
-    /// Makes a table's rows those of the state.
+    /// Gives a table the rows that the state has.
     fn table(&mut self, before: &Snapshot, table: &Table) -> Result<()> {
         let state = self.state;
         let view = state.table(table.number)?;

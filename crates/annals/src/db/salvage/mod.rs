@@ -2,8 +2,8 @@
 //!
 //! Up to the damage that is the whole history. After it a transaction is taken as a whole or not at all. All its
 //! frames must verify and be proven to be of this history, and none can be missing. It must also fit the state of the
-//! transactions before it. Loss of a schema change or a row makes others unfit; they are listed. A state known from
-//! the image, or at the beginning of a segment, replaces the lost transactions before it.
+//! transactions before it. Loss of a schema change or a row makes later transactions inapplicable; the report lists
+//! those. A state known from the image, or at the beginning of a segment, replaces the lost transactions before it.
 //!
 //! In reading order: `copy` is the whole procedure; `parts` are the files of the history, and the `proof` decides
 //! which frames are of it. `transactions` assembles them from frames, and `apply` checks whether they fit. `known`

@@ -31,7 +31,7 @@ impl Part {
         Error::io(format!("{}: can't read this segment", self.shown), error)
     }
 
-    /// Returns the points that were on permanent storage when they were written: those of its slots.
+    /// Returns the points of the slots, which were on permanent storage when the slots were written.
     fn slots(&self) -> impl Iterator<Item = Point> {
         self.copies.slots.iter().flatten().flatten().map(|slot| slot.point)
     }

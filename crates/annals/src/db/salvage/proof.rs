@@ -30,7 +30,7 @@ pub(super) struct Proof {
 }
 
 impl Proof {
-    /// Walks over a file. `storage` is that of the part, or watches it.
+    /// Walks over a file. `storage` is the part's file, or watches it.
     pub(super) fn of(parts: &Parts, place: usize, storage: &dyn Storage) -> io::Result<Self> {
         let Some(part) = parts.all.get(place) else { return Ok(Self::default()) };
         let witnesses = parts.witnesses(part);

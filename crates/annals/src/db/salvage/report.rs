@@ -13,7 +13,7 @@ pub struct Salvaged {
     pub segments: Vec<SalvagedSegment>,
     /// The numbers of segments of which there is no file.
     pub missing: Vec<u64>,
-    /// Files that have the name of a segment of this journal and belong to another one; they weren't read.
+    /// Files that have the name of a segment of this journal and belong to another one. These files weren't read.
     pub strangers: Vec<String>,
     /// The file at the path, if it wasn't read: it is older than a kept segment of the same number.
     pub replaced: Option<String>,

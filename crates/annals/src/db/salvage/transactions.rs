@@ -32,7 +32,7 @@ pub(super) struct From<'p> {
 pub(super) struct Salvage<'db> {
     from: From<'db>,
     database: &'db Database,
-    /// The current segment, the bytes in those before it, and the proof of its frames.
+    /// The current segment, the bytes in earlier segments, and the proof of the current segment's frames.
     segment: u64,
     bytes_before: u64,
     proof: Proof,
@@ -128,7 +128,7 @@ impl<'db> Salvage<'db> {
         }
     }
 
-    /// Notes which segments aren't there before this one.
+    /// Reports the segments that are missing before this one.
     fn note_missing(&mut self, number: u64, is_base: bool) {
         let first = match self.report.segments.last() {
             Some(last) => last.number + 1,
@@ -226,7 +226,7 @@ impl<'db> Salvage<'db> {
         }
     }
 
-    /// Notes bytes that are no frame that verifies.
+    /// Reports bytes that were skipped, because no frame in them verifies.
     pub(super) fn skip(&mut self, skipped: Option<Skipped>) {
         let segment = self.segment;
         let gap = |Skipped { position, bytes }| Gap { segment, position, bytes };
@@ -250,7 +250,7 @@ impl<'db> Salvage<'db> {
         self.report.note_run(Run { first: txid, last: txid, segment, position, fate });
     }
 
-    /// Notes that the transactions before this one, of which nothing was seen, are lost.
+    /// Reports the unseen transactions before this one as lost.
     fn lose_before(&mut self, txid: u64) {
         let first = self.seen.unwrap_or(0).saturating_add(1);
         if first < txid {
@@ -264,7 +264,7 @@ impl<'db> Salvage<'db> {
         }
     }
 
-    /// Notes a frame of a transaction that isn't whole.
+    /// Records a frame of a transaction that isn't whole.
     fn drop_frame(&mut self, frame: &Frame<'_>) {
         let (txid, position) = (frame.header.txid, Some(frame.header.position));
         if self.seen.is_none_or(|seen| seen < txid) {

@@ -19,7 +19,7 @@ use crate::storage::{self, Storage, SystemClock};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
-/// The end up to which the journal may be read: the current segment, and the end of its last transaction that counts.
+/// The end up to which the journal may be read: the current segment, and the end of its last valid transaction.
 pub(in crate::db) struct End<'f> {
     pub(in crate::db) file: &'f Arc<JournalFile>,
     pub(in crate::db) position: u64,
@@ -258,7 +258,7 @@ fn first_head(file: &JournalFile) -> Result<Head> {
     Ok(past.segments().first().map_or(head, |kept| kept.head.clone()))
 }
 
-/// Returns the error that the requested history is forgotten; it names the beginning of the rest.
+/// Returns the error that the requested history is forgotten, with the beginning of the rest.
 fn forgotten(file: &JournalFile, txid: u64) -> Error {
     match earliest(file) {
         Ok(earliest) => Error::new(

@@ -22,7 +22,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Returns those after `after` up to `last`, or up to what is published.
+    /// Returns the events after transaction `after` up to `last`, or up to the published end.
     pub(in crate::db) fn between(published: &Published, after: u64, last: u64) -> Result<Self> {
         let (file, position) = (Arc::clone(&published.file), published.point.position);
         let Beginning { base: begin, cursor } = state_after(published, after)?;

@@ -36,9 +36,9 @@ impl Database {
     /// default. A later unique index isn't unique there if the old rows have equal keys.
     ///
     /// Cost: for a transaction, the replay from the nearest older state that the image keeps
-    /// ([`Options::key_frames`](crate::Options::key_frames)), of milliseconds where there is one; else that of all of
-    /// the journal up to there. For a time or a comment also that of [`txid_of`](Self::txid_of). The replayed state
-    /// is in memory as long as the snapshot.
+    /// ([`Options::key_frames`](crate::Options::key_frames)), which takes milliseconds. If there is no such state,
+    /// the replay of the journal up to there. For a time or a comment also the cost of [`txid_of`](Self::txid_of). The
+    /// replayed state is in memory as long as the snapshot.
     ///
     /// # Errors
     /// `NotFound` if there is no such moment, or it was forgotten; `Corrupt`, `Io`; `Poisoned` in a forked child.
@@ -55,8 +55,8 @@ impl Database {
         self.past(&moment.into(), Through::Then)
     }
 
-    /// Returns the number of the transaction at whose end a moment is; 0 before the first one. A number is itself, up to
-    /// the last one.
+    /// Returns the number of the transaction at whose end a moment is; 0 before the first one. A number is itself, up
+    /// to the last one.
     ///
     /// Cost: nothing for a number. Else with the history index a part of the journal of about 64 KiB, and the part
     /// that isn't in the index yet; without it reads the whole journal.
@@ -121,9 +121,9 @@ impl Database {
     /// and after, as [`changes`](Self::changes) does.
     ///
     /// It returns the commits that [`read`](Self::read) shows: those that have reached their [`Level`](crate::Level).
-    /// It never makes a writer wait, and misses nothing, however slow it is: it reads the journal from its own point
-    /// on. It pins no file and no older state for long: it releases its state after two backfills without progress,
-    /// and looks it up again when it continues.
+    /// A subscription never makes a writer wait. However slow it is, it misses nothing, since it reads the journal
+    /// from its own point on. It pins no file or older state for long. After two backfills without progress it
+    /// releases its state, which is loaded again when the subscription continues.
     ///
     /// In shared mode it follows the file with a [`Reader`], polls every 10 ms, and may be ahead of
     /// [`read`](Self::read).
@@ -162,9 +162,9 @@ impl Database {
     /// Returns the history of a row: each version, with the transaction that made it. A row that never existed has
     /// none. An id may be given again by an explicit insert: all rows that had it are in its history.
     ///
-    /// Cost: reads the parts of the journal in which the row was changed according to the history index, about 64 KiB
-    /// for each change. It also reads the part that isn't in the index yet, some MiB at most if the index is kept in
-    /// the background. Without an index it reads the whole journal.
+    /// Cost: reads the parts of the journal in which the row was changed according to the history index, 64 to 256
+    /// KiB for each change. It also reads the part that isn't in the index yet, some MiB at most if the index is kept
+    /// in the background. Without an index it reads the whole journal.
     ///
     /// # Errors
     /// `NotFound`: no such table (now); `Corrupt`, `Io`; `Poisoned` in a forked child.
@@ -254,8 +254,8 @@ fn rescued(then: Snapshot, rescue: &Weak<dyn Rescue>, through: Through) -> Resul
 
 impl Snapshot {
     /// Verifies the history index beside the journal: every page, that it belongs to this journal, and that each of
-    /// its parts is at its position. If it is to be `deep`, it is rebuilt in memory, and each entry compared. `None`
-    /// if there is no index, or it can't be used for this snapshot.
+    /// its parts is at its position. If `deep`, the index is also rebuilt in memory, and each entry compared. `None`
+    /// if there is no index, or if it can't be used for this snapshot.
     ///
     /// Cost: reads the index, and for a deep check the journal; memory for all entries.
     ///

@@ -251,7 +251,8 @@ impl Subscription {
         }
     }
 
-    /// Returns the state at its position; looks it up if it was released, or if too much of it changed since.
+    /// Returns the state at the subscription's position. Looks the state up if it was released, or if too much has
+    /// changed since.
     fn standing(&mut self, end: &End<'_>) -> Result<Standing> {
         let standing = lock(&self.slot).take();
         if let Some(standing) = standing {

@@ -46,7 +46,7 @@ impl Tail {
         Ok(Self::open_in(&*directory, &name))
     }
 
-    /// As [`open`](Self::open), in any directory.
+    /// Does what [`open`](Self::open) does, in a directory that the caller passes.
     #[must_use]
     pub fn open_in(directory: &dyn Directory, name: &str) -> Self {
         Self { directory: directory.again(), name: name.to_owned(), cursor: None, newest: None }
@@ -102,7 +102,7 @@ impl Tail {
     }
 }
 
-/// Returns where the last transaction ends that counts and that was acknowledged, after a commit.
+/// Returns the end of the last transaction after a commit that is valid and was acknowledged.
 fn reached(storage: &dyn Storage, shown: &str, from: Point) -> Result<u64> {
     let survey = Survey::since_now(storage, shown, from)?;
     let acknowledged = acknowledged_in(&survey.head);

@@ -1,4 +1,4 @@
-//! The history of a row: each version that a transaction made of it.
+//! The history of a row: one version for each transaction that changed it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ const STEP: u64 = 1 << 20;
 /// Where older history was forgotten, the history begins with the state at that point: that version
 /// [`is_beginning`](Version::is_beginning), and has no `before` either.
 ///
-/// While it exists, older segments aren't removed. It reads as it continues, and keeps one version; the newest are
-/// given by [`History::newest`]. After an error it ends.
+/// While the iterator exists, older segments aren't removed. It reads one version at a time; [`History::newest`]
+/// returns the newest ones. After an error the iterator ends.
 pub struct History {
     files: Files,
     present: Arc<Schema>,
@@ -63,7 +63,7 @@ struct Tail {
 struct Transaction {
     txid: u64,
     comments: Vec<String>,
-    /// The row before it, if it touches it.
+    /// The row before the transaction, if the transaction touches the row.
     before: Option<Option<Vec<Value>>>,
 }
 

@@ -215,7 +215,7 @@ fn parts_of_two_journals_do_not_make_one() {
             judge(journal, &bytes, tolerance, &format!("{what} of another journal"));
             if what == "header" {
                 let error = inspect_in(&*install(&bytes), NAME).map(|_| ()).unwrap_err();
-                assert!(error.to_string().contains("different journals"), "{error}");
+                assert!(error.to_string().contains("the copies of its header differ"), "{error}");
             }
         }
         // The head of one and the frames of the other.
