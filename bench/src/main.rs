@@ -35,6 +35,7 @@ mod processor;
 mod race;
 mod random;
 mod report;
+mod scenario;
 mod size;
 mod unique;
 mod wide;

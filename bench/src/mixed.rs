@@ -7,6 +7,7 @@
 //! processors than threads. So the report has the work for each second of the thread's processor time, and the ratio
 //! of that with the others to that alone, turn by turn.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::engines::{self, Failure, name, value};
 use crate::figures::{Figure, Measured};
 use crate::processor;
 use crate::random::Random;
+use crate::scenario::{self, Scenario};
 
 annals::schema!("indexed.schema");
 
@@ -109,77 +111,96 @@ pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
     }
     let long = Duration::from_millis(work.milliseconds.div_ceil(turns as u64));
     let words: Vec<_> = (0..work.rows * WORDS).collect();
-    let mut measured = Measured::default();
-    let mut writer = Writer { random: Random::new(4), rows: work.rows, version: 0 };
-    for turn in 0..turns {
-        let mut rates = [(0.0, 0.0); 4];
-        let mut phases = [0, 1, 2, 3];
-        phases.rotate_left(turn % 4);
-        for number in phases {
-            let phase = PHASES[number];
-            let before = processor::of_process();
-            let (read, written) = pass((&database, &words), (phase, work), &mut writer, long)?;
-            rates[number] = (read.rate(), written.rate());
-            if phase.reads == Reads::Rows {
-                measured.add(phase.name, ("snapshots read", "a second of a reader"), read.rate());
-            }
-            if phase.writes {
-                let rate = written.rate();
-                measured.add(phase.name, ("soft commits", "a second of the writer"), rate);
-            }
-            if let Some((before, after)) = before.zip(processor::of_process()) {
-                let rest = after - before - read.processor - written.processor;
-                let all = rest / long.as_secs_f64();
-                measured.add(phase.name, ("in the background", "processors"), all.max(0.0));
-            }
+    let writer = Writer { random: Random::new(4), rows: work.rows, version: 0 };
+    let rates = [(0.0, 0.0); PHASES.len()];
+    let mut mixed = Mixed { database, words, work, writer, long, rates };
+    let figures = scenario::run(&mut mixed, (0..PHASES.len()).collect(), turns)?;
+    mixed.database.close()?;
+    Ok(figures)
+}
+
+/// The threads, and the rates of a turn: of a reader and of the writer in each phase.
+struct Mixed<'w> {
+    database: indexed::Database,
+    words: Vec<u64>,
+    work: &'w Work,
+    writer: Writer,
+    long: Duration,
+    rates: [(f64, f64); PHASES.len()],
+}
+
+impl Scenario for Mixed<'_> {
+    type Contestant = usize;
+
+    fn work(&mut self, number: usize, _: &Path, measured: &mut Measured) -> Result<(), Failure> {
+        let phase = PHASES[number];
+        let before = processor::of_process();
+        let (read, written) = self.pass(phase)?;
+        self.rates[number] = (read.rate(), written.rate());
+        if phase.reads == Reads::Rows {
+            measured.add(phase.name, ("snapshots read", "a second of a reader"), read.rate());
         }
-        let [(readers, _), (_, alone), (beside, with), (_, limit)] = rates;
+        if phase.writes {
+            let rate = written.rate();
+            measured.add(phase.name, ("soft commits", "a second of the writer"), rate);
+        }
+        if let Some((before, after)) = before.zip(processor::of_process()) {
+            let rest = after - before - read.processor - written.processor;
+            let all = rest / self.long.as_secs_f64();
+            measured.add(phase.name, ("in the background", "processors"), all.max(0.0));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, measured: &mut Measured) -> Result<(), Failure> {
+        let [(readers, _), (_, alone), (beside, with), (_, limit)] = self.rates;
         measured.add("readers", ("beside the other, of alone", "ratio"), beside / readers);
         measured.add("writer", ("beside the other, of alone", "ratio"), with / alone);
         measured.add("writer", ("beside reads of memory, of alone", "ratio"), limit / alone);
+        Ok(())
     }
-    database.close()?;
-    Ok(measured.medians())
 }
 
-/// Runs the threads of a phase for a given time.
-fn pass(
-    (database, words): (&indexed::Database, &[u64]),
-    (phase, work): (Phase, &Work),
-    writer: &mut Writer,
-    long: Duration,
-) -> Result<(Done, Done), Failure> {
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let count = if phase.reads == Reads::Nothing { 0 } else { work.readers };
-        let readers: Vec<_> = (0..count)
-            .map(|seed| {
-                let over = &over;
-                scope.spawn(move || match phase.reads {
-                    Reads::Memory => timed(over, &mut stand_in(words, seed)),
-                    _ => timed(over, &mut reader(database, work.rows, seed)),
+impl Mixed<'_> {
+    /// Runs the threads of a phase for a given time.
+    fn pass(&mut self, phase: Phase) -> Result<(Done, Done), Failure> {
+        let (database, words, work) = (&self.database, self.words.as_slice(), self.work);
+        let writer = &mut self.writer;
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let count = if phase.reads == Reads::Nothing { 0 } else { work.readers };
+            let readers: Vec<_> = (0..count)
+                .map(|seed| {
+                    let over = &over;
+                    scope.spawn(move || match phase.reads {
+                        Reads::Memory => timed(over, &mut stand_in(words, seed)),
+                        _ => timed(over, &mut reader(database, work.rows, seed)),
+                    })
                 })
-            })
-            .collect();
-        let writing = phase.writes.then(|| {
-            let over = &over;
-            scope.spawn(move || timed(over, &mut || writer.commit(database)))
-        });
-        #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
-        std::thread::sleep(long);
-        over.store(true, Ordering::Relaxed);
-        let mut read = Done::default();
-        for reader in readers {
-            let done = reader.join().map_err(|_| "a reader panicked")??;
-            read.count += done.count;
-            read.processor += done.processor;
-        }
-        let written = match writing {
-            Some(writing) => writing.join().map_err(|_| "the writer panicked")??,
-            None => Done::default(),
-        };
-        Ok((read, written))
-    })
+                .collect();
+            let writing = phase.writes.then(|| {
+                let over = &over;
+                scope.spawn(move || timed(over, &mut || writer.commit(database)))
+            });
+            #[allow(
+                clippy::disallowed_methods,
+                reason = "a benchmark measures with the real clock"
+            )]
+            std::thread::sleep(self.long);
+            over.store(true, Ordering::Relaxed);
+            let mut read = Done::default();
+            for reader in readers {
+                let done = reader.join().map_err(|_| "a reader panicked")??;
+                read.count += done.count;
+                read.processor += done.processor;
+            }
+            let written = match writing {
+                Some(writing) => writing.join().map_err(|_| "the writer panicked")??,
+                None => Done::default(),
+            };
+            Ok((read, written))
+        })
+    }
 }
 
 /// Does something over and over; it says how much it did.

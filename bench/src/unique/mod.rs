@@ -11,8 +11,8 @@ use std::path::Path;
 
 use crate::engines::{self, Failure, in_order};
 use crate::figures::{Figure, Measured, nanoseconds, settle};
-use crate::keys::Kind;
 use crate::random::Random;
+use crate::scenario::{self, Peer, Scenario, keys_from};
 
 /// How much is done.
 #[derive(clap::Args)]
@@ -21,26 +21,8 @@ pub(crate) struct Names {
     #[arg(long, default_value_t = 1_000_000, value_parser = engines::count())]
     pub(crate) rows: u64,
     /// The engines.
-    #[arg(long, value_delimiter = ',', value_parser = ENGINES.map(|(key, _)| key),
-        default_values = ENGINES.map(|(key, _)| key))]
+    #[arg(long, value_delimiter = ',', value_parser = keys_from("map"), default_values = keys_from("map"))]
     engines: Vec<String>,
-}
-
-const ENGINES: [(&str, Engine); 6] = [
-    ("map", Engine::Map),
-    ("annals", Engine::Annals),
-    ("sqlite", Engine::Sqlite),
-    ("lmdb", Engine::Keys(Kind::Lmdb)),
-    ("redb", Engine::Keys(Kind::Redb)),
-    ("fjall", Engine::Keys(Kind::Fjall)),
-];
-
-#[derive(Clone, Copy, Debug)]
-enum Engine {
-    Map,
-    Annals,
-    Sqlite,
-    Keys(Kind),
 }
 
 /// A table of a name and a value, with a unique index on the name.
@@ -58,86 +40,65 @@ trait Table {
     fn close(self: Box<Self>) -> Result<(), Failure>;
 }
 
-impl Engine {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Map => "BTreeMap<String, u64>",
-            Self::Annals => "Annals",
-            Self::Sqlite => "SQLite WAL",
-            Self::Keys(kind) => kind.name(),
-        }
-    }
-
-    fn create(self, folder: &Path) -> Result<Box<dyn Table>, Failure> {
-        Ok(match self {
-            Self::Map => Box::<map::Map>::default(),
-            Self::Annals => Box::new(annals::Annals::create(folder)?),
-            Self::Sqlite => Box::new(sqlite::Sqlite::create(folder)?),
-            Self::Keys(kind) => Box::new(keys::Keys::create(kind, folder)?),
-        })
-    }
+fn create(peer: Peer, folder: &Path) -> Result<Box<dyn Table>, Failure> {
+    Ok(match peer {
+        Peer::Map => Box::<map::Map>::default(),
+        Peer::Annals => Box::new(annals::Annals::create(folder)?),
+        Peer::Sqlite => Box::new(sqlite::Sqlite::create(folder)?),
+        Peer::Keys(kind) => Box::new(keys::Keys::create(kind, folder)?),
+    })
 }
 
-/// Runs the turns of all engines.
+/// Runs the scenario with all engines that are asked for.
 pub(crate) fn run(work: &Names, turns: usize) -> Result<Vec<Figure>, Failure> {
-    let mut random = Random::new(16);
-    let names: Vec<_> = (0..work.rows).map(|row| name(row, &mut random)).collect();
-    let mut shuffled = names.clone();
-    for end in (1..shuffled.len()).rev() {
-        let other = random.below(end as u64 + 1);
-        shuffled.swap(end, usize::try_from(other)?);
-    }
-    let mut ordered: Vec<_> = names.iter().zip(0..).collect();
-    ordered.sort_unstable();
-    let sums = Sums {
-        all: (0..i64::try_from(work.rows)?).sum(),
-        ordered: ordered.iter().fold(0, |sum, (_, value)| in_order(sum, *value)),
-    };
-    let all = tempfile::tempdir()?;
-    let mut measured = Measured::default();
-    for number in 0..turns {
-        let mut engines: Vec<_> = ENGINES
-            .into_iter()
-            .filter(|(key, _)| work.engines.iter().any(|wanted| wanted == key))
-            .map(|(_, engine)| engine)
-            .collect();
-        let begin = number % engines.len().max(1);
-        engines.rotate_left(begin);
-        for engine in engines {
-            let folder = all.path().join(format!("{number} {}", engine.name()));
-            std::fs::create_dir_all(&folder)?;
-            turn(engine, (&names, &shuffled, &sums), &folder, &mut measured)?;
-        }
-    }
-    Ok(measured.medians())
+    scenario::run(&mut Unique::new(work.rows)?, Peer::of(&work.engines), turns)
 }
 
-/// The expected result of every engine.
-struct Sums {
-    all: i64,
+/// The names, and the expected result of every engine.
+struct Unique {
+    names: Vec<String>,
+    shuffled: Vec<String>,
+    /// The sum of all values.
+    sum: i64,
+    /// What [`in_order`] makes of the values in the order of the names.
     ordered: i64,
 }
 
-fn turn(
-    engine: Engine,
-    (names, shuffled, sums): (&[String], &[String], &Sums),
-    folder: &Path,
-    measured: &mut Measured,
-) -> Result<(), Failure> {
-    settle();
-    let (count, name) = (names.len() as u64, engine.name());
-    let mut table = engine.create(folder)?;
-    let check = |found: i64, expected: i64| match found == expected {
-        true => Ok(()),
-        false => Err(Failure::from(format!("{name} found {found}, not {expected}"))),
-    };
-    let each = nanoseconds(count, || table.insert(names))?;
-    measured.add(name, ("unique strings: random inserts, one durable commit", "ns/row"), each);
-    let each = nanoseconds(count, || check(table.find(shuffled)?, sums.all))?;
-    measured.add(name, ("unique strings: random lookups", "ns/lookup"), each);
-    let each = nanoseconds(count, || check(table.scan()?, sums.ordered))?;
-    measured.add(name, ("unique strings: scan in their order", "ns/row"), each);
-    table.close()
+impl Unique {
+    fn new(rows: u64) -> Result<Self, Failure> {
+        let mut random = Random::new(16);
+        let names: Vec<_> = (0..rows).map(|row| name(row, &mut random)).collect();
+        let mut shuffled = names.clone();
+        for end in (1..shuffled.len()).rev() {
+            let other = random.below(end as u64 + 1);
+            shuffled.swap(end, usize::try_from(other)?);
+        }
+        let mut values: Vec<_> = names.iter().zip(0..).collect();
+        values.sort_unstable();
+        let ordered = values.iter().fold(0, |sum, (_, value)| in_order(sum, *value));
+        Ok(Self { names, shuffled, sum: (0..i64::try_from(rows)?).sum(), ordered })
+    }
+}
+
+impl Scenario for Unique {
+    type Contestant = Peer;
+
+    fn work(&mut self, peer: Peer, folder: &Path, measured: &mut Measured) -> Result<(), Failure> {
+        settle();
+        let (count, name) = (self.names.len() as u64, peer.name());
+        let mut table = create(peer, folder)?;
+        let check = |found: i64, expected: i64| match found == expected {
+            true => Ok(()),
+            false => Err(Failure::from(format!("{name} found {found}, not {expected}"))),
+        };
+        let each = nanoseconds(count, || table.insert(&self.names))?;
+        measured.add(name, ("unique strings: random inserts, one durable commit", "ns/row"), each);
+        let each = nanoseconds(count, || check(table.find(&self.shuffled)?, self.sum))?;
+        measured.add(name, ("unique strings: random lookups", "ns/lookup"), each);
+        let each = nanoseconds(count, || check(table.scan()?, self.ordered))?;
+        measured.add(name, ("unique strings: scan in their order", "ns/row"), each);
+        table.close()
+    }
 }
 
 /// Makes the name of a row: 16 letters that look random, and that no other row has.
@@ -150,12 +111,13 @@ fn name(row: u64, random: &mut Random) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::PEERS;
 
     #[test]
     fn a_name_that_is_there_is_refused() {
-        for (key, engine) in ENGINES {
+        for (key, peer) in PEERS {
             let folder = tempfile::tempdir().unwrap();
-            let mut table = engine.create(folder.path()).unwrap();
+            let mut table = create(peer, folder.path()).unwrap();
             let names = ["one", "two"].map(str::to_owned);
             table.insert(&names).unwrap();
             assert!(table.insert(&names[1..]).is_err(), "{key}");

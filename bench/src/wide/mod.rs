@@ -14,9 +14,9 @@ use std::path::Path;
 use crate::disk;
 use crate::engines::{self, Failure};
 use crate::figures::{Figure, Measured, nanoseconds, settle};
-use crate::keys::Kind;
 use crate::processor;
 use crate::random::Random;
+use crate::scenario::{self, Peer, Scenario, keys_from};
 use rows::{Fields, Row};
 
 /// How much is done.
@@ -29,24 +29,8 @@ pub(crate) struct Work {
     #[arg(long, default_value_t = 100_000, value_parser = engines::count())]
     updates: u64,
     /// The engines.
-    #[arg(long, value_delimiter = ',', value_parser = ENGINES.map(|(key, _)| key),
-        default_values = ENGINES.map(|(key, _)| key))]
+    #[arg(long, value_delimiter = ',', value_parser = keys_from("annals"), default_values = keys_from("annals"))]
     engines: Vec<String>,
-}
-
-const ENGINES: [(&str, Engine); 5] = [
-    ("annals", Engine::Annals),
-    ("sqlite", Engine::Sqlite),
-    ("lmdb", Engine::Keys(Kind::Lmdb)),
-    ("redb", Engine::Keys(Kind::Redb)),
-    ("fjall", Engine::Keys(Kind::Fjall)),
-];
-
-#[derive(Clone, Copy, Debug)]
-enum Engine {
-    Annals,
-    Sqlite,
-    Keys(Kind),
 }
 
 /// A table of wide rows, whose ids begin at 0.
@@ -80,47 +64,30 @@ trait Table {
     fn close(self: Box<Self>) -> Result<(), Failure>;
 }
 
-impl Engine {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Annals => "Annals",
-            Self::Sqlite => "SQLite WAL",
-            Self::Keys(kind) => kind.name(),
-        }
-    }
-
-    fn create(self, folder: &Path) -> Result<Box<dyn Table>, Failure> {
-        Ok(match self {
-            Self::Annals => Box::new(annals::Annals::create(folder)?),
-            Self::Sqlite => Box::new(sqlite::Sqlite::create(folder)?),
-            Self::Keys(kind) => Box::new(keys::Keys::create(kind, folder)?),
-        })
-    }
+fn create(peer: Peer, folder: &Path) -> Result<Box<dyn Table>, Failure> {
+    Ok(match peer {
+        Peer::Map => return Err("a map has no wide rows".into()),
+        Peer::Annals => Box::new(annals::Annals::create(folder)?),
+        Peer::Sqlite => Box::new(sqlite::Sqlite::create(folder)?),
+        Peer::Keys(kind) => Box::new(keys::Keys::create(kind, folder)?),
+    })
 }
 
-/// Runs the turns of all engines.
+/// Runs the scenario with all engines that are asked for.
 pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
-    let plan = Plan::new(work.rows, work.updates)?;
-    let all = tempfile::tempdir()?;
-    let mut measured = Measured::default();
-    for number in 0..turns {
-        let mut engines: Vec<_> = ENGINES
-            .into_iter()
-            .filter(|(key, _)| work.engines.iter().any(|wanted| wanted == key))
-            .map(|(_, engine)| engine)
-            .collect();
-        let begin = number % engines.len().max(1);
-        engines.rotate_left(begin);
-        for engine in engines {
-            let folder = all.path().join(format!("{number} {}", engine.name()));
-            std::fs::create_dir_all(&folder)?;
-            let mut turn = Turn { engine, plan: &plan, measured: &mut measured };
-            let table = turn.fill(&folder)?;
-            let table = turn.look(table)?;
-            turn.change(table)?;
-        }
+    let mut plan = Plan::new(work.rows, work.updates)?;
+    scenario::run(&mut plan, Peer::of(&work.engines), turns)
+}
+
+impl Scenario for Plan {
+    type Contestant = Peer;
+
+    fn work(&mut self, peer: Peer, folder: &Path, measured: &mut Measured) -> Result<(), Failure> {
+        let mut turn = Turn { peer, plan: self, measured };
+        let table = turn.fill(folder)?;
+        let table = turn.look(table)?;
+        turn.change(table)
     }
-    Ok(measured.medians())
 }
 
 /// The work, the same for all engines.
@@ -176,14 +143,14 @@ impl Plan {
 
 /// One engine's turn.
 struct Turn<'a> {
-    engine: Engine,
+    peer: Peer,
     plan: &'a Plan,
     measured: &'a mut Measured,
 }
 
 impl Turn<'_> {
     fn add(&mut self, workload: &'static str, unit: &'static str, value: f64) {
-        self.measured.add(self.engine.name(), (workload, unit), value);
+        self.measured.add(self.peer.name(), (workload, unit), value);
     }
 
     fn check<T: PartialEq + std::fmt::Display>(
@@ -193,14 +160,14 @@ impl Turn<'_> {
     ) -> Result<(), Failure> {
         match found == expected {
             true => Ok(()),
-            false => Err(format!("{} found {found}, not {expected}", self.engine.name()).into()),
+            false => Err(format!("{} found {found}, not {expected}", self.peer.name()).into()),
         }
     }
 
     fn fill(&mut self, folder: &Path) -> Result<Box<dyn Table>, Failure> {
         settle();
         let rows = &self.plan.rows;
-        let mut table = self.engine.create(folder)?;
+        let mut table = create(self.peer, folder)?;
         let each = nanoseconds(rows.len() as u64, || table.insert(rows))?;
         self.add("wide rows: inserts, one durable commit", "ns/row", each);
         #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
