@@ -190,7 +190,7 @@ impl Bringing<'_, '_> {
         Ok(())
     }
 
-    /// Gives a table the rows that the state has.
+    /// Fills a table with the rows that the state has.
     fn table(&mut self, before: &Snapshot, table: &Table) -> Result<()> {
         let state = self.state;
         let view = state.table(table.number)?;
