@@ -43,7 +43,7 @@ enum Out {
 }
 
 impl NewFile {
-    /// Begins a file that replaces `target`, if there is one, and gets its permissions.
+    /// Begins a new file that replaces `target` and, if `target` exists, has its permissions.
     ///
     /// # Errors
     /// `InUse` if `target` is a database; `Invalid` if it is a directory or a block device; `Io`.

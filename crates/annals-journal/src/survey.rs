@@ -294,7 +294,8 @@ impl Survey {
             return Ok(());
         }
         Err(Error::corrupt(format!(
-            "{name}: damaged at position {}: a seal is where none can be; {}",
+            "{name}: damaged at position {}: an invalid or misplaced seal (the frame that \
+             ends a segment); {}",
             frame.header.position,
             salvage_advice(name)
         )))

@@ -273,7 +273,8 @@ impl Field {
     }
 }
 
-/// A blob is named by a number that only one journal knows, so it can't be a default.
+/// True if the field's default, if it has one, has its type. A blob can't be a default, since its number is valid in
+/// one journal only.
 fn has_good_default(field: &Field) -> bool {
     match &field.default {
         None | Some(Value::Null) if field.nullable => true,

@@ -107,7 +107,7 @@ macro_rules! constants {
 }
 pub use crate::constants;
 
-/// Returns the code and the name in each row of the table of a section.
+/// Returns the code and the name in each table row of a section of `docs/format.md`.
 pub fn codes(section: &str) -> BTreeMap<u64, String> {
     let of_section = rows().into_iter().filter(|row| row.section == section);
     of_section.filter_map(|row| Some((number(&row.cells[0])?, row.cells[1].clone()))).collect()

@@ -49,7 +49,8 @@ mod system {
         numbered.find(|(_, path)| holds(path)).map(|(number, _)| number)
     }
 
-    /// True if the system's text for an open file names a lock that covers a byte: `lock: 1: OFDLCK ADVISORY READ -1
+    /// True if the `/proc/<pid>/fdinfo` text of an open file lists an OFD lock that covers the byte: `lock: 1:
+    /// OFDLCK ADVISORY READ -1
     /// fe:00:9980170 4611686018427387909 4611686018427387910`.
     pub(super) fn tells(told: &str, byte: i64) -> bool {
         let locks = told.lines().filter_map(|line| line.strip_prefix("lock:"));

@@ -323,7 +323,7 @@ pub struct Rows<'a> {
 brief!(Rows<'_>, "Rows", "table": |it| it.table);
 
 impl Rows<'_> {
-    /// Continues in another view, if a page of this one is lost.
+    /// If a page of the image was lost, continues in a rebuilt view of the same state; returns other errors.
     #[cold]
     #[inline(never)]
     fn go_on(&mut self, error: Error) -> Result<()> {

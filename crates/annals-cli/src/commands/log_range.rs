@@ -98,8 +98,8 @@ impl<P: Printer> Sink for Part<P> {
                 return Err(Error::new(
                     ErrorKind::NotFound,
                     format!(
-                        "the state behind transaction {end} was forgotten: the history begins with {txid}; name \
-                         this one or a later one, or none"
+                        "the history up to transaction {end} was deleted: it now begins with {txid}; give `--from` or \
+                         `--to` a moment from there on, or omit them"
                     ),
                 ));
             }

@@ -26,8 +26,8 @@ enum What {
 
 /// Print the schema
 ///
-/// As the commands that built it, one a line, with the names that things had when they were written.
-/// `annals compile` takes that back, and a program that has it opens the file as it is.
+/// Prints the commands that built it, one per line, each with the names that were valid at that point.
+/// `annals compile` accepts this output. A program with this schema opens the file without an upgrade.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals schema show people.annals > people.schema

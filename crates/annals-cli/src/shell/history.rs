@@ -12,7 +12,7 @@ use crate::output::say;
 /// Larger files are none that a shell has written, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// Returns the file; `None` if nothing is to be kept, or there is no place for it. Makes its folder.
+/// Returns the path of the history file; `None` if history is off, or no path is usable. Creates its folder.
 pub(crate) fn file() -> Option<PathBuf> {
     let path = path(|name| std::env::var_os(name))?;
     if let Ok(there) = std::fs::metadata(&path) {

@@ -26,7 +26,8 @@ pub struct SegmentFacts {
     pub number: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// The number of its first transaction, after the state if it begins with that.
+    /// The number of its first transaction. If the segment begins with a copy of the whole state, that copy isn't
+    /// counted.
     pub first_txid: u64,
     /// The number of its last transaction; one less than the first if it has none.
     pub last_txid: u64,

@@ -41,8 +41,9 @@ impl Draft<'_> {
         PutAside { image: Arc::clone(image), held: self.held.clone(), number: self.number }
     }
 
-    /// Puts a draft aside that was taken up again; returns how the space was before. The only view that refers to its
-    /// objects since the last visible part continues from the objects written now.
+    /// Suspends a resumed draft again; returns the state of the file's space from before it was resumed. Only one
+    /// view may refer to objects that were written since the last [`PutAside::show`]. The caller must continue that
+    /// view from the objects written now.
     #[inline]
     pub fn keep(mut self) -> Option<Mark> {
         self.working.iter_mut().for_each(Space::go_on);

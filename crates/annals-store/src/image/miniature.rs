@@ -79,8 +79,8 @@ pub(super) struct Next<'n> {
     pub(super) pinned: &'n [u64],
 }
 
-/// Updates an image; returns its new root and catalog. `before` is the newest root's catalog; `changes` are by array,
-/// which must be there.
+/// Updates an image; returns its new root and catalog. `before` is the newest root's catalog; `changes` has the
+/// changes of each array, by its number in `before`, where it must exist.
 pub(super) fn advance(
     image: &Image,
     before: &Catalog,

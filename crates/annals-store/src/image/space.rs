@@ -7,8 +7,7 @@
 //! 2. `live` has the space of the newest root, with the changes of the current backfill.
 //! 3. Space that a root no longer reaches waits with two numbers: that root's, and the number of the first root that
 //!    reached the space. It is free when no root on disk or pinned is between them. So a root that is pinned for ever
-//! keeps exactly
-//!    its own space.
+//!    keeps exactly its own space.
 //! 4. Some space is unknown here: the space of a root older than `known_from` that is no key frame, and the space of
 //!    another handle's backfill without a root. (The pin of that has a number above all roots'.) It is known only to be
 //!    before `fence`. While one of them is pinned, space is only given out after that.

@@ -1,4 +1,5 @@
-//! The result of checking a new row's unique keys, for inserting them: each is encoded once, and searched once.
+//! Where a new row's unique keys belong, as the uniqueness check found it. So inserting them neither encodes nor
+//! searches them again.
 //!
 //! Invariant: all entries are of one row. The indexes don't change between the row's check and its insertion.
 

@@ -12,8 +12,9 @@ struct Difference<'c, T, S> {
 }
 
 impl<T: Clone> Directory<T> {
-    /// Returns the items here that differ from another one's; at places where only the other has one, `cover`, if
-    /// there is one. Costs the nodes that both have and don't share.
+    /// Returns the items that differ from those of `other` at the same places. Where only `other` has an item, the
+    /// result has `cover`, if that is given. Visits the nodes that both have and don't share; with `cover`, also
+    /// those that only `other` has.
     pub(super) fn without(
         &self,
         other: &Self,

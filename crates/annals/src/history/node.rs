@@ -47,7 +47,7 @@ pub(crate) fn child(page: &[u8], place: u64) -> Option<Child> {
     Some(Child::decode(bytes))
 }
 
-/// Makes the page that records several others, and returns its own record.
+/// Makes a page of the records of its child pages; returns it, with its own record for the level above.
 pub(crate) fn page_of(children: &[Child]) -> (Vec<u8>, Child) {
     let mut page = Vec::with_capacity(PAGE);
     children.iter().for_each(|child| page.extend_from_slice(&child.encode()));

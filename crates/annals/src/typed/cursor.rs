@@ -100,7 +100,7 @@ impl<'a, R: Record> Cursor<'a, R> {
         self.cursor.rank()
     }
 
-    /// Returns the row after the gap, and moves past it. An error is that the row can't be loaded.
+    /// Returns the row after the gap, and moves past it. An error means that the row can't be loaded.
     #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
     pub fn next(&mut self) -> Option<Result<R::Row<'a>>> {
         self.cursor.next().map(|row| row.map(Into::into))

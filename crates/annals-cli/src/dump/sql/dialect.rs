@@ -55,7 +55,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the parts of a literal of digits: the text before and after them for each.
+    /// Returns the parts of a literal of hexadecimal digits. The arguments are the text before and after the digits,
+    /// for each dialect.
     pub(super) fn parts(
         self,
         sqlite: &'static str,

@@ -146,8 +146,8 @@ impl Database {
     ///
     /// # Errors
     /// `Invalid` in a thread that has a transaction open already (it would wait for itself);
-    /// `Poisoned` after a failed flush, or in a forked child; `Io` if the remains of a failed
-    /// transaction can't be cut.
+    /// `Poisoned` after a failed flush, or in a forked child; `Io` if the bytes that a failed transaction wrote
+    /// can't be truncated.
     pub fn begin(&self) -> Result<Transaction<'_>> {
         self.inner.check_origin()?;
         self.inner.refuse_nesting()?;

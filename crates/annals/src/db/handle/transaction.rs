@@ -330,7 +330,7 @@ impl<'db> Transaction<'db> {
     }
 
     /// Commits without waiting for a flush: the changes are written, and the next transaction builds on them, but
-    /// they are neither visible to [`Database::read`] nor promised until [`Pending::wait`] has returned. A soft
+    /// they are neither visible to [`Database::read`](crate::Database::read) nor promised until [`Pending::wait`] has returned. A soft
     /// commit that needn't wait for an earlier one is visible at once. So one thread can share a flush among several
     /// transactions, or do other work meanwhile.
     ///

@@ -237,7 +237,7 @@ impl Database {
     ///
     /// Data that doesn't verify when it is read isn't used any more. The state is rebuilt in the background, from an
     /// older root of the image or from the journal. Reads and writes that don't need the damaged pages continue;
-    /// others wait for the rebuild, for [`Options::rebuild_timeout`] at most, and then fail with kind
+    /// others wait for the rebuild, for [`Options::rebuild_timeout`](crate::Options::rebuild_timeout) at most, and then fail with kind
     /// [`ErrorKind::PageLost`]. A transaction that has changed something already is one in any case.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {

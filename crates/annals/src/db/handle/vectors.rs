@@ -183,7 +183,7 @@ impl Transaction<'_> {
         if schema.fields.len() != given.len() {
             let (name, fields, given) = (&schema.name, schema.fields.len(), given.len());
             return Err(Error::invalid(format!(
-                "table `{name}` has {fields} fields, but values of {given} were given"
+                "table `{name}` has {fields} fields, but values for {given} were given: pass values for each field"
             )));
         }
         let mut count = None;

@@ -405,7 +405,10 @@ impl Looking<'_> {
 fn exactly(replay: Replay, point: Point, end: Point) -> Result<Store> {
     match point == end {
         true => Ok(replay.finish().0),
-        false => Err(Error::corrupt("the journal continues with another history from there")),
+        false => Err(Error::corrupt(
+            "replaying the journal from the image leads to another commit than expected, so the image is of \
+             another history",
+        )),
     }
 }
 

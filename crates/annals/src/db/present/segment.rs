@@ -121,8 +121,8 @@ impl JournalFile {
         next.behind(self.reach(end))
     }
 
-    /// Returns the bytes of the journal up to a position in this segment, with all earlier ones that this handle
-    /// knows: the measure of the tail after an image.
+    /// Returns how long the journal is up to a position in this segment, in bytes, including earlier segments that
+    /// this handle knows. The difference of two such values is the journal's length after an image.
     pub(in crate::db) const fn reach(&self, position: u64) -> u64 {
         self.before.saturating_add(position)
     }

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub struct Proven(Vec<Witness>);
 
 impl Proven {
-    /// Reads what the image proves now; nothing if there is none.
+    /// Reads the points of the journal that the image proves to be durable; empty if there is no image.
     pub fn read(directory: &dyn Directory, journal: &str, head: &Head) -> Self {
         Self(image_witnesses(directory, journal, head))
     }

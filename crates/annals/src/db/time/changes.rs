@@ -19,14 +19,14 @@ pub(in crate::db) const BATCH: u64 = 1 << 20;
 /// How many bytes of rows are kept, about, before the state is looked up again.
 pub(in crate::db) const KEPT: usize = 64 << 20;
 
-/// The changes of the transactions of a range, in their order: see [`Database::changes`].
+/// The changes of the transactions of a range, in their order: see [`Database::changes`](crate::Database::changes).
 ///
 /// It is no borrow of the database, and may be stepped when that is closed. It has the state in which the range
-/// begins, as a [`Snapshot`] does.
+/// begins, as a [`Snapshot`](crate::Snapshot) does.
 #[must_use = "it reads only when it is stepped"]
 pub struct Changes {
     file: Arc<JournalFile>,
-    /// The end of the last commit in the file that is to be read.
+    /// Where the last commit ended when this was created, in `file`: reading never goes beyond it.
     position: u64,
     /// The last transaction.
     last: u64,

@@ -135,7 +135,10 @@ impl JournalCursor {
             if let Some(unknown) = frame.header.unknown() {
                 return Err(Error::new(
                     ErrorKind::Unsupported,
-                    format!("{shown}: holds {unknown} at position {at}: use a newer program"),
+                    format!(
+                        "{shown}: holds {unknown} at position {at}, which only a newer version of Annals \
+                         understands: use a newer program"
+                    ),
                 ));
             }
             if frame.header.is_seal() {

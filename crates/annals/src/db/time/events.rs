@@ -10,7 +10,7 @@ use crate::db::time::changes::{Beginning, state_after};
 use crate::db::time::cursor::{End, JournalCursor};
 use crate::store::View;
 
-/// The events of the transactions of a range: see [`Snapshot::events`].
+/// The events of the transactions of a range: see [`Snapshot::events`](crate::Snapshot::events).
 #[derive(Debug)]
 pub struct Events {
     file: Arc<JournalFile>,
