@@ -49,10 +49,10 @@ pub(super) fn random_ids(count: u64, rows: u64) -> Result<Vec<u64>, Failure> {
 }
 
 /// Waits for the disk, and for background work of an engine, to finish.
-pub(super) fn rest() {
+pub(super) fn rest(rows: u64) {
     settle();
     #[allow(clippy::disallowed_methods, reason = "what is done in the background takes time")]
-    std::thread::sleep(A_WHILE);
+    std::thread::sleep(A_WHILE.min(Duration::from_micros(10 * rows)));
 }
 
 fn opened(engine: &dyn Engine, run: &mut Run<'_>) -> Result<(), Failure> {
@@ -62,7 +62,7 @@ fn opened(engine: &dyn Engine, run: &mut Run<'_>) -> Result<(), Failure> {
 fn loaded(run: &mut Run<'_>) -> Result<(), Failure> {
     let mut table = engines::find("annals")?.create(run.folder, Shape::Small)?;
     table.insert(0..run.rows, &Names::SHORT)?;
-    rest();
+    rest(run.rows);
     measure(table, run)
 }
 

@@ -68,7 +68,7 @@ const ORDERED: Workload = Workload {
 fn ordered(engine: &dyn Engine, run: &mut Run<'_>) -> Result<(), Failure> {
     let mut table = engine.create(run.folder, Shape::Named)?;
     table.insert(0..run.count, &Shape::Named.names(0..run.count))?;
-    rest();
+    rest(run.rows);
     let (expected, mut sum) = (table.scan_by_name()?, 0); // and makes everything warm
     run.slices(|_| {
         sum = table.scan_by_name()?;
@@ -88,7 +88,7 @@ fn opened(engine: &dyn Engine, run: &mut Run<'_>) -> Result<(), Failure> {
 fn loaded(run: &mut Run<'_>) -> Result<(), Failure> {
     let mut table = engines::find("annals")?.create(run.folder, Shape::Small)?;
     table.insert(0..run.rows, &Names::SHORT)?;
-    rest();
+    rest(run.rows);
     measure(table, run)
 }
 

@@ -40,7 +40,7 @@ fn update(engine: &dyn Engine, run: &mut Run<'_>) -> Result<(), Failure> {
     let mut table = engine.create(run.folder, Shape::Small)?;
     table.insert(0..run.count, &Names::SHORT)?;
     let ids = random_ids(run.count, run.count)?;
-    rest();
+    rest(run.rows);
     run.slices(|_| table.update(&ids, 1))?;
     run.close(engine, table)
 }
@@ -49,7 +49,7 @@ fn each(engine: &dyn Engine, run: &mut Run<'_>) -> Result<(), Failure> {
     let mut table = engine.create(run.folder, Shape::Small)?;
     table.insert(0..run.count, &Names::SHORT)?;
     let ids = random_ids(run.count, run.count)?;
-    rest();
+    rest(run.rows);
     let Some(mut writer) = table.writer(Level::Soft)? else {
         run.absent();
         return Ok(());
