@@ -4,8 +4,8 @@
 //! openings, after a clean close and after a kill; `checkpoint` measures updating a table from its log. `backfill`
 //! measures writing many pages to the image, `backfill-floor` to a bare file; `backfill-during` commits meanwhile.
 //! `amplification` compares written with committed bytes; `size` measures a small database; `instructions` counts
-//! those of each operation. `growth` shows how costs grow with a table; `history` finds the versions of a row, `past`
-//! reads past states. `wide` measures rows of many fields with several indexes, `unique` a unique index beside a map,
+//! those of each operation. `growth` shows how costs grow with a table; `past` asks for histories, old rows and
+//! differences. `wide` measures rows of many fields with several indexes, `unique` a unique index beside a map,
 //! `mixed` readers beside a writer, `compile` the build time of a schema. Without one of them, the table of all
 //! workloads is made, or of those after `--only`. Each engine is used as its own documentation recommends for speed
 //! at equal guarantees. Engines take turns; what is printed is the median of all turns.
@@ -24,7 +24,6 @@ mod engines;
 mod figures;
 mod floor;
 mod growth;
-mod history;
 mod instructions;
 mod keys;
 mod measured;
@@ -107,19 +106,20 @@ enum Part {
     Instructions(instructions::Count),
     /// Bulk work, openings, reads and scans of tables of 1, 10 and 100 million rows.
     Growth(growth::Sizes),
-    /// The history of one row among many events, with the history index and without.
-    History(history::Work),
     /// A unique index on random strings, beside an ordered map in memory.
     Unique(unique::Names),
     /// Readers beside a writer, in parts of what each does alone.
     Mixed(mixed::Work),
     /// Rows of twelve fields with long strings and three indexes.
     Wide(wide::Work),
-    /// Reading past states, by their distance.
-    Past(past::Asked),
+    /// Histories, old rows, differences and undoing, beside SQLite with triggers and DoltLite.
+    Past(past::Course),
     /// The tasks of child processes.
     #[command(hide = true)]
     Grown(growth::Grown),
+    /// The tasks of child processes.
+    #[command(hide = true)]
+    PastStep(past::Step),
     /// The tasks of child processes.
     #[command(hide = true)]
     Step(opening::Step),
@@ -163,10 +163,9 @@ fn main() -> Result<(), engines::Failure> {
             }
         }
         Some(Part::Instructions(count)) => instructions::run(count, table)?,
-        Some(Part::History(work)) => history::run(work, turns, table)?,
         Some(Part::Counted(counted)) => counted.take()?,
         Some(Part::Growth(sizes)) => growth::run(sizes, table)?,
-        Some(Part::Past(asked)) => past::run(asked, table)?,
+        Some(Part::PastStep(step)) => step.take()?,
         Some(Part::Grown(grown)) => grown.take()?,
         Some(Part::Step(step)) => step.take()?,
         Some(Part::Turn(turn)) => turn.take()?,
@@ -218,6 +217,7 @@ fn figures_of(
             (size::run(small)?, small.rows, title)
         }
         Part::Compile(size) => (compile::run(size, turns)?, size.tables(), size.title()),
+        Part::Past(course) => (past::run(course, turns)?, course.rows, course.title()?),
         Part::Unique(work) => {
             let title = format!("A unique index on {} random strings", work.rows);
             (unique::run(work, turns)?, work.rows, title)

@@ -253,16 +253,42 @@ fn the_tables_have_every_workload() {
     assert!(text.contains("| Annals, full replay |"), "{text}");
 }
 
+const PAST: [&str; 4] = ["--loaded", "300", "--changes", "500"];
+
 #[test]
-fn the_history_of_a_row_is_found_by_its_index() {
-    let sizes = ["--events", "200000", "--versions", "1,100", "--turns", "1"];
-    let lines = figures(&[&["history"], &sizes[..]].concat());
-    assert_eq!(lines.len(), 2);
-    for line in &lines {
-        let of = |key: &str| line[key].as_f64().unwrap();
-        assert!(of("index") > 0.0 && of("index") < of("journal") * 0.25, "{line}");
-        assert!(of("without_bytes") > of("journal") * 0.9, "{line}");
-        assert!(of("with_bytes") < of("journal") * 1.3 && of("with_ms") > 0.0, "{line}");
+fn the_past_is_measured_beside_a_history_by_triggers() {
+    let few = ["--durable", "100", "--engines", "annals,sqlite", "--turns", "1"];
+    let figures = figures(&[&["past"], &PAST[..], &few].concat());
+    for engine in ["Annals", "SQLite + triggers"] {
+        // Two kinds of commits, a size, an opening; eight questions and undoing, each cold and warm.
+        assert_eq!(workloads_of(&figures, engine).len(), 4 + 1 + 1 + 9 * 2, "{engine}");
+        assert!(value(&figures, engine, ("undoing a transaction, not waiting", "us, warm")) > 0.0);
     }
-    assert!(lines[0]["with_bytes"].as_f64() < lines[1]["with_bytes"].as_f64());
+}
+
+#[test]
+fn a_peer_that_is_not_built_is_named_with_its_build() {
+    let few = ["--ask", "row", "--engines", "doltlite", "--doltlite", "/none", "--turns", "1"];
+    let failed = run(&[&["past"], &PAST[..], &few].concat());
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(!failed.status.success() && said.contains("--manifest-path bench/doltlite"), "{said}");
+}
+
+#[test]
+fn a_wrong_answer_about_the_past_fails_the_run() {
+    for engine in ["annals", "sqlite"] {
+        let folder = tempfile::tempdir().unwrap();
+        let step = |arguments: [&str; 4]| {
+            let [deed, rows, changes, what] = arguments;
+            let folder = folder.path().to_str().unwrap();
+            run(&["past-step", engine, deed, folder, rows, changes, what]).status.success()
+        };
+        assert!(step(["write", "300", "500", "indexed"]), "{engine}");
+        for question in ["hot", "short", "row", "index", "sum", "difference", "differences"] {
+            assert!(step(["ask", "300", "500", question]), "{engine}: {question}");
+            // The model has another work then.
+            assert!(!step(["ask", "300", "400", question]), "{engine}: {question}");
+        }
+        assert!(step(["undo", "300", "500", "0"]) && !step(["undo", "300", "400", "1"]));
+    }
 }

@@ -1,5 +1,6 @@
 //! The past: any moment of it gives what there was, from key frames or from a replay, whatever was done since.
 
+mod costs;
 mod events;
 pub(crate) mod frames;
 mod moments;
