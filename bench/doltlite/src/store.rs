@@ -95,9 +95,9 @@ fn text(row: Option<&Row>, place: usize) -> Result<String, Failure> {
 
 impl Peer for DoltLite {
     fn create(&self, folder: &Path, form: Form) -> Result<Box<dyn Store>, Failure> {
-        let accounts = Accounts::open(folder, form.durable)?;
+        let accounts = Accounts::open(folder, form == Form::Durable)?;
         accounts.connection.execute_batch(TABLE)?;
-        if form.indexed {
+        if form == Form::Indexed {
             accounts.connection.execute_batch(INDEX)?;
         }
         Ok(Box::new(accounts))

@@ -28,9 +28,13 @@ fn file(folder: &Path) -> PathBuf {
 
 impl Peer for Annals {
     fn create(&self, folder: &Path, form: Form) -> Result<Box<dyn Store>, Failure> {
-        let level = if form.durable { Level::Checksummed } else { Level::Soft };
-        let db = Options::new().level(level).open(file(folder))?;
-        db.write(|tx| define(tx, form.indexed))?;
+        let options = match form {
+            Form::Durable => Options::new(),
+            Form::Soft | Form::Indexed => Options::new().level(Level::Soft),
+            Form::NoKeyFrames => Options::new().level(Level::Soft).key_frames(0),
+        };
+        let db = options.open(file(folder))?;
+        db.write(|tx| define(tx, form == Form::Indexed))?;
         Ok(Box::new(Accounts(db)))
     }
 

@@ -18,6 +18,7 @@ use std::process::{Command, Stdio};
 use crate::disk;
 use crate::engines::Failure;
 use crate::figures::{Figure, Measured, settle};
+use step::Form;
 
 /// What is written and asked.
 #[derive(clap::Args)]
@@ -96,8 +97,8 @@ struct Contestant {
 
 impl Contestant {
     /// Takes a step in a process of its own; returns its figures, in nanoseconds.
-    fn step(&self, form: &str, arguments: [&str; 4]) -> Result<Vec<(String, f64)>, Failure> {
-        let folder = self.folder.join(form);
+    fn step(&self, form: Form, arguments: [&str; 4]) -> Result<Vec<(String, f64)>, Failure> {
+        let folder = self.folder.join(form.name());
         std::fs::create_dir_all(&folder)?;
         disk::warm(&folder)?;
         settle();
@@ -172,22 +173,29 @@ pub(crate) fn run(course: &Course, turns: usize) -> Result<Vec<Figure>, Failure>
     let mut measured = Measured::default();
     let (rows, changes) = (course.rows.to_string(), course.changes.to_string());
     for contestant in &contestants {
-        let figures = contestant.step("plain", ["write", &rows, &changes, "soft"])?;
-        if course.asked.is_empty() {
-            written(contestant, "commit, not waiting", &figures, &mut measured);
-            kept(contestant, &mut measured)?;
-            let durable = course.durable.to_string();
-            let figures = contestant.step("durable", ["write", &rows, &durable, "durable"])?;
-            written(contestant, "commit, durable", &figures, &mut measured);
-            std::fs::remove_dir_all(contestant.folder.join("durable"))?;
-        }
+        let write = |form: Form, changes: &str| {
+            contestant.step(form, ["write", &rows, changes, form.name()])
+        };
+        let figures = write(Form::Soft, &changes)?;
         if course.asks("index") {
-            contestant.step("indexed", ["write", &rows, &changes, "indexed"])?;
+            write(Form::Indexed, &changes)?;
+        }
+        if !course.asked.is_empty() {
+            continue;
+        }
+        written(contestant, "commit, not waiting", &figures, &mut measured);
+        let figures = write(Form::Durable, &course.durable.to_string())?;
+        written(contestant, "commit, durable", &figures, &mut measured);
+        kept(contestant, Form::Soft, "on disk, closed", &mut measured)?;
+        if contestant.key == "annals" {
+            write(Form::NoKeyFrames, &changes)?;
+            let what = "on disk, closed, no key frames";
+            kept(contestant, Form::NoKeyFrames, what, &mut measured)?;
         }
     }
     for _ in 0..turns {
         for asked in ASKED.iter().filter(|asked| course.asks(asked.key)) {
-            let form = if asked.key == "index" { "indexed" } else { "plain" };
+            let form = if asked.key == "index" { Form::Indexed } else { Form::Soft };
             for contestant in &contestants {
                 let figures = contestant.step(form, ["ask", &rows, &changes, asked.key])?;
                 answered(contestant, asked.title, &figures, &mut measured);
@@ -198,7 +206,7 @@ pub(crate) fn run(course: &Course, turns: usize) -> Result<Vec<Figure>, Failure>
     for turn in (0..turns).filter(|_| course.asked.is_empty()) {
         for contestant in &contestants {
             let turn = turn.to_string();
-            let figures = contestant.step("plain", ["undo", &rows, &changes, &turn])?;
+            let figures = contestant.step(Form::Soft, ["undo", &rows, &changes, &turn])?;
             answered(contestant, "undoing a transaction, not waiting", &figures, &mut measured);
         }
     }
@@ -223,9 +231,14 @@ fn written(
 
 /// Adds the sizes of files, closed.
 #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
-fn kept(contestant: &Contestant, measured: &mut Measured) -> Result<(), Failure> {
-    let bytes = disk::length(&contestant.folder.join("plain"))?;
-    measured.add(contestant.name, ("on disk, closed", "MB"), bytes as f64 / 1e6);
+fn kept(
+    contestant: &Contestant,
+    form: Form,
+    what: &'static str,
+    measured: &mut Measured,
+) -> Result<(), Failure> {
+    let bytes = disk::length(&contestant.folder.join(form.name()))?;
+    measured.add(contestant.name, (what, "MB"), bytes as f64 / 1e6);
     Ok(())
 }
 

@@ -72,9 +72,9 @@ fn connect(folder: &Path, durable: bool) -> Result<Connection, Failure> {
 
 impl Peer for Sqlite {
     fn create(&self, folder: &Path, form: Form) -> Result<Box<dyn Store>, Failure> {
-        let connection = connect(folder, form.durable)?;
+        let connection = connect(folder, form == Form::Durable)?;
         connection.execute_batch(TABLES)?;
-        if form.indexed {
+        if form == Form::Indexed {
             connection.execute_batch(INDEXES)?;
         }
         Ok(Box::new(Accounts(connection)))

@@ -15,12 +15,33 @@ pub(crate) trait Peer {
 }
 
 /// How a table is written.
-#[derive(Clone, Copy)]
-pub(crate) struct Form {
-    /// True if commits wait for the disk.
-    pub(crate) durable: bool,
-    /// True if balances have a unique index.
-    pub(crate) indexed: bool,
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Commits don't wait for the disk.
+    Soft,
+    /// Commits wait for the disk.
+    Durable,
+    /// Balances have a unique index.
+    Indexed,
+    /// Annals keeps no key frames.
+    NoKeyFrames,
+}
+
+impl Form {
+    /// Returns its name as an argument, and as a folder.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Soft => "soft",
+            Self::Durable => "durable",
+            Self::Indexed => "indexed",
+            Self::NoKeyFrames => "no-key-frames",
+        }
+    }
+
+    fn of(name: &str) -> Result<Self, Failure> {
+        let mut all = [Self::Soft, Self::Durable, Self::Indexed, Self::NoKeyFrames].into_iter();
+        all.find(|form| form.name() == name).ok_or_else(|| format!("no form {name}").into())
+    }
 }
 
 /// An open table.
@@ -63,10 +84,7 @@ pub(crate) fn take(peer: &dyn Peer, arguments: &[String]) -> Result<(), Failure>
     let folder = Path::new(folder);
     let more = more.first().map_or("", String::as_str);
     match &**deed {
-        "write" => {
-            let form = Form { durable: more == "durable", indexed: more == "indexed" };
-            write(peer.create(folder, form)?, &work)
-        }
+        "write" => write(peer.create(folder, Form::of(more)?)?, &work),
         "ask" => ask(peer, folder, &work, more),
         "undo" => undo(peer, folder, &work, more.parse()?),
         _ => Err(format!("there is no step {deed}").into()),
