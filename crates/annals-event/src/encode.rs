@@ -11,7 +11,7 @@ use super::erased::{has_erased, is_erased};
 use super::{Event, Vector, cells, compact, opcode, piece};
 
 /// Encodes the events of one frame after another.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Encoder {
     table: Option<TableNumber>,
     pub(super) last_id: Option<RowId>,

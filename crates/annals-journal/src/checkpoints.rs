@@ -414,9 +414,9 @@ impl Checkpoints {
         Ok(point)
     }
 
-    /// Truncates the journal to the last commit: zeroes and flushes everything after it, up to `dirty_to`. Both slots
-    /// get the new end before anything else may be written.
-    pub(crate) fn cut(&self, point: Point, dirty_to: u64) -> Result<()> {
+    /// Takes back what was written from `from` to `dirty_to`, after the last commit, which is `point`: zeroes and
+    /// flushes it. Both slots get that commit before anything else may be written.
+    pub(crate) fn cut(&self, point: Point, from: u64, dirty_to: u64) -> Result<()> {
         self.check_usable()?;
         let io = |error| Error::io(format!("{}: can't cut the journal", self.name), error);
         if step!(CutNotMarked, self.is_shared, else false) {
@@ -425,7 +425,7 @@ impl Checkpoints {
             self.tell()?;
         }
         let len = self.storage.len().map_err(io)?;
-        let zeroed = || zero(&*self.storage, point.position, dirty_to.min(len)).map_err(io);
+        let zeroed = || zero(&*self.storage, from, dirty_to.min(len)).map_err(io);
         step!(RollbackNotZeroed, zeroed()?);
         step!(RollbackNotFlushed, self.flush()?);
         self.note_durable(point);
@@ -448,7 +448,8 @@ impl Checkpoints {
         self.check_usable()?;
         if let Err(error) = self.write_frames(sealing.position, &sealing.bytes) {
             let error = Error::io(format!("{}: can't seal the segment", self.name), error);
-            return match self.cut(self.acknowledged(), sealing.seal.end) {
+            let acknowledged = self.acknowledged();
+            return match self.cut(acknowledged, acknowledged.position, sealing.seal.end) {
                 Ok(()) => Err(error),
                 Err(cut) => {
                     self.poison(&cut.to_string());

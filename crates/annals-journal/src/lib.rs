@@ -32,6 +32,7 @@ mod reader;
 mod recover;
 mod refusal;
 mod rewrite;
+mod savepoints;
 mod seal;
 pub mod segments;
 mod slots;

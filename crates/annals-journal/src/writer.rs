@@ -21,6 +21,7 @@ use super::format::{
 };
 use super::frame::{self, FrameHeader, Making};
 use super::level::Level;
+use super::savepoints::Savepoint;
 use crate::{Error, ErrorKind, Result};
 use annals_event::{self, Encoder, Event, MAX_PIECE};
 use annals_storage::{Clock, step};
@@ -31,18 +32,20 @@ const FRAME_TARGET: usize = MAX_PAYLOAD - 2 * MAX_PIECE;
 /// Writes transactions in sequence.
 #[derive(Debug)]
 pub struct Writer {
-    checkpoints: Arc<Checkpoints>,
+    pub(super) checkpoints: Arc<Checkpoints>,
     clock: Arc<dyn Clock>,
-    encoder: Encoder,
+    pub(super) encoder: Encoder,
     /// The frame being filled: room for its header, then events.
-    frame: Vec<u8>,
+    pub(super) frame: Vec<u8>,
     /// The last transaction.
-    committed: Point,
+    pub(super) committed: Point,
     /// The position of the next frame, and the chain before it.
-    written: u64,
-    chain: u64,
+    pub(super) written: u64,
+    pub(super) chain: u64,
     /// The end of possibly nonzero bytes after the last commit.
-    dirty_to: u64,
+    pub(super) dirty_to: u64,
+    /// The savepoints of the transaction.
+    pub(super) savepoints: Vec<Savepoint>,
     last_clock_time: i64,
     /// True if the transaction's commit will be flushed.
     flushes: bool,
@@ -77,6 +80,7 @@ impl Writer {
             written: position,
             chain,
             dirty_to: position,
+            savepoints: Vec::new(),
             last_clock_time,
             flushes: false,
             sector,
@@ -94,6 +98,7 @@ impl Writer {
     pub fn begin(&mut self, level: Level) -> Result<()> {
         self.flushes = level.flushes();
         self.checkpoints.check_usable()?;
+        self.savepoints.clear();
         self.take_back()?;
         self.start_frame();
         Ok(())
@@ -168,6 +173,7 @@ impl Writer {
     }
 
     fn write_data(&mut self) -> Result<()> {
+        self.keep_for_savepoints();
         self.write_frame(KIND_DATA, Level::Soft, CommitTime::default())?;
         if self.flushes {
             self.checkpoints.note_streamed(self.written);
@@ -211,6 +217,7 @@ impl Writer {
     /// [`Checkpoints::reach`].
     pub fn commit(&mut self, level: Level, time: Option<i64>) -> Result<Point> {
         self.checkpoints.check_usable()?;
+        self.savepoints.clear();
         let time = self.commit_time(time);
         let txid = self.committed.txid + 1;
         let chain = match self.write_frame(KIND_COMMIT, level, time) {
@@ -229,6 +236,7 @@ impl Writer {
     /// Drops the transaction: its written frames are cut off, durably.
     #[inline]
     pub fn rollback(&mut self) -> Result<()> {
+        self.savepoints.clear();
         self.start_frame();
         self.take_back()
     }
@@ -254,7 +262,7 @@ impl Writer {
     fn take_back(&mut self) -> Result<()> {
         let point = self.committed;
         if self.dirty_to > point.position {
-            self.checkpoints.cut(point, self.dirty_to)?;
+            self.checkpoints.cut(point, point.position, self.dirty_to)?;
         }
         self.dirty_to = point.position;
         self.written = point.position;
@@ -345,7 +353,7 @@ impl Writer {
         Error::io(format!("{name}: can't write {len} bytes at position {at}{advice}"), error)
     }
 
-    fn start_frame(&mut self) {
+    pub(super) fn start_frame(&mut self) {
         self.frame.truncate(FRAME_HEADER_LEN);
         self.frame.shrink_to(4 * FRAME_TARGET);
         self.encoder.start_frame();

@@ -49,6 +49,8 @@ mistakes! {
     RollbackNotZeroed,
     /// A rollback writes the slots before it has flushed up to their points.
     RollbackNotFlushed,
+    /// Returning to a savepoint leaves the frames that were written since.
+    SavepointNotCut,
     /// A hard checkpoint returns before its slot is flushed.
     HardSlotNotFlushed,
     /// A new journal's name is not flushed.

@@ -39,6 +39,7 @@ mod reference;
 mod row;
 mod rows;
 mod save;
+mod savepoint;
 mod successor;
 mod table;
 mod vector;
@@ -69,6 +70,7 @@ pub use pages::testing::TestImage;
 #[doc(hidden)]
 pub use row::CellId;
 pub use row::{Cell, Row, Rows};
+pub use savepoint::Savepoint;
 pub use successor::{Rescue, Shown};
 pub use vector_view::VectorView;
 pub use view::{TableView, View};

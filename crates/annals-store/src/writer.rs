@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! 1. The working view is the published one and the changes of the current transaction.
-//! 2. The epoch moves on whenever the working view is published or dropped.
+//! 2. The epoch moves on whenever the working view is published or dropped, and when another handle of it is kept.
 //! 3. `suspects` has every key of a unique index that this transaction set for a second row, or `suspect_indexes` has
 //!    the index.
 //! 4. `doubts` has every enforced reference that this transaction may have left dangling.
@@ -56,9 +56,9 @@ pub struct Store {
     /// How many bytes of the working view no image had at the last count.
     held: usize,
     /// How many of those were left when all storable ones had been stored.
-    rest: usize,
+    pub(super) rest: usize,
     /// How many were left before the current transaction, if a part of it was stored.
-    rest_before: Option<usize>,
+    pub(super) rest_before: Option<usize>,
 }
 
 brief!(Store, "Store", "view": |it| it.working);
@@ -146,7 +146,7 @@ impl Store {
         self.changed = true;
     }
 
-    fn count_unsaved(&mut self) {
+    pub(super) fn count_unsaved(&mut self) {
         self.previous.forget_made(&self.epoch);
         self.epoch.forget_made();
         self.held = self.working.unsaved();

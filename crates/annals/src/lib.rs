@@ -87,7 +87,7 @@ pub use db::{
     Changed, Changes, Commit, Custom, Customs, Database, Events, Examination, Forgotten,
     HeadInspection, History, HistoryCheck, HistoryInspection, ImageInspection, ImageRoot,
     Inspection, Moment, MomentError, Older, OldestReader, Options, Packed, Pending, Reader,
-    Restarted, Restarting, RowChange, SegmentInspection, Sink, Snapshot, Subscription, Tail,
+    Restarted, Restarting, RowChange, Savepoint, SegmentInspection, Sink, Snapshot, Subscription, Tail,
     Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head, inspect_head_in,
     inspect_in, scan, scan_in,
 };

@@ -19,7 +19,7 @@ pub struct PutAside {
 }
 
 /// How the space was at some moment of a draft.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Mark(Box<Space>);
 
 impl Image {
@@ -82,6 +82,14 @@ impl PutAside {
     #[inline]
     pub fn end(&self) -> u64 {
         lock(&self.image.working).as_ref().map_or(0, Space::end)
+    }
+
+    /// Returns the present state of the space. Objects that were written so far are kept, since other views may now
+    /// refer to them.
+    #[inline]
+    pub fn mark(&self) -> Option<Mark> {
+        self.show();
+        lock(&self.image.working).clone().map(|space| Mark(Box::new(space)))
     }
 
     /// Restores the state of the space: later allocations are free again.

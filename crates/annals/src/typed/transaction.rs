@@ -3,9 +3,10 @@
 use std::fmt;
 use std::io::Read;
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::TypedSchema;
-use crate::{Blob, BlobReader, Commit, Level, Pending, Result, Timestamp};
+use crate::{Blob, BlobReader, Commit, Error, Level, Pending, Result, Timestamp};
 
 /// A transaction: a set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Self::commit), it is rolled back.
@@ -79,6 +80,40 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
     /// There is no such blob.
     pub fn read_blob(&self, blob: Blob) -> Result<BlobReader<'_>> {
         self.dynamic().blob(blob)
+    }
+
+    /// Runs a part of the transaction: if `work` fails, only that part is rolled back, and the transaction can
+    /// continue. Parts may be nested. See [`crate::Transaction::savepoint`] for details and costs.
+    ///
+    /// ```
+    /// annals::schema!("tutorial.schema");
+    ///
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// db.write(|tx| {
+    ///     tx.city().insert("Lille")?;
+    ///     let failed = tx.savepoint(|tx| {
+    ///         tx.city().insert("Arras")?;
+    ///         Err::<(), _>(annals::Error::invalid("not this one"))
+    ///     });
+    ///     assert!(failed.is_err());
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(db.read().city().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// That of `work`; or the part can't be rolled back, and then the whole transaction must be.
+    pub fn savepoint<T, E: From<Error>>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let savepoint = self.as_dynamic().set_savepoint()?;
+        let done = catch_unwind(AssertUnwindSafe(|| work(self)));
+        self.as_dynamic().end_savepoint(savepoint, done)
     }
 
     /// Sets the commit time, instead of the clock's.

@@ -7,7 +7,7 @@ use annals_storage::step;
 
 use crate::Result;
 use crate::db::engine::core::{Core, Writing};
-use crate::db::image::BackfillMode;
+use crate::db::image::{BackfillMode, SpillMark};
 use crate::db::image::image_state::ImageState;
 use crate::journal::lock;
 
@@ -68,4 +68,18 @@ pub(in crate::db) fn commit_spilled(core: &Core) {
 /// Frees the spilled pages of a transaction that the store has already rolled back.
 pub(in crate::db) fn roll_back_spilled(core: &Core) {
     core.image().into_iter().for_each(ImageState::roll_back_spilled);
+}
+
+/// Returns how much the open transaction has spilled so far, for a savepoint.
+pub(in crate::db) fn mark(core: &Core) -> Option<SpillMark> {
+    core.image().and_then(ImageState::mark_spilled)
+}
+
+/// Frees the pages that the transaction has spilled since a savepoint; all of them, without a mark. The store has
+/// already returned to it.
+pub(in crate::db) fn return_to(core: &Core, mark: Option<&SpillMark>) {
+    match (core.image(), mark) {
+        (Some(image_state), Some(mark)) => image_state.return_spilled(mark),
+        _ => roll_back_spilled(core),
+    }
 }

@@ -7,6 +7,7 @@ pub(in crate::db) mod follow;
 pub(in crate::db) mod inner;
 pub(in crate::db) mod references;
 pub(in crate::db) mod restarting;
+pub(in crate::db) mod savepoint;
 pub(in crate::db) mod shared;
 pub(in crate::db) mod shared_image;
 pub(in crate::db) mod sharing;

@@ -37,7 +37,9 @@ fn get_over(tx: &mut Transaction<'_>, error: Error) -> Result<()> {
     if error.kind() != ErrorKind::PageLost {
         return Err(stopped(&mut tx.broken, error));
     }
-    let (changed, core) = (!tx.is_empty(), tx.database.core());
+    // Savepoints lie over the lost page, too.
+    let changed = !tx.is_empty() || !tx.savepoints.is_empty();
+    let core = tx.database.core();
     let gone = rebuild::get_over_lost_page(core, &mut tx.writing, changed, error);
     gone.map_err(|error| stopped(&mut tx.broken, error))
 }

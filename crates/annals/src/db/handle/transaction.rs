@@ -12,6 +12,7 @@ use annals_storage::step;
 use crate::db::engine::commit::{Request, Written};
 use crate::db::engine::core::Writing;
 use crate::db::handle::inner::Inner;
+use crate::db::handle::savepoint::OpenSavepoint;
 use crate::debug::brief;
 use crate::event::Event;
 use crate::journal::{Level, Point};
@@ -79,14 +80,15 @@ impl Pending<'_> {
 /// It may be larger than memory: changes are written to free space of the image when they fill half of
 /// [`Options::memory`](crate::Options::memory). They aren't visible there before the commit.
 ///
-/// A statement that fails has changed nothing, and the transaction can continue. After an error of kind `Io`,
-/// `Corrupt` or `PageLost` it can only be rolled back; also if a program's own code for the values of a run panics,
+/// A statement that fails has changed nothing, and the transaction can continue. Several statements that must apply
+/// wholly or not at all are a [`savepoint`](Self::savepoint). After an error of kind `Io`,
+/// `Corrupt` or `PageLost` it can only be rolled back, wholly or to a savepoint; also if a program's own code for the values of a run panics,
 /// or returns different values the second time.
 pub struct Transaction<'db> {
     pub(in crate::db) database: &'db Inner,
     pub(in crate::db) writing: MutexGuard<'db, Writing>,
-    level: Level,
-    time: Option<Timestamp>,
+    pub(in crate::db) level: Level,
+    pub(in crate::db) time: Option<Timestamp>,
     /// True if a statement stopped in the middle: store and journal may differ until both are rolled
     /// back.
     pub(in crate::db) broken: bool,
@@ -96,7 +98,10 @@ pub struct Transaction<'db> {
     /// How many may be before room is made for more.
     room: usize,
     /// True if a part of it is in the image.
-    spilled: bool,
+    pub(in crate::db) spilled: bool,
+    pub(in crate::db) savepoints: Vec<OpenSavepoint>,
+    /// How many savepoints there were so far.
+    pub(in crate::db) next_savepoint: u64,
 }
 
 brief!(Transaction<'_>, "Transaction", "file": |it| it.database.file().name, "level": |it| it.level);
@@ -118,6 +123,8 @@ impl<'db> Transaction<'db> {
             found,
             room: spill::room(database.core(), found),
             spilled: false,
+            savepoints: Vec::new(),
+            next_savepoint: 0,
         }
     }
 
@@ -340,6 +347,7 @@ impl<'db> Transaction<'db> {
     /// As [`commit`](Self::commit).
     pub fn submit(mut self) -> Result<Pending<'db>> {
         self.usable()?;
+        self.forget_savepoints(0);
         let (database, level) = (self.database, self.level);
         if self.is_empty() {
             if level.flushes() && database.sharing().is_some() {
@@ -389,6 +397,7 @@ impl<'db> Transaction<'db> {
     fn undo(&mut self) -> Result<()> {
         self.committed = true;
         self.database.check_origin()?;
+        self.savepoints.clear();
         self.writing.store.rollback();
         if std::mem::take(&mut self.spilled) {
             spill::roll_back_spilled(self.database.core());

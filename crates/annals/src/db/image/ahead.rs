@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::db::image::drafting::Drafting;
 use crate::db::image::image_state::{ImageState, Working, cannot_look};
-use crate::db::image::spill::{Spill, saved_before};
+use crate::db::image::spill::{Spill, SpillMark, saved_before};
 use crate::db::replay::unapplied::MakeRoom;
 use crate::image::{Draft, Image, RootPin};
 use crate::journal::lock;
@@ -50,6 +50,16 @@ impl ImageState {
         let working = lock(&self.working);
         working.spill.iter().for_each(|spill| spill.draft.show());
         working.spill.is_some()
+    }
+
+    /// Returns how much the open transaction has spilled so far, for a savepoint.
+    pub(in crate::db) fn mark_spilled(&self) -> Option<SpillMark> {
+        lock(&self.working).spill.as_ref().and_then(Spill::mark)
+    }
+
+    /// Frees the pages that the open transaction has spilled since a savepoint.
+    pub(in crate::db) fn return_spilled(&self, mark: &SpillMark) {
+        lock(&self.working).spill.iter_mut().for_each(|spill| spill.return_to(mark));
     }
 
     /// Frees the spilled pages of a transaction that is rolled back: no view refers to them any more.

@@ -34,7 +34,25 @@ pub(in crate::db) struct Spill {
     pub(in crate::db) before: Option<(Mark, Vec<Array>)>,
 }
 
+/// How much was spilled at a savepoint of the open transaction.
+#[derive(Clone, Debug)]
+pub(in crate::db) struct SpillMark {
+    space: Mark,
+    arrays: Vec<Array>,
+}
+
 impl Spill {
+    /// Returns how much is spilled now, for a savepoint.
+    pub(in crate::db) fn mark(&self) -> Option<SpillMark> {
+        Some(SpillMark { space: self.draft.mark()?, arrays: self.arrays.clone() })
+    }
+
+    /// Frees the pages spilled since a savepoint: no view refers to them any more.
+    pub(in crate::db) fn return_to(&mut self, mark: &SpillMark) {
+        self.draft.go_back(mark.space.clone());
+        self.arrays.clone_from(&mark.arrays);
+    }
+
     /// Returns the transaction up to which pages must be published; `None` if one of them is still open.
     pub(in crate::db) const fn due(&self) -> Option<u64> {
         if self.open.is_some() { None } else { self.committed }
