@@ -87,8 +87,8 @@ pub use db::{
     Changed, Changes, Commit, Custom, Customs, Database, Events, Examination, Forgotten,
     HeadInspection, History, HistoryCheck, HistoryInspection, ImageInspection, ImageRoot,
     Inspection, Moment, MomentError, Older, OldestReader, Options, Packed, Pending, Reader,
-    Restarted, Restarting, RowChange, Savepoint, SegmentInspection, Sink, Snapshot, Subscription, Tail,
-    Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head, inspect_head_in,
+    Restarted, Restarting, RowChange, Savepoint, SegmentInspection, Sink, Snapshot, Subscription,
+    Tail, Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head, inspect_head_in,
     inspect_in, scan, scan_in,
 };
 pub use journal::{

@@ -86,6 +86,12 @@ pub(crate) enum Run {
     Checkpoint,
     /// The session rolls back.
     Rollback,
+    /// The session sets a savepoint.
+    Savepoint,
+    /// The session returns to a savepoint.
+    RollbackTo,
+    /// The session forgets a savepoint.
+    Release,
     /// The session rolls back, with an error.
     Abort,
     /// The session loads the commits of others.

@@ -4,7 +4,7 @@ use super::command::{Command, Kind, Run};
 use super::{blobs, display, rows, schema, vectors};
 
 /// All commands, in the order of the help.
-pub(crate) static COMMANDS: [Command; 48] = [
+pub(crate) static COMMANDS: [Command; 51] = [
     Command {
         name: "create_table",
         form: "NAME",

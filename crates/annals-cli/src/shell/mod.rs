@@ -17,6 +17,7 @@ mod history;
 mod image;
 pub(crate) mod interactive;
 mod rows;
+mod savepoints;
 mod schema;
 pub(crate) mod screen;
 pub(crate) mod script;

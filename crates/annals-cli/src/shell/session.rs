@@ -15,6 +15,7 @@ use annals::{
 use annals_schema::Token;
 
 use super::command::Run;
+use super::savepoints::Savepoints;
 use super::screen::Screen;
 use super::words::Words;
 use super::{catalog, help, image};
@@ -92,14 +93,16 @@ pub(crate) struct Session<'db> {
     base: Base<'db>,
     transaction: Option<Transaction<'db>>,
     begun: bool,
+    savepoints: Savepoints,
     level: Level,
     commits: Commits,
 }
 
 impl<'db> Session<'db> {
     /// Begins a session whose commits have the level, where they don't say another.
-    pub(crate) const fn new(base: Base<'db>, level: Level, commits: Commits) -> Self {
-        Self { base, transaction: None, begun: false, level, commits }
+    pub(crate) fn new(base: Base<'db>, level: Level, commits: Commits) -> Self {
+        let savepoints = Savepoints::default();
+        Self { base, transaction: None, begun: false, savepoints, level, commits }
     }
 
     /// Runs one line.
@@ -140,6 +143,9 @@ impl<'db> Session<'db> {
                 let [] = words.exactly()?;
                 self.rollback().map(|()| Answer::Done)
             }
+            Run::Savepoint => self.in_transaction(&words, Savepoints::set),
+            Run::RollbackTo => self.in_transaction(&words, Savepoints::roll_back_to),
+            Run::Release => self.in_transaction(&words, Savepoints::release),
             Run::Abort => {
                 let [] = words.exactly()?;
                 self.rollback()?;
@@ -231,10 +237,30 @@ impl<'db> Session<'db> {
         }
     }
 
+    /// Runs a command for savepoints. In a script each line is in a transaction.
+    fn in_transaction(
+        &mut self,
+        words: &Words<'_>,
+        command: fn(&mut Savepoints, &mut Transaction<'_>, &Words<'_>) -> Result<()>,
+    ) -> Result<Answer> {
+        if self.commits == Commits::EachLine && !self.begun {
+            return Err(Error::invalid(format!(
+                "no transaction has begun, so it can have no savepoint: say `begin` before `{}`",
+                words.usage.name
+            )));
+        }
+        self.pending()?;
+        if let Some(transaction) = &mut self.transaction {
+            command(&mut self.savepoints, transaction, words)?;
+        }
+        Ok(Answer::Done)
+    }
+
     fn pending(&mut self) -> Result<&mut Transaction<'db>> {
         let transaction = match self.transaction.take() {
             Some(transaction) => transaction,
             None => {
+                self.savepoints.clear();
                 let mut transaction = self.base.database()?.begin()?;
                 transaction.set_level(self.level);
                 transaction

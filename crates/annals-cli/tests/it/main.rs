@@ -25,6 +25,8 @@ mod permissions;
 mod postgres;
 mod program;
 mod recover;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod savepoints;
 mod segments;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sql;

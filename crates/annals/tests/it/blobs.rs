@@ -306,9 +306,9 @@ fn a_blob_goes_through_in_bounded_memory() {
 
 /// Writes a journal's history as the shell's commands.
 #[derive(Default)]
-struct Log {
+pub(crate) struct Log {
     script: Script,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl Sink for Log {

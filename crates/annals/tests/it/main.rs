@@ -42,6 +42,7 @@ mod processes;
 mod recovery;
 mod references;
 mod replica;
+mod savepoints;
 mod segments;
 mod shared;
 mod shared_faults;

@@ -7,8 +7,8 @@ use annals_storage::step;
 
 use crate::Result;
 use crate::db::engine::core::{Core, Writing};
-use crate::db::image::{BackfillMode, SpillMark};
 use crate::db::image::image_state::ImageState;
+use crate::db::image::{BackfillMode, SpillMark};
 use crate::journal::lock;
 
 /// Returns how many bytes of changes may be in memory alone before a transaction makes room, where there

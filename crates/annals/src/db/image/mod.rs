@@ -27,8 +27,8 @@ pub(super) use image_state::ImageState;
 pub(super) use inspection::inspect;
 pub(super) use opening::{Found, Looking, load};
 pub(super) use reading::{Beginning, Reading, Replayed, hard_position};
-pub(super) use spill::SpillMark;
 pub use report::{BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled};
+pub(super) use spill::SpillMark;
 pub use verify::{
     ImageCheck, ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
 };

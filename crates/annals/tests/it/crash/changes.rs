@@ -190,6 +190,31 @@ fn row<'a>(table: &Table, name: &'a str, blob: Option<Blob>) -> Vec<ValueRef<'a>
     table.fields.iter().map(|field| value(field.ty)).collect()
 }
 
+/// Makes a change in several parts of a transaction, of which some are rolled back. If one fails, the transaction
+/// continues without it.
+pub(super) fn parts(
+    tx: &mut Transaction<'_>,
+    rng: &mut Rng,
+    change: impl Fn(&mut Transaction<'_>, &mut Rng) -> annals::Result<()>,
+) -> annals::Result<()> {
+    write(tx, rng, 1)?;
+    let before = State::of_transaction(tx)?;
+    let outer = tx.set_savepoint()?;
+    let tried = change(tx, rng).and_then(|()| {
+        let (inner, between) = (tx.set_savepoint()?, State::of_transaction(tx)?);
+        change(tx, rng)?;
+        tx.roll_back_to(inner)?;
+        assert_eq!(State::of_transaction(tx)?, between, "after the inner part");
+        write(tx, rng, 1)
+    });
+    if tried.is_err() || rng.percent(30) {
+        tx.roll_back_to(outer)?;
+        assert_eq!(State::of_transaction(tx)?, before, "after the outer part");
+    }
+    tx.release(outer)?;
+    write(tx, rng, 1)
+}
+
 /// Writes one row of this many bytes.
 pub(super) fn write_sized(
     tx: &mut Transaction<'_>,

@@ -327,6 +327,8 @@ const fn takes_the_turn(step: Step) -> bool {
         Step::Define(_)
             | Step::Write { .. }
             | Step::RollBack { .. }
+            | Step::Parts { .. }
+            | Step::StreamParts(_)
             | Step::Sized { .. }
             | Step::Stream(_)
             | Step::StreamBack

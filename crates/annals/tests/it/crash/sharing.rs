@@ -33,7 +33,11 @@ fn acts(workload: &str) -> (usize, Acts) {
         let who = rng.index(count);
         let step = if is_long && rng.percent(40) {
             let level = level(&mut rng, 50);
-            if rng.percent(70) { Step::StreamBack } else { Step::Stream(level) }
+            match rng.below(10) {
+                0..4 => Step::StreamBack,
+                4..7 => Step::StreamParts(level),
+                _ => Step::Stream(level),
+            }
         } else {
             step(&mut rng, workload)
         };
@@ -62,7 +66,8 @@ fn step(rng: &mut Rng, workload: &str) -> Step {
     }
     match rng.below(16) {
         0 => Step::Empty(level),
-        1 | 2 => Step::RollBack { rows: 1 + rng.below(3) },
+        1 => Step::RollBack { rows: 1 + rng.below(3) },
+        2 => Step::Parts { rows: 1 + rng.below(2), level },
         3 => Step::Rest,
         4 => Step::SoftCheckpoint,
         5 | 6 => Step::HardCheckpoint,

@@ -12,6 +12,8 @@ pub(super) enum Step {
     Write { rows: u64, level: Level },
     /// The same, rolled back.
     RollBack { rows: u64 },
+    /// Changes this many rows in each of several parts of a transaction, of which some are rolled back.
+    Parts { rows: u64, level: Level },
     /// Writes one row of this many bytes.
     Sized { bytes: usize, level: Level },
     /// Deletes about half of the rows.
@@ -30,6 +32,8 @@ pub(super) enum Step {
     Stream(Level),
     /// The same, rolled back.
     StreamBack,
+    /// Does that in several parts, of which some are rolled back.
+    StreamParts(Level),
     /// Commits nothing.
     Empty(Level),
     /// Does what the background thread does.
@@ -47,8 +51,9 @@ pub(super) enum Step {
 }
 
 use Step::{
-    Backfill, Backfilling, Define, Empty, Erase, HardCheckpoint, Hold, Pipeline, Reopen, Rest,
-    Restart, RestartBehind, RollBack, Sized, SoftCheckpoint, Stream, StreamBack, Upgrade, Write,
+    Backfill, Backfilling, Define, Empty, Erase, HardCheckpoint, Hold, Parts, Pipeline, Reopen,
+    Rest, Restart, RestartBehind, RollBack, Sized, SoftCheckpoint, Stream, StreamBack, StreamParts,
+    Upgrade, Write,
 };
 
 const SOFT: Level = Level::Soft;
@@ -65,7 +70,8 @@ fn mixed(seed: u64) -> Vec<Step> {
         steps.push(match rng.below(20) {
             0 => Define(level(&mut rng)),
             1 => Empty(level(&mut rng)),
-            2 | 3 => RollBack { rows: 1 + rng.below(4) },
+            2 => RollBack { rows: 1 + rng.below(4) },
+            3 => Parts { rows: 1 + rng.below(3), level: level(&mut rng) },
             4 | 5 => Rest,
             6 => Reopen,
             16 => SoftCheckpoint,
@@ -84,9 +90,9 @@ fn streaming(seed: u64) -> Vec<Step> {
     let write = |level| Write { rows: 2, level };
     match seed % 4 {
         0 => vec![Define(HARD), write(SOFT), StreamBack, write(SOFT), write(HARD)],
-        1 => vec![Define(SOFT), Stream(HARD), write(HARD), write(SOFT), HardCheckpoint, Rest],
+        1 => vec![Define(SOFT), StreamParts(HARD), write(HARD), write(SOFT), HardCheckpoint, Rest],
         2 => vec![Define(SOFT), write(SOFT), Stream(SOFT), write(SOFT), Reopen, write(HARD)],
-        _ => vec![Define(HARD), StreamBack, Stream(SOFT), StreamBack, Reopen],
+        _ => vec![Define(HARD), StreamBack, StreamParts(SOFT), Reopen, write(HARD)],
     }
 }
 
@@ -251,7 +257,8 @@ fn imaged(seed: u64) -> Vec<Step> {
             16 | 17 => Reopen,
             18 => Define(level),
             19 => Sized { bytes: 15_000 + rng.index(20_000), level },
-            20 | 21 => Erase(level),
+            20 => Erase(level),
+            21 => Parts { rows: 1 + rng.below(3), level },
             22 => RollBack { rows: 1 + rng.below(4) },
             23 => Upgrade,
             24 | 25 => Pipeline(4),

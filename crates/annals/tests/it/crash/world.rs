@@ -7,7 +7,7 @@ use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk, is_power_of
 use annals::storage::{Clock, Directory};
 use annals::{Database, Error, ErrorKind, Level, Options, Transaction};
 
-use super::changes::{define, erase, stream, write, write_sized};
+use super::changes::{define, erase, parts, stream, write, write_sized};
 use super::history::{Checked, History, State};
 use super::imaging::Imaging;
 use super::workload::Step;
@@ -174,6 +174,8 @@ impl World {
                 self.transaction(Some(level), |tx, rng| write(tx, rng, rows))
             }
             Step::RollBack { rows } => self.transaction(None, |tx, rng| write(tx, rng, rows)),
+            Step::Parts { rows, level } => self
+                .transaction(Some(level), |tx, rng| parts(tx, rng, |tx, rng| write(tx, rng, rows))),
             Step::Sized { bytes, level } => {
                 self.transaction(Some(level), |tx, rng| write_sized(tx, rng, bytes))
             }
@@ -191,6 +193,9 @@ impl World {
             Step::Upgrade => self.upgrade(),
             Step::Stream(level) => self.transaction(Some(level), stream),
             Step::StreamBack => self.transaction(None, stream),
+            Step::StreamParts(level) => {
+                self.transaction(Some(level), |tx, rng| parts(tx, rng, stream))
+            }
             Step::Empty(level) => self.transaction(Some(level), |_, _| Ok(())),
             Step::Restart(older) => self.restart(older),
             Step::Rest => {

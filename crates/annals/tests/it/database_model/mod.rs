@@ -1,5 +1,5 @@
 //! Transactions against a plain model, on random histories: row by row and by vectors, with drops,
-//! renames, enforced references, single rows, rollbacks and backfills in between. Then the journal is
+//! renames, enforced references, single rows, savepoints, rollbacks and backfills in between. Then the journal is
 //! replayed, and what follows the image, and both must give the same.
 
 mod compare;
@@ -87,8 +87,18 @@ fn run(seed: u64, transactions: usize) {
     for number in 0..transactions {
         let mut model = committed.clone();
         let mut tx = db.begin().unwrap();
+        let mut savepoints = Vec::new();
         for _ in 0..1 + random.below(12) {
-            Step { tx: &mut tx, model: &mut model, random: &mut random }.run();
+            match random.below(10) {
+                0 => savepoints.push((tx.set_savepoint().unwrap(), model.clone())),
+                1 if !savepoints.is_empty() => {
+                    let place = usize::try_from(random.below(savepoints.len() as u64)).unwrap();
+                    savepoints.truncate(place + 1);
+                    tx.roll_back_to(savepoints[place].0).unwrap();
+                    model = savepoints[place].1.clone();
+                }
+                _ => Step { tx: &mut tx, model: &mut model, random: &mut random }.run(),
+            }
             if random.chance(5) {
                 backfill(&db, BackfillMode::Passive);
             }
