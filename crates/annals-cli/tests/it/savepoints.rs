@@ -112,7 +112,7 @@ fn sqlite_agrees_about_savepoints() {
         let dump = succeed(folder.path(), &["dump", "db"], "");
         let found: String = dump
             .lines()
-            .filter(|line| line.starts_with("insert"))
+            .filter(|line| line.starts_with("insert_at"))
             .fold(String::new(), |all, line| all + line + "\n");
         let mut expected = String::new();
         for row in rows(&both.sqlite, "SELECT id, key, name FROM t ORDER BY id") {

@@ -348,6 +348,31 @@ fn a_part_that_could_not_be_written_is_rolled_back() {
     }
 }
 
+/// Frames that a part wrote before it was rolled back are zeroed: after the commit there are only zeros.
+pub(crate) fn zeroed() {
+    let (directory, db) = database();
+    let long = "x".repeat(1_500_000);
+    let values = |text| [ValueRef::String(text), ValueRef::Null, ValueRef::Null];
+    let mut tx = db.begin().unwrap();
+    tx.insert(TABLE, &values("before")).unwrap();
+    let part = tx.savepoint(|tx| {
+        tx.insert(TABLE, &values(&long))?;
+        Err::<(), _>(Error::invalid("rolled back"))
+    });
+    assert_eq!(part.unwrap_err().kind(), ErrorKind::Invalid);
+    let end = tx.commit().unwrap().position;
+    let file = directory.open(NAME, Access::Read).unwrap();
+    let mut rest = vec![0; usize::try_from(file.len().unwrap() - end).unwrap()];
+    assert!(rest.len() > long.len() / 2, "the part was in the file");
+    assert_eq!(file.read_at(end, &mut rest).unwrap(), rest.len());
+    assert!(rest.iter().all(|byte| *byte == 0), "something follows the commit");
+}
+
+#[test]
+fn frames_of_a_part_that_is_rolled_back_are_zeroed() {
+    zeroed();
+}
+
 /// A part of what is rolled back, and of what is kept, is in the image already.
 #[test]
 fn a_transaction_larger_than_memory_returns_to_each_savepoint() {

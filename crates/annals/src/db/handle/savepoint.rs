@@ -41,8 +41,8 @@ impl Transaction<'_> {
     /// time of the commit, the bytes of the journal.
     ///
     /// Cost: no I/O, and a reference count for each table and index; a page that the transaction changed before is
-    /// copied once more when it changes again. If the part has written more than about a megabyte, rolling it back
-    /// costs three flushes. See [`set_savepoint`](Self::set_savepoint) for memory.
+    /// copied once more when it changes again. If the part has written more than about half a megabyte,
+    /// rolling it back costs three flushes. See [`set_savepoint`](Self::set_savepoint) for memory.
     ///
     /// # Errors
     /// That of `work`. If rolling back fails, the error of that (kind `Io`): then the whole transaction can only be

@@ -22,7 +22,7 @@ use crate::segments::opening::border;
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 50] = [
+const TESTS: [Test; 51] = [
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
     ("power_cut_at_every_operation", "mixed", Explorer::power),
@@ -109,6 +109,9 @@ const TESTS: [Test; 50] = [
         panics(crate::claims::two_phase_is_known)
     }),
     ("a_flush_lies_between_the_two_slots", "once", |_, _| panics(crate::claims::slots_take_turns)),
+    ("frames_of_a_part_that_is_rolled_back_are_zeroed", "once", |_, _| {
+        panics(crate::savepoints::zeroed)
+    }),
     ("either_slot_block_of_a_device_may_be_lost", "once", |_, _| panics(crate::device::lost_block)),
     ("a_power_cut_leaves_a_copy_that_is_a_beginning", "once", |_, _| panics(|| pushed(2))),
 ];
