@@ -32,7 +32,7 @@ pub(super) struct Savepoint {
 }
 
 impl Writer {
-    /// Sets a savepoint: [`Self::return_to`] returns to the transaction as it is now.
+    /// Sets a savepoint: [`Self::return_to_savepoint`] returns to the transaction as it is now.
     pub fn set_savepoint(&mut self) {
         self.savepoints.push(Savepoint {
             position: self.written,

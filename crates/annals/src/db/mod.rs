@@ -47,7 +47,7 @@ pub use erase::{Generation, OldSegment, Removable};
 pub use examine::{examine, scan, scan_in};
 pub use handle::blobs::BlobReader;
 pub use handle::database::Database;
-pub use handle::savepoint::Savepoint;
+pub use handle::savepoints::Savepoint;
 pub use handle::transaction::{Commit, Pending, Transaction};
 pub use handle::upgrade::{Custom, Customs};
 pub use history::HistoryCheck;

@@ -12,7 +12,7 @@ use annals_storage::step;
 use crate::db::engine::commit::{Request, Written};
 use crate::db::engine::core::Writing;
 use crate::db::handle::inner::Inner;
-use crate::db::handle::savepoint::OpenSavepoint;
+use crate::db::handle::savepoints::Savepoints;
 use crate::debug::brief;
 use crate::event::Event;
 use crate::journal::{Level, Point};
@@ -99,9 +99,7 @@ pub struct Transaction<'db> {
     room: usize,
     /// True if a part of it is in the image.
     pub(in crate::db) spilled: bool,
-    pub(in crate::db) savepoints: Vec<OpenSavepoint>,
-    /// How many savepoints there were so far.
-    pub(in crate::db) next_savepoint: u64,
+    pub(in crate::db) savepoints: Savepoints,
 }
 
 brief!(Transaction<'_>, "Transaction", "file": |it| it.database.file().name, "level": |it| it.level);
@@ -123,8 +121,7 @@ impl<'db> Transaction<'db> {
             found,
             room: spill::room(database.core(), found),
             spilled: false,
-            savepoints: Vec::new(),
-            next_savepoint: 0,
+            savepoints: Savepoints::default(),
         }
     }
 
@@ -397,7 +394,7 @@ impl<'db> Transaction<'db> {
     fn undo(&mut self) -> Result<()> {
         self.committed = true;
         self.database.check_origin()?;
-        self.savepoints.clear();
+        self.savepoints.truncate(0);
         self.writing.store.rollback();
         if std::mem::take(&mut self.spilled) {
             spill::roll_back_spilled(self.database.core());

@@ -1,4 +1,4 @@
-//! Savepoints of a transaction: an error of a part rolls back only that part.
+//! Parts of a transaction, between savepoints: an error of a part rolls back only that part.
 //!
 //! ```text
 //! set      the store shares its working view; the journal's writer remembers a place in the frame
@@ -12,26 +12,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
 use crate::db::engine::spill;
+use crate::db::handle::savepoints::{Saved, Savepoint};
 use crate::db::handle::transaction::Transaction;
-use crate::db::image::SpillMark;
-use crate::journal::Level;
-use crate::store;
 use crate::{Error, Result};
-use annals_schema::Timestamp;
-
-/// A moment of a [`Transaction`], to which [`Transaction::roll_back_to`] returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Savepoint(u64);
-
-/// The state of a transaction at a savepoint.
-pub(in crate::db) struct OpenSavepoint {
-    savepoint: Savepoint,
-    store: store::Savepoint,
-    /// The pages spilled before it, if there are any.
-    spilled: Option<SpillMark>,
-    level: Level,
-    time: Option<Timestamp>,
-}
 
 impl Transaction<'_> {
     /// Runs a part of the transaction: if `work` fails, only that part is rolled back, and the transaction can
@@ -100,13 +83,10 @@ impl Transaction<'_> {
     pub fn set_savepoint(&mut self) -> Result<Savepoint> {
         self.usable()?;
         let spilled = if self.spilled { spill::mark(self.database.core()) } else { None };
-        let savepoint = Savepoint(self.next_savepoint);
-        self.next_savepoint += 1;
         self.writing.writer.set_savepoint();
         let store = self.writing.store.set_savepoint();
         let (level, time) = (self.level, self.time);
-        self.savepoints.push(OpenSavepoint { savepoint, store, spilled, level, time });
-        Ok(savepoint)
+        Ok(self.savepoints.add(Saved { store, spilled, level, time }))
     }
 
     /// Returns to a savepoint, which stays set: nothing remains of the transaction since then. Savepoints that were
@@ -151,11 +131,6 @@ impl Transaction<'_> {
 
     fn place_of(&self, savepoint: Savepoint) -> Result<usize> {
         self.database.check_origin()?;
-        self.savepoints.iter().position(|saved| saved.savepoint == savepoint).ok_or_else(|| {
-            Error::invalid(
-                "the savepoint isn't set any more: it was released, or the transaction was rolled back to an earlier \
-                 one; set another",
-            )
-        })
+        self.savepoints.place_of(savepoint)
     }
 }
