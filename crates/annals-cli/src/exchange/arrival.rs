@@ -183,7 +183,7 @@ impl<'db> Loading<'db> {
         if is_erased && !self.erased.is_empty() {
             let next = RowId(self.transaction.view().table(table)?.next_id());
             let id = id.unwrap_or(next);
-            return self.transaction.restore(&Event::Insert { table, id, values: &values });
+            return self.transaction.apply_erased(&Event::Insert { table, id, values: &values });
         }
         match id {
             Some(id) => self.transaction.insert_at(table, id, &values),

@@ -25,7 +25,7 @@ pub(crate) fn insert(
         true => {
             let id = RowId(transaction.view().table(table.number)?.next_id());
             let insert = Event::Insert { table: table.number, id, values: &values };
-            transaction.restore(&insert)?;
+            transaction.apply_erased(&insert)?;
             id
         }
         false => transaction.insert(table.number, &values)?,
@@ -49,7 +49,9 @@ pub(crate) fn insert_at(
     let values = all_values(&before, table, values)?;
     let values = lent(&values);
     match has_erased(table, &values) {
-        true => transaction.restore(&Event::Insert { table: table.number, id, values: &values }),
+        true => {
+            transaction.apply_erased(&Event::Insert { table: table.number, id, values: &values })
+        }
         false => transaction.insert_at(table.number, id, &values),
     }
 }
@@ -82,7 +84,7 @@ pub(crate) fn update(
     let value = value(table, field, value_word)?;
     let (table, number, value) = (table.number, field.number, value.as_ref());
     match is_erased(field, &value) {
-        true => transaction.restore(&Event::Update { table, id, field: number, value }),
+        true => transaction.apply_erased(&Event::Update { table, id, field: number, value }),
         false => transaction.update(table, id, number, value),
     }
 }

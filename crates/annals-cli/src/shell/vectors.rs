@@ -40,7 +40,7 @@ pub(crate) fn update(
     match values.iter().any(|value| is_erased(field, value)) {
         true => {
             let update = Event::UpdateVector { table, id, field: number, values: values_of };
-            transaction.restore(&update)
+            transaction.apply_erased(&update)
         }
         false => transaction.update_vector(table, id, number, values_of),
     }

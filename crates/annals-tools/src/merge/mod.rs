@@ -192,7 +192,9 @@ impl Merging {
             let values = self.values(tx, source, table, &row)?;
             let id = RowId(row.id().0 + offset);
             let inserted = match has_erased {
-                true => tx.restore(&Event::Insert { table: table.number, id, values: &values }),
+                true => {
+                    tx.apply_erased(&Event::Insert { table: table.number, id, values: &values })
+                }
                 false => tx.insert_at(table.number, id, &values),
             };
             inserted.map_err(|error| self.explain(tx, row.id(), table, &values, error))?;
@@ -376,7 +378,7 @@ fn replace(
 ) -> Result<()> {
     for (field, value) in table.fields.iter().zip(values) {
         let (table, field) = (table.number, field.number);
-        tx.restore(&Event::Update { table, id, field, value })?;
+        tx.apply_erased(&Event::Update { table, id, field, value })?;
     }
     Ok(())
 }

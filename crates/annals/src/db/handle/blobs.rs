@@ -1,4 +1,4 @@
-//! Blobs: bytes of any length that stay in the journal and are read on demand.
+//! Reading blobs: bytes of any length that stay in the journal and are read on demand.
 
 use std::fmt;
 use std::io::{self, Read, SeekFrom};
@@ -7,113 +7,12 @@ use std::sync::Arc;
 use annals_schema::Blob;
 
 use crate::db::engine::core::Writing;
-use crate::db::handle::transaction::Transaction;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
-use crate::event::{MAX_PIECE, piece};
+use crate::event::piece;
 use crate::journal::segments::Place;
 use crate::store::{BlobPiece, View};
 use crate::{Error, ErrorKind, Result};
-
-impl Transaction<'_> {
-    /// Writes all bytes of a reader as a new blob, and returns its number, to be stored in a field.
-    ///
-    /// The bytes go through memory in pieces of 64 KiB, so that a blob may be larger than memory. If the reader
-    /// fails, no number is returned: pieces that were written already stay in the journal without references, and the
-    /// transaction can continue.
-    ///
-    /// # Errors
-    /// `Io` if the reader fails, or if the journal can't be written (then all that is left is to roll
-    /// back).
-    pub fn write_blob(&mut self, mut reader: impl Read) -> Result<Blob> {
-        self.usable()?;
-        let written = self.stream_blob(&mut reader);
-        // Only `append_blob` adds to a blob that was written.
-        if written.is_err() {
-            self.writing.store.end_blob();
-        }
-        written
-    }
-
-    fn stream_blob(&mut self, reader: &mut dyn Read) -> Result<Blob> {
-        let (mut bytes, mut offset) = (Vec::new(), 0);
-        let mut written = None;
-        loop {
-            bytes.clear();
-            Read::take(&mut *reader, MAX_PIECE as u64)
-                .read_to_end(&mut bytes)
-                .map_err(|error| Error::io("can't read what is to be written as a blob", error))?;
-            let blob = match written {
-                Some(blob) if bytes.is_empty() => return Ok(blob),
-                Some(blob) => blob,
-                None => self.writing.store.next_blob()?,
-            };
-            self.write_piece(blob, offset, &bytes)?;
-            if bytes.len() < MAX_PIECE {
-                return Ok(blob);
-            }
-            offset += bytes.len() as u64;
-            written = Some(blob);
-        }
-    }
-
-    /// Appends bytes to the blob that this transaction wrote last, and returns its number. (A blob
-    /// never changes once its transaction has ended.)
-    ///
-    /// # Errors
-    /// `Invalid` if this transaction wrote no blob yet, or an empty one, or if there are no bytes;
-    /// `Io` if the journal can't be written.
-    pub fn append_blob(&mut self, bytes: &[u8]) -> Result<Blob> {
-        self.usable()?;
-        let (blob, mut offset) = match self.writing.store.open_blob() {
-            Some((_, 0)) => {
-                return Err(Error::invalid(
-                    "the blob is empty, and stays so: write a new one with `write_blob`",
-                ));
-            }
-            Some(open) => open,
-            None => {
-                return Err(Error::invalid(
-                    "this transaction has written no blob to append to: begin one with \
-                     `write_blob`",
-                ));
-            }
-        };
-        if bytes.is_empty() {
-            return Err(Error::invalid("there are no bytes to append to the blob"));
-        }
-        for piece in bytes.chunks(MAX_PIECE) {
-            self.write_piece(blob, offset, piece)?;
-            offset += piece.len() as u64;
-        }
-        Ok(blob)
-    }
-
-    /// Adds a piece to a blob, the last one or a new one.
-    pub(in crate::db) fn write_piece(
-        &mut self,
-        blob: Blob,
-        offset: u64,
-        bytes: &[u8],
-    ) -> Result<()> {
-        let Writing { writer, store, file } = &mut *self.writing;
-        let written = writer.piece(blob, offset, bytes).and_then(|position| {
-            let place = Place::new(file.segment, position);
-            store.add_piece(blob, offset, bytes.len(), place.0)
-        });
-        self.broken = written.is_err();
-        written
-    }
-
-    /// Opens a blob for reading: one that was committed, or that this transaction wrote.
-    ///
-    /// # Errors
-    /// `NotFound`: there is no such blob; `Io`, `Corrupt`: its position can't be loaded.
-    pub fn blob(&self, blob: Blob) -> Result<BlobReader<'_>> {
-        self.usable()?;
-        BlobReader::new(Source::Transaction(&self.writing), blob)
-    }
-}
 
 impl Snapshot {
     /// Opens a blob for reading. The reader is independent: it may outlive the snapshot, and the database.
@@ -185,6 +84,11 @@ impl fmt::Debug for BlobReader<'_> {
 }
 
 impl<'a> BlobReader<'a> {
+    /// Opens a blob that was committed, or that the open transaction wrote.
+    pub(in crate::db) fn of_transaction(writing: &'a Writing, blob: Blob) -> Result<Self> {
+        Self::new(Source::Transaction(writing), blob)
+    }
+
     fn new(source: Source<'a>, blob: Blob) -> Result<Self> {
         let len = source.view().blob_len(blob)?.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no blob number {}", blob.0))

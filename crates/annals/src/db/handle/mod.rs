@@ -1,6 +1,7 @@
 //! The handle of a database and its transactions: the functions that programs call.
 
 pub(in crate::db) mod blobs;
+pub(in crate::db) mod bulk;
 pub(in crate::db) mod compact;
 pub(in crate::db) mod database;
 pub(in crate::db) mod follow;
@@ -18,4 +19,3 @@ mod tests;
 pub(in crate::db) mod transaction;
 pub(in crate::db) mod upgrade;
 pub(in crate::db) mod upkeep;
-pub(in crate::db) mod vectors;

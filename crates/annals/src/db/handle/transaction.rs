@@ -202,7 +202,7 @@ impl<'db> Transaction<'db> {
     }
 
     #[inline]
-    fn insert_row(
+    pub(in crate::db) fn insert_row(
         &mut self,
         table: TableNumber,
         id: RowId,
@@ -244,7 +244,7 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// As [`Self::insert_at`], [`Self::update`] and [`Self::update_vector`]; then all that is left is to roll
     /// back. `Invalid`: it is another event.
-    pub fn restore(&mut self, event: &Event<'_>) -> Result<()> {
+    pub fn apply_erased(&mut self, event: &Event<'_>) -> Result<()> {
         self.usable()?;
         if !matches!(
             event,

@@ -276,7 +276,7 @@ impl<'db> Sink for Again<'db> {
         match *event {
             Event::Schema(command) => tx.apply_command(command),
             Event::Insert { .. } | Event::Update { .. } | Event::UpdateVector { .. } => {
-                tx.restore(event)
+                tx.apply_erased(event)
             }
             Event::Delete { table, id } => tx.delete(table, id),
             Event::InsertVector { table, id, count } => tx.insert_vector_at(table, id, count),
