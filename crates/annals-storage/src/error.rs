@@ -18,6 +18,8 @@ pub enum ErrorKind {
     Unique,
     /// An enforced reference would be dangling.
     Reference,
+    /// Later changes stand against undoing a transaction or restoring a row; nothing was changed.
+    Conflict,
     /// There is no such row, table, field, index or file.
     NotFound,
     /// The id is in use already.
@@ -97,6 +99,60 @@ pub enum Violation {
         /// The row that it refers to.
         target_row: RowId,
     },
+    /// A transaction can't be undone, or a row can't be restored.
+    Conflict {
+        /// All that stands against it.
+        obstacles: Vec<Obstacle>,
+    },
+}
+
+/// A row that stands against undoing a transaction, or against restoring a row.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Obstacle {
+    /// The name of its table.
+    pub table: String,
+    /// The row.
+    pub row: RowId,
+    /// The name of the field, if it is about a single one.
+    pub field: Option<String>,
+    /// The later transaction that changed, inserted or deleted the row, if that is the reason.
+    pub txid: Option<u64>,
+    /// The reason, as a clause of a sentence.
+    pub reason: String,
+}
+
+impl Obstacle {
+    /// Makes an obstacle of a row.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(table: &str, row: RowId, reason: String) -> Self {
+        Self { table: table.to_owned(), row, field: None, txid: None, reason }
+    }
+
+    /// Sets the name of its field.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn in_field(self, field: &str) -> Self {
+        Self { field: Some(field.to_owned()), ..self }
+    }
+
+    /// Sets the later transaction.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn by(self, txid: Option<u64>) -> Self {
+        Self { txid, ..self }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "table `{}`, row {}", self.table, self.row.0)?;
+        if let Some(field) = &self.field {
+            write!(f, ", field `{field}`")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
 }
 
 /// The id of a row of one table, as generated code has it.
@@ -107,7 +163,7 @@ pub trait TypedId: From<RowId> {
 
 impl Violation {
     /// Returns the row of a table that the violation is about: the one with the key, or the one with the reference,
-    /// or the one that it refers to.
+    /// or the one that it refers to; of obstacles the first one of the table.
     #[must_use]
     pub fn id<I: TypedId>(&self) -> Option<I> {
         match self {
@@ -115,6 +171,9 @@ impl Violation {
             Self::Reference { table, row: Some(row), .. } if table == I::TABLE => Some(*row),
             Self::Reference { target, target_row, .. } => {
                 (target == I::TABLE).then_some(*target_row)
+            }
+            Self::Conflict { obstacles } => {
+                obstacles.iter().find(|it| it.table == I::TABLE).map(|it| it.row)
             }
         }
         .map(I::from)
@@ -135,6 +194,7 @@ impl Error {
         let kind = match violation {
             Violation::Unique { .. } => ErrorKind::Unique,
             Violation::Reference { .. } => ErrorKind::Reference,
+            Violation::Conflict { .. } => ErrorKind::Conflict,
         };
         Self::made(kind, message, None, Some(violation))
     }
@@ -197,8 +257,8 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns the index or reference and the rows that an error of kind [`ErrorKind::Unique`] or
-    /// [`ErrorKind::Reference`] is about. The error of a merge of files has none: its rows have other
+    /// Returns the index or reference and the rows that an error of kind [`ErrorKind::Unique`],
+    /// [`ErrorKind::Reference`] or [`ErrorKind::Conflict`] is about. The error of a merge of files has none: its rows have other
     /// ids in each file.
     #[must_use]
     pub fn violation(&self) -> Option<&Violation> {

@@ -66,7 +66,7 @@ pub use clock::SystemClock;
 #[cfg(feature = "zstd")]
 pub use compressed::compress;
 pub use compressed::is_compressed;
-pub use error::{Error, ErrorKind, Result, TypedId, Violation};
+pub use error::{Error, ErrorKind, Obstacle, Result, TypedId, Violation};
 pub use file::FileDirectory;
 pub use fork::Origin;
 pub use memory::MemoryDirectory;

@@ -118,6 +118,28 @@ fn all_references(table: &Table, column: &Column) -> Result<Vec<(u64, u64)>> {
     Ok(all)
 }
 
+impl View {
+    /// Returns the enforced references to some rows of a table, whose ids are sorted: the table, row and field of
+    /// each.
+    ///
+    /// Cost: as [`Store::plan_deletion`].
+    #[doc(hidden)]
+    pub fn referring(
+        &self,
+        target: TableNumber,
+        ids: &[u64],
+    ) -> Result<Vec<(TableNumber, RowId, FieldNumber)>> {
+        let (mut finder, mut found) = (Finder::default(), Vec::new());
+        let referrers =
+            self.tables.get(target.0 as usize).map_or(&[][..], |table| &table.referrers);
+        for referrer in referrers {
+            let rows = finder.referring(self, *referrer, ids)?;
+            found.extend(rows.into_iter().map(|row| (referrer.table, RowId(row), referrer.field)));
+        }
+        Ok(found)
+    }
+}
+
 impl Store {
     /// True if an enforced reference may refer to rows of a table.
     #[doc(hidden)]

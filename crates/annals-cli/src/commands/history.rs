@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use annals::{Error, ErrorKind, Field, Result, RowId, Schema, Table, Value, Version};
+use annals::{Error, ErrorKind, Field, Result, RowId, Table, Value, Version};
 use clap::{Args, ValueEnum};
 
+use crate::commands::version_text::{self, Origin};
 use crate::output::Output;
 use crate::{Outcome, commands, json, language, progress};
 
@@ -14,13 +15,17 @@ use crate::{Outcome, commands, json, language, progress};
 /// before and after, in the present fields of the table. An explicit insert may reuse an id for another row: both are
 /// its history. Where older history was forgotten, it begins with the state at that point.
 ///
+/// As JSON it is a list, the oldest version first. Each version has `txid`, `time`, `comment` (null if there is none;
+/// several are lines of one), `kind` (insert, update, delete, or state where the history begins), and `old` and
+/// `new`: objects of the changed fields, null where there was no row.
+///
 /// With the history index beside the journal, FILE-history, which is kept in the background, only the parts of the
 /// journal that changed the row are read; without it, all of it.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals history people.annals person 3
   annals history people.annals person 3 --limit 10
-  annals history people.annals person 3 --format json | jq .after.name")]
+  annals history people.annals person 3 --format json | jq '.[].new.name'")]
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
@@ -40,7 +45,7 @@ pub(crate) struct Arguments {
 enum Format {
     /// Some lines for each version
     Text,
-    /// One object a line for each version
+    /// A list of objects, one for each version
     Json,
 }
 
@@ -48,22 +53,28 @@ enum Format {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let reader = commands::open_to_read(&progress::options(), &arguments.file)?;
     let now = reader.read();
-    let table = find(now.schema(), &arguments.table)?;
+    let table = version_text::find(now.schema(), &arguments.table)?;
     let history = reader.history_of(table.number, RowId(arguments.id))?;
     if let Some(problem) = history.index_problem() {
         crate::notes::note(&format!("{problem}; the whole journal is read instead"));
     }
     let (mut output, mut found) = (Output::new(), false);
     let mut print = |version: &Version| {
-        found = true;
+        let is_first = !std::mem::replace(&mut found, true);
         match arguments.format {
             Format::Text => text(table, version, &mut output),
-            Format::Json => output.line(&object(table, version)),
+            Format::Json => {
+                output.write(if is_first { "[" } else { ",\n" })?;
+                output.write(&object(table, version))
+            }
         }
     };
     match arguments.limit {
         Some(limit) => history.newest(limit.max(1))?.iter().rev().try_for_each(&mut print)?,
         None => history.into_iter().try_for_each(|version| print(&version?))?,
+    }
+    if found && matches!(arguments.format, Format::Json) {
+        output.line("]")?;
     }
     output.flush()?;
     match found {
@@ -80,31 +91,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-/// Finds a table by its current name. If there is none, the error says whether one of that name was dropped or renamed.
-fn find<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
-    if let Some(table) = schema.table_named(name) {
-        return Ok(table);
-    }
-    let is_of_old = schema.commands().iter().any(|command| match command {
-        annals::Command::CreateTable { name: created } => created == name,
-        annals::Command::RenameTable { name: renamed, .. } => renamed == name,
-        _ => false,
-    });
-    let why = match is_of_old {
-        true => "a table of that name was dropped or renamed; `annals log` shows when",
-        false => "`annals info` lists the tables",
-    };
-    Err(Error::new(ErrorKind::NotFound, format!("there is no table `{name}`: {why}")))
-}
-
-/// The change of the row.
-const fn what(version: &Version) -> &'static str {
-    match (&version.change.before, &version.change.after) {
-        _ if version.is_beginning => "was there when the history begins",
-        (None, _) => "inserted",
-        (_, None) => "deleted",
-        _ => "changed",
-    }
+const fn origin(version: &Version) -> Origin<'_> {
+    let Version { txid, time, ref comments, .. } = *version;
+    Origin { txid, time, comments: comments.as_slice(), kind: version.kind() }
 }
 
 /// Returns the fields that a version changes, with both values.
@@ -120,12 +109,7 @@ fn changes<'v>(
 }
 
 fn text(table: &Table, version: &Version, output: &mut Output) -> Result<()> {
-    output.line(&format!("txid {}, {}: {}", version.txid, version.time, what(version)))?;
-    for comment in &version.comments {
-        let mut line = "  comment ".to_owned();
-        language::write_value(comment.as_str().into(), &mut line);
-        output.line(&line)?;
-    }
+    version_text::text(&origin(version), "", output)?;
     for (field, before, after) in changes(table, version) {
         let mut line = format!("  {}: ", field.name);
         if let Some(before) = before {
@@ -145,15 +129,9 @@ fn text(table: &Table, version: &Version, output: &mut Output) -> Result<()> {
 }
 
 fn object(table: &Table, version: &Version) -> String {
-    let mut text = format!("{{\"txid\":{},\"time\":\"{}\"", version.txid, version.time);
-    text.push_str(",\"comments\":[");
-    for (place, comment) in version.comments.iter().enumerate() {
-        text.push_str(if place == 0 { "" } else { "," });
-        json::push_string(&mut text, comment);
-    }
-    let is = |is: bool| if is { "true" } else { "false" };
-    text.push_str(&format!("],\"beginning\":{}", is(version.is_beginning)));
-    for (name, side) in [("before", &version.change.before), ("after", &version.change.after)] {
+    let mut text = "{".to_owned();
+    version_text::push_json(&mut text, &origin(version));
+    for (name, side) in [("old", &version.change.before), ("new", &version.change.after)] {
         text.push_str(&format!(",\"{name}\":"));
         if side.is_none() {
             text.push_str("null");
@@ -165,7 +143,7 @@ fn object(table: &Table, version: &Version) -> String {
             separator = ',';
             json::push_string(&mut text, &json::key(table, field));
             text.push(':');
-            let value = if name == "before" { before } else { after };
+            let value = if name == "old" { before } else { after };
             value.into_iter().for_each(|value| json::push_value(&mut text, value.as_ref()));
         }
         text.push_str(if separator == '{' { "{}" } else { "}" });

@@ -11,6 +11,7 @@ use crate::progress;
 
 pub(crate) mod backfill;
 pub(crate) mod backup;
+pub(crate) mod blame;
 pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod completions;
@@ -40,9 +41,11 @@ pub(crate) mod push;
 pub(crate) mod recover;
 mod recover_text;
 pub(crate) mod retain;
+pub(crate) mod revert;
 mod salvage_text;
 pub(crate) mod schema;
 pub(crate) mod shell;
+mod version_text;
 
 /// Asks at the terminal whether to do it.
 pub(crate) fn confirm() -> Result<bool> {

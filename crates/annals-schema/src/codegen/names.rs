@@ -19,7 +19,7 @@ const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// Reserved names for tables and indexes, which are methods and modules: the other methods and items of the outer
 /// module, and short names that its code uses.
-const OUTER: [&str; 47] = [
+const OUTER: [&str; 49] = [
     "Change",
     "view",
     "valid_data",
@@ -41,6 +41,8 @@ const OUTER: [&str; 47] = [
     "submit",
     "commit",
     "rollback",
+    "restore",
+    "revert",
     "fmt",
     "from",
     "into",

@@ -11,6 +11,7 @@
 //! - `handle`: the database and its transactions, the handles of programs; `reader` is the read-only one;
 //! - `time`: reading the past and new commits, through these; `open`, with `acquire` and `recovery`: how a database is
 //!   opened;
+//! - `undo`: restoring a row, and reverting a transaction, by new changes;
 //! - `inspect`, `examine`, by the `marks` of erasures: examining files; the rest write other files: `salvage`, and `erase`,
 //!   which replaces the files of a journal.
 
@@ -38,10 +39,11 @@ mod replay;
 mod salvage;
 mod threads;
 mod time;
+mod undo;
 
 use crate::progress;
 
-pub use changes::changed::{Changed, RowChange, Version};
+pub use changes::changed::{Blame, Changed, RowChange, Version, VersionKind};
 pub use changes::moment::{Moment, MomentError, Txid};
 pub use erase::{Generation, OldSegment, Removable};
 pub use examine::{examine, scan, scan_in};

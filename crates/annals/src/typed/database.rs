@@ -6,10 +6,10 @@ use std::ops::RangeBounds;
 use std::path::Path;
 
 use super::{
-    Change, Changes, CustomSchema, History, Id, PlainSchema, Snapshot, Subscription, Transaction,
-    TypedSchema, Versioned, WithCustoms,
+    Change, Changes, CustomSchema, History, Id, PlainSchema, Record, Snapshot, Subscription,
+    Transaction, TypedSchema, Versioned, WithCustoms,
 };
-use crate::{BackfillMode, Backfilled, Error, Moment, Options, Point, Recovered, Result};
+use crate::{BackfillMode, Backfilled, Blame, Error, Moment, Options, Point, Recovered, Result};
 
 /// A database of the schema `S`, open for reading and writing: one writer at a time, any number of
 /// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
@@ -134,6 +134,15 @@ impl<S: TypedSchema> Database<S> {
         S::Change: From<Change<R>>,
     {
         self.database.history_of(R::TABLE, id.into()).map(History::new)
+    }
+
+    /// Returns for each field of a row since when it has its present value, in the order of the schema: the
+    /// transaction that set it, with its time and its comments.
+    ///
+    /// # Errors
+    /// There is no such row; the file is damaged; I/O error.
+    pub fn blame<R: Record>(&self, id: Id<R>) -> Result<Vec<Blame>> {
+        self.database.blame(R::TABLE, id.into())
     }
 
     /// Returns the changes by the transactions in a range of numbers, in order, up to the last commit as of now.
@@ -295,6 +304,15 @@ impl<S: TypedSchema> Reader<S> {
         S::Change: From<Change<R>>,
     {
         self.reader.history_of(R::TABLE, id.into()).map(History::new)
+    }
+
+    /// Returns for each field of a row since when it has its present value, in the order of the schema: the
+    /// transaction that set it, with its time and its comments.
+    ///
+    /// # Errors
+    /// There is no such row; the file is damaged; I/O error.
+    pub fn blame<R: Record>(&self, id: Id<R>) -> Result<Vec<Blame>> {
+        self.reader.blame(R::TABLE, id.into())
     }
 
     /// Returns the changes by the transactions in a range of numbers, in order, up to the last commit as of now.

@@ -5,8 +5,8 @@ use std::io::Read;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::TypedSchema;
-use crate::{Blob, BlobReader, Commit, Error, Level, Pending, Result, Timestamp};
+use super::{Id, Record, TypedSchema};
+use crate::{Blob, BlobReader, Commit, Error, Level, Moment, Pending, Result, Timestamp};
 
 /// A transaction: a set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Self::commit), it is rolled back.
@@ -114,6 +114,22 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
         let savepoint = self.as_dynamic().set_savepoint()?;
         let done = catch_unwind(AssertUnwindSafe(|| work(self)));
         self.as_dynamic().end_savepoint(savepoint, done)
+    }
+
+    /// Restores a row as it was at a moment: see [`restore`](crate::Transaction::restore).
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; a value was erased since; I/O error.
+    pub fn restore<R: Record>(&mut self, id: Id<R>, moment: impl Into<Moment>) -> Result<()> {
+        self.as_dynamic().restore(R::TABLE, id.into(), moment)
+    }
+
+    /// Undoes an earlier transaction: see [`revert`](crate::Transaction::revert).
+    ///
+    /// # Errors
+    /// Later changes stand against it; there is no such transaction, or it was forgotten; I/O error.
+    pub fn revert(&mut self, txid: u64) -> Result<()> {
+        self.as_dynamic().revert(txid)
     }
 
     /// Sets the commit time, instead of the clock's.

@@ -54,6 +54,7 @@ mod store_model;
 mod tidy;
 mod transcripts;
 mod typed;
+mod undo;
 mod upgrade;
 mod vectors;
 mod watched;

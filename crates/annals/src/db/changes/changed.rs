@@ -56,3 +56,59 @@ pub struct Version {
     /// were forgotten.
     pub is_beginning: bool,
 }
+
+/// The kind of a version of a row: the effect of its transaction on the row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VersionKind {
+    /// The row was inserted.
+    Insert,
+    /// Fields of the row were changed.
+    Update,
+    /// The row was deleted.
+    Delete,
+    /// It is the state at the beginning of the kept history: earlier changes were forgotten.
+    State,
+}
+
+impl VersionKind {
+    /// Returns its name: `insert`, `update`, `delete` or `state`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::State => "state",
+        }
+    }
+}
+
+impl Version {
+    /// Returns its kind.
+    #[must_use]
+    pub const fn kind(&self) -> VersionKind {
+        match (&self.change.before, &self.change.after) {
+            _ if self.is_beginning => VersionKind::State,
+            (None, _) => VersionKind::Insert,
+            (_, None) => VersionKind::Delete,
+            _ => VersionKind::Update,
+        }
+    }
+}
+
+/// The origin of the present value of a field: the version of the row since which the field has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Blame {
+    /// The field.
+    pub field: FieldNumber,
+    /// Its present value.
+    pub value: Value,
+    /// The number of the transaction that set it.
+    pub txid: u64,
+    /// The time of that transaction.
+    pub time: Timestamp,
+    /// Its comments, in order.
+    pub comments: Vec<String>,
+    /// The kind of that version; [`VersionKind::State`]: the value is older than the kept history.
+    pub kind: VersionKind,
+}

@@ -24,10 +24,10 @@ const ROW: usize = 80;
 const VALUE: usize = size_of::<Value>();
 
 /// A row of a table.
-type Key = (TableNumber, RowId);
+pub(in crate::db) type Key = (TableNumber, RowId);
 
 /// The values of a row by field number, as far as there were fields when they were set; `None`: there is no row.
-type Values = Option<Vec<Value>>;
+pub(in crate::db) type Values = Option<Vec<Value>>;
 
 #[derive(Debug)]
 struct Known {
@@ -217,7 +217,8 @@ fn width(table: &Table) -> usize {
     table.fields.last().map_or(0, |field| field.number.0 as usize + 1)
 }
 
-fn load(view: &View, (table, id): Key) -> Result<Values> {
+/// Returns the values of a row, by the numbers of its fields.
+pub(in crate::db) fn load(view: &View, (table, id): Key) -> Result<Values> {
     if view.schema().table(table).is_none() {
         return Ok(None); // it isn't there yet
     }
@@ -230,7 +231,7 @@ fn load(view: &View, (table, id): Key) -> Result<Values> {
 }
 
 /// Returns the same row in the form of a schema: a field that was added later has its default, a dropped one is null.
-fn fitted(values: Values, table: &Table) -> Values {
+pub(in crate::db) fn fitted(values: Values, table: &Table) -> Values {
     let mut values = values?;
     let had = values.len();
     values.resize(width(table), Value::Null);

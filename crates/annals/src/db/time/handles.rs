@@ -1,6 +1,7 @@
 //! The past, as methods of the handles of a database.
 
 use crate::db::changes::changed::RowChange;
+use crate::db::time::blame::blame_of;
 use crate::db::time::changes::Changes;
 use crate::db::time::events::Events;
 use crate::db::time::subscription::Feeding;
@@ -13,11 +14,13 @@ use std::ops::RangeBounds;
 use std::sync::{Arc, Weak};
 
 use crate::Result;
+use crate::db::changes::changed::Blame;
 use crate::db::changes::moment::Moment;
 use crate::db::handle::database::Database;
+use crate::db::handle::inner::Inner;
 use crate::db::history::{HistoryCheck, inspection, txid_of};
 use crate::db::past::at::{Present, Through};
-use crate::db::present::snapshot::Snapshot;
+use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::reader::Reader;
 use crate::storage::SystemClock;
 use crate::store::{Rescue, Shown};
@@ -71,13 +74,7 @@ impl Database {
 
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
         self.inner().check_origin()?;
-        let (published, clock) = (self.read().published, &*self.inner().clock);
-        let (budget, damage) = match self.inner().core().image() {
-            Some(image_state) => (image_state.budget(), Arc::clone(image_state.damage())),
-            None => (0, Arc::default()),
-        };
-        let then = Present { published, clock, budget, damage, watch: None }.at(moment, through)?;
-        rescued(then, &self.inner().core().rescue(), through)
+        past_of(self.inner(), self.read().published, moment, through)
     }
 
     /// Returns the changes by the transactions of a range of numbers, in their order, up to the last commit as of
@@ -172,6 +169,22 @@ impl Database {
         self.inner().check_origin()?;
         History::open(&self.read().published, table, row)
     }
+
+    /// Returns for each field of a row since when it has its present value: the transaction that set it, with its
+    /// time and its comments. The order is that of the schema.
+    ///
+    /// A field that was added after the row has its default since the row was inserted. A change that leaves the
+    /// value as it was isn't one.
+    ///
+    /// Cost: that of [`history_of`](Self::history_of).
+    ///
+    /// # Errors
+    /// `NotFound`: there is no such table or row (the message names the transaction that deleted the row);
+    /// `Corrupt`, `Io`; `Poisoned` in a forked child.
+    pub fn blame(&self, table: TableNumber, row: RowId) -> Result<Vec<Blame>> {
+        self.inner().check_origin()?;
+        blame_of(&self.read().published, table, row)
+    }
 }
 
 impl Reader {
@@ -243,6 +256,30 @@ impl Reader {
     pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
         History::open(&self.read().published, table, row)
     }
+
+    /// Returns the origin of each field of a row as of the last loaded commit, as [`Database::blame`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn blame(&self, table: TableNumber, row: RowId) -> Result<Vec<Blame>> {
+        blame_of(&self.read().published, table, row)
+    }
+}
+
+/// Returns the state at a moment, before or at a committed state of an open database.
+pub(in crate::db) fn past_of(
+    inner: &Inner,
+    published: Arc<Published>,
+    moment: &Moment,
+    through: Through,
+) -> Result<Snapshot> {
+    let (core, clock) = (inner.core(), &*inner.clock);
+    let (budget, damage) = match core.image() {
+        Some(image_state) => (image_state.budget(), Arc::clone(image_state.damage())),
+        None => (0, Arc::default()),
+    };
+    let then = Present { published, clock, budget, damage, watch: None }.at(moment, through)?;
+    rescued(then, &core.rescue(), through)
 }
 
 /// Sets the rescuer of a past state, which rebuilds it if a page is lost.

@@ -2,8 +2,10 @@
 //!
 //! The `handles` return past states. A `cursor` reads a journal from a position on: `changes` returns a range of
 //! transactions with it, and a `subscription` new ones. A `tail` and the `events` of a range return plain events;
-//! `versions` are those of one row.
+//! `versions` are those of one row, and
+//! `blame` returns the origins of its values.
 
+mod blame;
 mod changes;
 mod cursor;
 mod events;
@@ -14,6 +16,7 @@ mod versions;
 
 pub use changes::Changes;
 pub use events::Events;
+pub(in crate::db) use handles::past_of;
 pub use subscription::Subscription;
 pub use tail::Tail;
 pub use versions::History;

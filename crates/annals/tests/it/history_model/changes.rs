@@ -17,7 +17,7 @@ use super::statements::{Step, agree};
 use crate::store_model::Random;
 
 /// The rows of a moment, as the present schema shows them.
-type Rows = BTreeMap<(u32, u64), Vec<Value>>;
+pub(super) type Rows = BTreeMap<(u32, u64), Vec<Value>>;
 
 /// A database, and all states that it had.
 struct Past {
@@ -162,22 +162,7 @@ impl Past {
     /// Returns the rows after a transaction.
     fn rows(&self, txid: u64) -> Rows {
         let present = self.states.last().unwrap();
-        let then = &self.states[usize::try_from(txid).unwrap()];
-        let mut rows = Rows::new();
-        for (number, table) in &present.tables {
-            let Some(was) = then.tables.get(number) else { continue };
-            for (id, values) in &was.rows {
-                let width = table.fields.last().map_or(0, |field| field.number as usize + 1);
-                let mut row = vec![Value::Null; width];
-                for field in &table.fields {
-                    let place = was.fields.iter().position(|old| old.number == field.number);
-                    row[field.number as usize] =
-                        place.map_or_else(|| field.default.clone(), |place| values[place].clone());
-                }
-                rows.insert((*number, *id), row);
-            }
-        }
-        rows
+        rows_of(&self.states[usize::try_from(txid).unwrap()], present)
     }
 
     fn difference(&self, from: u64, to: u64) -> Vec<RowChange> {
@@ -225,6 +210,25 @@ impl Past {
         }
         assert_eq!(self.compare_followers().max(last), last);
     }
+}
+
+/// Returns the rows of a moment, as a later schema shows them.
+pub(super) fn rows_of(then: &Model, present: &Model) -> Rows {
+    let mut rows = Rows::new();
+    for (number, table) in &present.tables {
+        let Some(was) = then.tables.get(number) else { continue };
+        for (id, values) in &was.rows {
+            let width = table.fields.last().map_or(0, |field| field.number as usize + 1);
+            let mut row = vec![Value::Null; width];
+            for field in &table.fields {
+                let place = was.fields.iter().position(|old| old.number == field.number);
+                row[field.number as usize] =
+                    place.map_or_else(|| field.default.clone(), |place| values[place].clone());
+            }
+            rows.insert((*number, *id), row);
+        }
+    }
+    rows
 }
 
 fn sorted(rows: &[RowChange]) -> Vec<RowChange> {

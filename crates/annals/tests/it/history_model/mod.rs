@@ -18,6 +18,7 @@ mod look;
 mod model;
 mod rules;
 mod statements;
+mod undo;
 mod upgrade;
 mod vectors;
 mod world;

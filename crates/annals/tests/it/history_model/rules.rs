@@ -8,7 +8,7 @@ use annals::{ErrorKind, OnDelete, Type, Value};
 use super::model::{Answer, Index, Model, Table};
 
 /// Table, row and field of a reference, and the table and row where it leads.
-type Reference = ((u32, u64, u32), (u32, u64));
+pub(super) type Reference = ((u32, u64, u32), (u32, u64));
 
 pub(super) fn key_cmp(a: &[Value], b: &[Value]) -> Ordering {
     let pairs = a.iter().zip(b).map(|(a, b)| a.as_ref().total_cmp(&b.as_ref()));
@@ -37,7 +37,7 @@ impl Model {
         pairs.any(|pair| key_cmp(&pair[0].0, &pair[1].0).is_eq() && !has_null(&pair[0].0))
     }
 
-    fn unique_indexes(&self, table: u32) -> impl Iterator<Item = &Index> {
+    pub(super) fn unique_indexes(&self, table: u32) -> impl Iterator<Item = &Index> {
         self.indexes.values().filter(move |index| index.unique && index.table == table)
     }
 
@@ -53,7 +53,7 @@ impl Model {
     }
 
     /// Returns all references by some of the rules.
-    fn references(&self, wanted: impl Fn(OnDelete) -> bool) -> Vec<Reference> {
+    pub(super) fn references(&self, wanted: impl Fn(OnDelete) -> bool) -> Vec<Reference> {
         let mut found = Vec::new();
         for (&number, table) in &self.tables {
             for (place, field) in table.fields.iter().enumerate() {

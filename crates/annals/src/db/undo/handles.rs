@@ -1,0 +1,115 @@
+//! Undoing in a transaction: the methods that programs call.
+
+use std::sync::Arc;
+
+use annals_schema::{RowId, TableNumber};
+
+use crate::Result;
+use crate::db::changes::moment::Moment;
+use crate::db::changes::rows::{fitted, load};
+use crate::db::engine::core::Writing;
+use crate::db::handle::transaction::Transaction;
+use crate::db::past::at::Through;
+use crate::db::present::snapshot::Published;
+use crate::db::time::past_of;
+use crate::db::undo::obstacles::conflict;
+use crate::db::undo::revert;
+use crate::db::undo::steps::Step;
+
+impl Transaction<'_> {
+    /// Restores a row as it was at a moment, by ordinary changes: it is inserted again with its id, or deleted as
+    /// [`delete`](Self::delete) does, or its fields that differ are updated.
+    ///
+    /// The row is as [`Database::at`](crate::Database::at) shows it: a field that was added later gets its default.
+    /// The moment is before this transaction; at the last commit it undoes this transaction's changes of the row.
+    /// Unique keys and references are checked at commit, so that several rows can be restored together.
+    ///
+    /// ```
+    /// # annals::schema!("tutorial.schema");
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// let lille = db.write(|tx| tx.city().insert("Lille"))?;
+    /// let before = db.read().txid();
+    /// db.write(|tx| tx.city().delete(lille))?;
+    ///
+    /// db.write(|tx| tx.restore(lille, annals::Txid(before)))?;
+    /// assert_eq!(db.read().city().get(lille)?.name(), "Lille");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Cost: that of a row by id at the moment, and of the changes.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table or moment, or its history was forgotten; `Conflict`: a value was erased since, or its
+    /// blob was forgotten; the errors of [`delete`](Self::delete); `Corrupt`, `Io`.
+    pub fn restore(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        moment: impl Into<Moment>,
+    ) -> Result<()> {
+        self.usable()?;
+        let (moment, key) = (moment.into(), (table, id));
+        let described = self.view().table(table)?.schema().clone();
+        let then = past_of(self.database, committed(self), &moment, Through::Present)?;
+        let target = fitted(load(&then, key)?, &described);
+        let step = Step { table, id, now: load(self.view(), key)?, target };
+        let obstacles = step.missing_values(self, &described);
+        if !obstacles.is_empty() {
+            let what = format!("row {} of table `{}` as of {moment}", id.0, described.name);
+            return Err(conflict(&format!("cannot restore {what}"), obstacles));
+        }
+        step.apply(self)
+    }
+
+    /// Undoes an earlier transaction: the rows that it inserted are deleted, those that it deleted are inserted again
+    /// with their ids, and the fields that it changed get their values from before. The comment `revert of
+    /// transaction N` is added.
+    ///
+    /// It refuses if later changes stand against it, and changes nothing then: if a later transaction changed the
+    /// same field of a row, deleted or inserted the row, or took its unique key, or if a row refers to an inserted
+    /// row by an enforced reference. A later change stands against it even if the value is the same again. The error
+    /// names all of them ([`Violation::Conflict`](crate::Violation::Conflict)). Blobs stay in the journal.
+    ///
+    /// A reverted transaction is restored by reverting the transaction of the revert.
+    ///
+    /// ```
+    /// # annals::schema!("tutorial.schema");
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// let lille = db.write(|tx| tx.city().insert("Lille"))?;
+    /// db.write(|tx| tx.city().set_name(lille, "Lyon"))?;
+    /// let mistake = db.read().txid();
+    ///
+    /// db.write(|tx| tx.revert(mistake))?;
+    /// assert_eq!(db.read().city().get(lille)?.name(), "Lille");
+    ///
+    /// let refused = db.write(|tx| tx.revert(mistake)).unwrap_err();
+    /// assert_eq!(refused.kind(), annals::ErrorKind::Conflict);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Cost: reading the transaction, and the history of each row that it changed; of many rows, all later
+    /// transactions instead. For references to inserted rows as [`delete`](Self::delete).
+    ///
+    /// # Errors
+    /// `Conflict`: later changes stand against it. `NotFound`: there is no such transaction, or it was forgotten.
+    /// `Invalid`: it changed the schema, or no rows that a table still has. `Corrupt`, `Io`. The commit returns
+    /// `Unique` and `Reference` for other changes of the same transaction.
+    pub fn revert(&mut self, txid: u64) -> Result<()> {
+        self.usable()?;
+        let published = committed(self);
+        revert::revert(self, &published, txid)
+    }
+}
+
+/// Returns the committed state that a transaction began with. It may not be acknowledged yet.
+fn committed(tx: &Transaction<'_>) -> Arc<Published> {
+    let Writing { writer, store, file } = &*tx.writing;
+    let (view, file) = (Arc::clone(store.published()), Arc::clone(file));
+    Arc::new(Published { view, point: writer.committed(), file })
+}

@@ -1,0 +1,12 @@
+//! Undoing by ordinary changes of a new transaction: one row as it was at a moment, or all rows that an earlier
+//! transaction changed.
+//!
+//! `handles` are the methods of a transaction. `touched` finds the rows that a transaction changed, and their versions
+//! since. `steps` are the changes that undo it; `obstacles` refuses them where later changes stand against them.
+//! `revert` puts these together: everything is checked before anything is changed.
+
+mod handles;
+mod obstacles;
+mod revert;
+mod steps;
+mod touched;

@@ -1,0 +1,132 @@
+//! Reverting a transaction: everything is checked, then every row is changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use annals_schema::{Table, Value};
+
+use crate::db::changes::changed::RowChange;
+use crate::db::changes::rows::{Key, Values, fitted, load};
+use crate::db::handle::transaction::Transaction;
+use crate::db::present::snapshot::Published;
+use crate::db::undo::obstacles::{Plan, conflict, dropped, standing};
+use crate::db::undo::steps::Step;
+use crate::db::undo::touched::{Touched, Versions, versions_since};
+use crate::{Error, ErrorKind, Obstacle, Result};
+
+/// Undoes a transaction; `published` is the committed state before the open one.
+pub(super) fn revert(tx: &mut Transaction<'_>, published: &Published, txid: u64) -> Result<()> {
+    check_number(published, txid)?;
+    let schema = Arc::clone(tx.view().schema());
+    let touched = Touched::by(published, txid, &schema).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => forgotten(published, txid),
+        _ => error,
+    })?;
+    if let Some(command) = &touched.command {
+        return Err(Error::invalid(format!(
+            "cannot revert transaction {txid}: it changed the schema (`{command}`); only changes of rows can be \
+             reverted"
+        )));
+    }
+    let versions = versions_since(published, txid, &touched.rows)?;
+    let mut obstacles = dropped(&touched, &versions);
+    let mut steps = BTreeMap::new();
+    for (key, versions) in &versions {
+        let Some(table) = schema.table(key.0) else { continue };
+        // A row that the transaction left as it was has no version by it.
+        let Some((change, later)) = of_transaction(versions, txid) else { continue };
+        let now = load(tx.view(), *key)?;
+        let before = obstacles.len();
+        obstacles.extend(standing(table, change, later));
+        if obstacles.len() == before && !tx.is_empty() {
+            let committed = fitted(load(&published.view, *key)?, table);
+            obstacles.extend(own_change(table, change, &committed, &now));
+        }
+        let target = target_of(table, change, &now);
+        steps.insert(*key, Step { table: key.0, id: key.1, now, target });
+    }
+    let plan = Plan { tx, published, txid, steps: &steps };
+    obstacles.extend(plan.obstacles()?);
+    if !obstacles.is_empty() {
+        return Err(conflict(&format!("cannot revert transaction {txid}"), obstacles));
+    }
+    if steps.is_empty() {
+        return Err(Error::invalid(format!(
+            "cannot revert transaction {txid}: it left all rows as they were, so there is nothing to revert"
+        )));
+    }
+    apply(tx, &steps)?;
+    tx.comment(&format!("revert of transaction {txid}"))
+}
+
+fn check_number(published: &Published, txid: u64) -> Result<()> {
+    let last = published.point.txid;
+    if (1..=last).contains(&txid) {
+        return Ok(());
+    }
+    let those = match last {
+        0 => "there is none yet".to_owned(),
+        last => format!("they are 1 to {last}"),
+    };
+    let name = &published.file.name;
+    Err(Error::new(ErrorKind::NotFound, format!("{name}: there is no transaction {txid}: {those}")))
+}
+
+#[cold]
+fn forgotten(published: &Published, txid: u64) -> Error {
+    let name = &published.file.name;
+    Error::new(
+        ErrorKind::NotFound,
+        format!("{name}: cannot revert transaction {txid}: the history up to it was forgotten"),
+    )
+}
+
+/// Returns the change by a transaction, and later ones.
+fn of_transaction(versions: &Versions, txid: u64) -> Option<(&RowChange, &[(u64, RowChange)])> {
+    let ((first, change), later) = versions.split_first()?;
+    (*first == txid).then_some((change, later))
+}
+
+/// Returns the values that a row is to have.
+fn target_of(table: &Table, change: &RowChange, now: &Values) -> Values {
+    let before = fitted(change.before.clone(), table)?;
+    let Some(now) = now.clone().filter(|_| change.after.is_some()) else { return Some(before) };
+    let mut target = fitted(Some(now), table)?;
+    for field in change.fields() {
+        let at = field.0 as usize;
+        if let (Some(place), Some(value)) = (target.get_mut(at), before.get(at)) {
+            *place = Value::clone(value);
+        }
+    }
+    Some(target)
+}
+
+/// Returns what the open transaction itself changed of a row.
+fn own_change(
+    table: &Table,
+    change: &RowChange,
+    committed: &Values,
+    now: &Values,
+) -> Option<Obstacle> {
+    let is_same = match (committed, now) {
+        (Some(committed), Some(now)) => change.fields().all(|field| {
+            let at = field.0 as usize;
+            committed.get(at) == now.get(at)
+        }),
+        (committed, now) => committed.is_none() && now.is_none(),
+    };
+    let reason = "this transaction changed it".to_owned();
+    (!is_same).then(|| Obstacle::new(&table.name, change.id, reason))
+}
+
+/// Applies the steps: rows are deleted last, when nothing of the others refers to them.
+fn apply(tx: &mut Transaction<'_>, steps: &BTreeMap<Key, Step>) -> Result<()> {
+    let order = |step: &&Step| match (&step.now, &step.target) {
+        (_, None) => 2,
+        (None, _) => 1,
+        _ => 0,
+    };
+    let mut steps: Vec<_> = steps.values().collect();
+    steps.sort_by_key(order);
+    steps.into_iter().try_for_each(|step| step.apply(tx))
+}

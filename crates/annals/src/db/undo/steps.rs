@@ -1,0 +1,72 @@
+//! The change of one row that undoes others.
+
+use std::sync::Arc;
+
+use annals_schema::{Field, RowId, Table, TableNumber, Value, ValueRef};
+
+use crate::db::changes::rows::Values;
+use crate::db::handle::transaction::Transaction;
+use crate::event::is_erased;
+use crate::store::Uniqueness;
+use crate::{Obstacle, Result};
+
+/// A row, and the values that it is to have.
+pub(super) struct Step {
+    pub(super) table: TableNumber,
+    pub(super) id: RowId,
+    pub(super) now: Values,
+    /// `None`: it is to be deleted.
+    pub(super) target: Values,
+}
+
+impl Step {
+    /// Returns the fields that get another value; all of them if the row is inserted.
+    pub(super) fn differing<'s>(
+        &'s self,
+        table: &'s Table,
+    ) -> impl Iterator<Item = (&'s Field, &'s Value)> {
+        table.fields.iter().filter_map(|field| {
+            let at = field.number.0 as usize;
+            let target = self.target.as_ref()?.get(at)?;
+            let is_same = self.now.as_ref().is_some_and(|now| now.get(at) == Some(target));
+            (!is_same).then_some((field, target))
+        })
+    }
+
+    /// Returns the fields whose values are no longer known.
+    pub(super) fn missing_values(&self, tx: &Transaction<'_>, table: &Table) -> Vec<Obstacle> {
+        let reason = |field: &Field, value: &Value| match value {
+            value if is_erased(field, &value.as_ref()) => Some("its value was erased".to_owned()),
+            Value::Blob(blob) if tx.blob(*blob).is_err() => {
+                Some(format!("blob {} was forgotten", blob.0))
+            }
+            _ => None,
+        };
+        let missing = self.differing(table).filter_map(|(field, value)| {
+            let reason = reason(field, value)?;
+            Some(Obstacle::new(&table.name, self.id, reason).in_field(&field.name))
+        });
+        missing.collect()
+    }
+
+    /// Changes the row. It was checked that all values are known.
+    pub(super) fn apply(&self, tx: &mut Transaction<'_>) -> Result<()> {
+        let schema = Arc::clone(tx.view().schema());
+        let Some(table) = schema.table(self.table) else { return Ok(()) };
+        match (&self.now, &self.target) {
+            (_, None) => match tx.view().table(self.table)?.contains(self.id)? {
+                true => tx.delete(self.table, self.id),
+                // It never was there, or went with a row that it refers to.
+                false => Ok(()),
+            },
+            (None, Some(_)) => {
+                let values: Vec<ValueRef<'_>> =
+                    self.differing(table).map(|(_, value)| value.as_ref()).collect();
+                tx.insert_row(self.table, self.id, &values, Uniqueness::AtCommit)
+            }
+            (Some(_), Some(_)) => self.differing(table).try_for_each(|(field, value)| {
+                tx.update(self.table, self.id, field.number, value.as_ref())
+            }),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Restoring rows and reverting transactions: each refusal with its message, and what random histories don't reach.
+
+use std::time::Duration;
+
+use annals::event::Event;
+use annals::storage::MemoryDirectory;
+use annals::{
+    BackfillMode, Database, Error, ErrorKind, FieldNumber, Moment, Restarting, RowId, TableNumber,
+    Txid, Value, ValueRef, VersionKind, Violation,
+};
+
+use crate::database_model::open;
+
+const CITY: TableNumber = TableNumber(0);
+const PERSON: TableNumber = TableNumber(1);
+const NAME: FieldNumber = FieldNumber(0);
+const PEOPLE: FieldNumber = FieldNumber(1);
+const HOME: FieldNumber = FieldNumber(1);
+
+/// Makes transaction 1, the schema; and 2, Lille and Lyon, and Ada in Lille.
+fn made() -> Database {
+    let db = open(&MemoryDirectory::new());
+    let schema = "create_table city\nadd_field city name string\nadd_field city people uint32\n\
+                  create_unique_index city_by_name city name\ncreate_table person\n\
+                  add_field person name string\nadd_field person home references city restrict\n";
+    let file = annals_schema::parse(schema).unwrap();
+    db.write(|tx| file.schema.commands().iter().try_for_each(|it| tx.apply_command(it))).unwrap();
+    db.write(|tx| {
+        tx.insert(CITY, &["Lille".into(), 230_u32.into()])?;
+        tx.insert(CITY, &["Lyon".into(), 520_u32.into()])?;
+        tx.insert(PERSON, &["Ada".into(), home(0)])
+    })
+    .unwrap();
+    db
+}
+
+const fn home(city: u64) -> ValueRef<'static> {
+    ValueRef::Reference(RowId(city))
+}
+
+fn name(db: &Database, id: u64) -> Option<String> {
+    let now = db.read();
+    let row = now.table(CITY).unwrap().find(RowId(id)).unwrap();
+    row.map(|row| row.read::<&str>(NAME).to_owned())
+}
+
+fn refused<T>(result: annals::Result<T>, kind: ErrorKind, says: &str) -> Error {
+    let error = result.err().unwrap();
+    assert_eq!(error.kind(), kind, "{error}");
+    assert_eq!(error.to_string(), says);
+    error
+}
+
+fn restore(db: &Database, id: u64, moment: impl Into<Moment>) -> annals::Result<()> {
+    db.write(|tx| tx.restore(CITY, RowId(id), moment))
+}
+
+#[test]
+fn a_row_is_restored_by_changes_of_what_differs() {
+    let db = made();
+    db.write(|tx| tx.comment("before")).unwrap();
+    db.write(|tx| {
+        tx.update(CITY, RowId(0), NAME, "Lile".into())?;
+        tx.delete(CITY, RowId(1))?;
+        tx.insert(CITY, &["Arras".into(), 42_u32.into()])
+    })
+    .unwrap();
+    // In one transaction, in which rows refer to each other's old state.
+    db.write(|tx| {
+        for id in 0..3 {
+            tx.restore(CITY, RowId(id), Moment::Comment("before".to_owned()))?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(
+        [0, 1, 2].map(|id| name(&db, id)),
+        [Some("Lille".into()), Some("Lyon".into()), None]
+    );
+    let last = db.changes(5..).unwrap().next().unwrap().unwrap();
+    let fields: Vec<_> = last.rows.iter().map(|row| row.fields().collect::<Vec<_>>()).collect();
+    assert_eq!(fields, [vec![NAME], vec![NAME, PEOPLE], vec![NAME, PEOPLE]]);
+    // At the last commit it takes back the changes of the transaction itself.
+    db.write(|tx| {
+        tx.update(CITY, RowId(0), NAME, "Rijsel".into())?;
+        tx.restore(CITY, RowId(0), Txid(5))
+    })
+    .unwrap();
+    assert_eq!(name(&db, 0).unwrap(), "Lille");
+    let lille = db.blame(CITY, RowId(0)).unwrap();
+    assert_eq!((lille[0].txid, lille[0].kind, lille[1].txid), (5, VersionKind::Update, 2));
+}
+
+#[test]
+fn a_row_that_cannot_be_restored_is_refused() {
+    let db = made();
+    refused(
+        restore(&db, 0, Txid(9)),
+        ErrorKind::NotFound,
+        "db: there is no transaction 9: the last is 2",
+    );
+    let comment = Moment::Comment("then".to_owned());
+    refused(
+        restore(&db, 0, comment),
+        ErrorKind::NotFound,
+        "db: no transaction has the comment \"then\"",
+    );
+    let missing = db.write(|tx| tx.restore(TableNumber(7), RowId(0), Txid(1)));
+    assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
+    // The key went to another row.
+    db.write(|tx| tx.delete(CITY, RowId(1))).unwrap();
+    db.write(|tx| tx.insert(CITY, &["Lyon".into(), 1_u32.into()])).unwrap();
+    let says =
+        "index `city_by_name`: \"Lyon\" is the key of rows 1 and 2; a key can be there only once";
+    refused(restore(&db, 1, Txid(2)), ErrorKind::Unique, says);
+    // A row that it refers to, and one that refers to it.
+    let says = "cannot delete row 0 of `city`: row 0 of `person` refers to it (restrict); delete that row first";
+    refused(restore(&db, 0, Txid(1)), ErrorKind::Reference, says);
+    db.write(|tx| tx.delete(PERSON, RowId(0)).and_then(|()| tx.delete(CITY, RowId(0)))).unwrap();
+    let ada = |tx: &mut annals::Transaction<'_>| tx.restore(PERSON, RowId(0), Txid(2));
+    let says = "table `person`, row 0: field `home` would lead to row 0 of `city`, which isn't there; insert \
+                that row, or change or delete this one";
+    refused(db.write(ada), ErrorKind::Reference, says);
+    // Nothing of all that was written, and together they can be restored.
+    assert_eq!(db.read().txid(), 5);
+    db.write(|tx| ada(tx).and_then(|()| tx.restore(CITY, RowId(0), Txid(2)))).unwrap();
+    assert_eq!(name(&db, 0).unwrap(), "Lille");
+}
+
+#[test]
+fn erased_and_forgotten_values_are_not_restored() {
+    let db = made();
+    let values = [ValueRef::Null, 7_u32.into()];
+    let (table, id) = (CITY, RowId(2));
+    db.write(|tx| tx.apply_erased(&Event::Insert { table, id, values: &values })).unwrap();
+    db.write(|tx| tx.update(CITY, id, NAME, "Nantes".into())).unwrap();
+    let says = "cannot restore row 2 of table `city` as of txid:3, and nothing was changed:\n  table `city`, \
+                row 2, field `name`: its value was erased";
+    refused(restore(&db, 2, Txid(3)), ErrorKind::Conflict, says);
+    let says = "cannot revert transaction 4, and nothing was changed:\n  table `city`, row 2, field `name`: its \
+                value was erased";
+    refused(db.write(|tx| tx.revert(4)), ErrorKind::Conflict, says);
+    let how = Restarting { timeout: Duration::from_secs(9), forget_history: true };
+    db.backfill_with(BackfillMode::Truncate, how, &mut |_| {}).unwrap();
+    db.write(|tx| tx.update(CITY, RowId(0), NAME, "Lile".into())).unwrap();
+    let error = restore(&db, 0, Txid(2)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("forgotten"), "{error}");
+    for txid in [2, 4] {
+        let says =
+            format!("db: cannot revert transaction {txid}: the history up to it was forgotten");
+        refused(db.write(|tx| tx.revert(txid)), ErrorKind::NotFound, &says);
+    }
+    db.write(|tx| tx.revert(5)).unwrap();
+    let blame = db.blame(CITY, RowId(1)).unwrap();
+    assert!(blame.iter().all(|blame| (blame.txid, blame.kind) == (4, VersionKind::State)));
+}
+
+#[test]
+fn obstacles_are_named_as_data_too() {
+    let db = made();
+    db.write(|tx| tx.update(CITY, RowId(0), PEOPLE, 236_u32.into())).unwrap();
+    db.write(|tx| tx.insert(PERSON, &["Jules".into(), home(1)])).unwrap();
+    let error = db.write(|tx| tx.revert(2)).unwrap_err();
+    let Some(Violation::Conflict { obstacles }) = error.violation() else { panic!("{error}") };
+    let found: Vec<_> = obstacles
+        .iter()
+        .map(|it| (it.table.as_str(), it.row.0, it.field.as_deref(), it.txid))
+        .collect();
+    assert_eq!(found, [("city", 0, Some("people"), Some(3)), ("person", 1, Some("home"), Some(4))]);
+    assert_eq!(db.read().txid(), 4);
+    // Changes of the transaction itself.
+    let own = db.write(|tx| {
+        tx.update(CITY, RowId(0), PEOPLE, 1_u32.into())?;
+        tx.revert(3)
+    });
+    let says = "cannot revert transaction 3, and nothing was changed:\n  table `city`, row 0: this transaction \
+                changed it";
+    refused(own, ErrorKind::Conflict, says);
+    // A statement that was refused leaves the transaction as it was.
+    db.write(|tx| {
+        assert!(tx.revert(2).is_err() && tx.is_empty());
+        tx.revert(3)
+    })
+    .unwrap();
+    assert_eq!(
+        db.changes(5..).unwrap().next().unwrap().unwrap().comments,
+        ["revert of transaction 3"]
+    );
+}
+
+#[test]
+fn a_transaction_of_many_rows_is_reverted_unless_one_was_changed() {
+    let db = made();
+    let load = |tx: &mut annals::Transaction<'_>| {
+        for number in 0..500 {
+            tx.insert(CITY, &[format!("city {number}").as_str().into(), number.into()])?;
+        }
+        Ok(())
+    };
+    db.write(load).unwrap();
+    db.write(|tx| tx.update(CITY, RowId(0), NAME, "Lile".into())).unwrap();
+    db.write(|tx| tx.update(CITY, RowId(77), PEOPLE, 1_u32.into())).unwrap();
+    let says = "cannot revert transaction 3, and nothing was changed:\n  table `city`, row 77, field `people`: \
+                transaction 5 changed it";
+    refused(db.write(|tx| tx.revert(3)), ErrorKind::Conflict, says);
+    db.write(|tx| tx.revert(5)).unwrap();
+    // The same value again is still a later change; what reverts that one takes it away.
+    let error = db.write(|tx| tx.revert(3)).unwrap_err();
+    assert!(error.to_string().ends_with("transaction 6 changed it"), "{error}");
+    db.write(|tx| tx.delete_vector(CITY, RowId(2), 500)).unwrap();
+    assert_eq!(db.read().table(CITY).unwrap().len(), 2);
+    db.write(|tx| tx.revert(7)).unwrap();
+    let now = db.read();
+    let rows = now.table(CITY).unwrap();
+    assert_eq!(rows.len(), 502);
+    assert_eq!(rows.get(RowId(501)).unwrap().value(PEOPLE).to_value(), Value::UInt32(499));
+}
+
+#[test]
+fn blobs_of_deleted_rows_come_back() {
+    let db = open(&MemoryDirectory::new());
+    let file = annals_schema::parse("create_table photo\nadd_field photo bytes blob\n").unwrap();
+    db.write(|tx| file.schema.commands().iter().try_for_each(|it| tx.apply_command(it))).unwrap();
+    db.write(|tx| {
+        let blob = tx.write_blob(&b"pixels"[..])?;
+        tx.insert(CITY, &[ValueRef::Blob(blob)])
+    })
+    .unwrap();
+    db.write(|tx| tx.delete(CITY, RowId(0))).unwrap();
+    db.write(|tx| tx.revert(3)).unwrap();
+    let now = db.read();
+    let row = now.table(CITY).unwrap().get(RowId(0)).unwrap();
+    let ValueRef::Blob(blob) = row.value(NAME) else { panic!("no blob") };
+    assert_eq!(now.blob(blob).unwrap().to_vec(100).unwrap(), b"pixels");
+}
+
+#[test]
+fn a_transaction_with_commands_or_without_rows_is_refused() {
+    let db = made();
+    db.write(|tx| tx.comment("only this")).unwrap();
+    let says = "cannot revert transaction 1: it changed the schema (`create_table city`); only changes of rows can \
+                be reverted";
+    refused(db.write(|tx| tx.revert(1)), ErrorKind::Invalid, says);
+    let says =
+        "cannot revert transaction 3: it left all rows as they were, so there is nothing to revert";
+    refused(db.write(|tx| tx.revert(3)), ErrorKind::Invalid, says);
+    refused(
+        db.write(|tx| tx.revert(0)),
+        ErrorKind::NotFound,
+        "db: there is no transaction 0: they are 1 to 3",
+    );
+    refused(
+        db.write(|tx| tx.revert(4)),
+        ErrorKind::NotFound,
+        "db: there is no transaction 4: they are 1 to 3",
+    );
+    let empty = open(&MemoryDirectory::new());
+    refused(
+        empty.write(|tx| tx.revert(1)),
+        ErrorKind::NotFound,
+        "db: there is no transaction 1: there is none yet",
+    );
+}
