@@ -37,3 +37,4 @@ mod terminal;
 // names all formats.
 #[cfg(all(unix, feature = "sqlite"))]
 mod transcripts;
+mod undo;

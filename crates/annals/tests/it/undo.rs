@@ -15,7 +15,6 @@ const CITY: TableNumber = TableNumber(0);
 const PERSON: TableNumber = TableNumber(1);
 const NAME: FieldNumber = FieldNumber(0);
 const PEOPLE: FieldNumber = FieldNumber(1);
-const HOME: FieldNumber = FieldNumber(1);
 
 /// Makes transaction 1, the schema; and 2, Lille and Lyon, and Ada in Lille.
 fn made() -> Database {
@@ -97,13 +96,13 @@ fn a_row_that_cannot_be_restored_is_refused() {
     refused(
         restore(&db, 0, Txid(9)),
         ErrorKind::NotFound,
-        "db: there is no transaction 9: the last is 2",
+        "memory:db: there is no transaction 9: the last is 2",
     );
     let comment = Moment::Comment("then".to_owned());
     refused(
         restore(&db, 0, comment),
         ErrorKind::NotFound,
-        "db: no transaction has the comment \"then\"",
+        "memory:db: no transaction has the comment \"then\"",
     );
     let missing = db.write(|tx| tx.restore(TableNumber(7), RowId(0), Txid(1)));
     assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
@@ -141,14 +140,16 @@ fn erased_and_forgotten_values_are_not_restored() {
                 value was erased";
     refused(db.write(|tx| tx.revert(4)), ErrorKind::Conflict, says);
     let how = Restarting { timeout: Duration::from_secs(9), forget_history: true };
-    db.backfill_with(BackfillMode::Truncate, how, &mut |_| {}).unwrap();
+    db.backfill_with(BackfillMode::Truncate, how, &mut |_| std::ops::ControlFlow::Continue(()))
+        .unwrap();
     db.write(|tx| tx.update(CITY, RowId(0), NAME, "Lile".into())).unwrap();
     let error = restore(&db, 0, Txid(2)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("forgotten"), "{error}");
     for txid in [2, 4] {
-        let says =
-            format!("db: cannot revert transaction {txid}: the history up to it was forgotten");
+        let says = format!(
+            "memory:db: cannot revert transaction {txid}: the history up to it was forgotten"
+        );
         refused(db.write(|tx| tx.revert(txid)), ErrorKind::NotFound, &says);
     }
     db.write(|tx| tx.revert(5)).unwrap();
@@ -193,7 +194,7 @@ fn obstacles_are_named_as_data_too() {
 fn a_transaction_of_many_rows_is_reverted_unless_one_was_changed() {
     let db = made();
     let load = |tx: &mut annals::Transaction<'_>| {
-        for number in 0..500 {
+        for number in 0..500_u32 {
             tx.insert(CITY, &[format!("city {number}").as_str().into(), number.into()])?;
         }
         Ok(())
@@ -248,17 +249,17 @@ fn a_transaction_with_commands_or_without_rows_is_refused() {
     refused(
         db.write(|tx| tx.revert(0)),
         ErrorKind::NotFound,
-        "db: there is no transaction 0: they are 1 to 3",
+        "memory:db: there is no transaction 0: they are 1 to 3",
     );
     refused(
         db.write(|tx| tx.revert(4)),
         ErrorKind::NotFound,
-        "db: there is no transaction 4: they are 1 to 3",
+        "memory:db: there is no transaction 4: they are 1 to 3",
     );
     let empty = open(&MemoryDirectory::new());
     refused(
         empty.write(|tx| tx.revert(1)),
         ErrorKind::NotFound,
-        "db: there is no transaction 1: there is none yet",
+        "memory:db: there is no transaction 1: there is none yet",
     );
 }
