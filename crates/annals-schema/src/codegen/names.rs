@@ -19,7 +19,7 @@ const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// Reserved names for tables and indexes, which are methods and modules: the other methods and items of the outer
 /// module, and short names that its code uses.
-const OUTER: [&str; 49] = [
+const OUTER: [&str; 50] = [
     "Change",
     "view",
     "valid_data",
@@ -43,6 +43,7 @@ const OUTER: [&str; 49] = [
     "rollback",
     "restore",
     "revert",
+    "savepoint",
     "fmt",
     "from",
     "into",
