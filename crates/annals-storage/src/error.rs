@@ -20,6 +20,8 @@ pub enum ErrorKind {
     Reference,
     /// Later changes stand against undoing a transaction or restoring a row; nothing was changed.
     Conflict,
+    /// A check that the program registered refuses the commit.
+    Refused,
     /// There is no such row, table, field, index or file.
     NotFound,
     /// The id is in use already.

@@ -48,6 +48,7 @@ pub use changes::moment::{Moment, MomentError, Txid};
 pub use erase::{Generation, OldSegment, Removable};
 pub use examine::{examine, scan, scan_in};
 pub use handle::blobs::BlobReader;
+pub use handle::checks::{Checked, Proposed};
 pub use handle::database::Database;
 pub use handle::savepoints::Savepoint;
 pub use handle::transaction::{Commit, Pending, Transaction};

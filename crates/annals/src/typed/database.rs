@@ -6,10 +6,12 @@ use std::ops::RangeBounds;
 use std::path::Path;
 
 use super::{
-    Change, Changes, CustomSchema, History, Id, PlainSchema, Record, Snapshot, Subscription,
-    Transaction, TypedSchema, Versioned, WithCustoms,
+    Change, Changes, CustomSchema, History, Id, PlainSchema, Proposed, Record, Snapshot,
+    Subscription, Transaction, TypedSchema, Versioned, WithCustoms,
 };
-use crate::{BackfillMode, Backfilled, Blame, Error, Moment, Options, Point, Recovered, Result};
+use crate::{
+    BackfillMode, Backfilled, Blame, Checked, Error, Moment, Options, Point, Recovered, Result,
+};
 
 /// A database of the schema `S`, open for reading and writing: one writer at a time, any number of
 /// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
@@ -196,6 +198,48 @@ impl<S: TypedSchema> Database<S> {
         let mut transaction = self.begin()?;
         let value = change(&mut transaction)?;
         Ok(transaction.commit().map(|_| value)?)
+    }
+
+    /// Registers a check that every later commit of this handle must pass. An error refuses the commit: it names the
+    /// check, and the transaction is rolled back.
+    ///
+    /// See [`crate::Database::check_commits`] for costs, and for what isn't checked.
+    ///
+    /// ```
+    /// annals::schema!("tutorial.schema");
+    /// use annals::ErrorKind;
+    /// use tutorial::Change;
+    ///
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// db.check_commits("cities have names", |proposed| {
+    ///     for change in proposed.changes() {
+    ///         if let Change::City(city) = change?
+    ///             && city.after.is_some_and(|city| city.name.is_empty())
+    ///         {
+    ///             return Err(format!("{:?} has none", city.id).into());
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// db.write(|tx| tx.city().insert("Lille"))?;
+    /// let refused = db.write(|tx| tx.city().insert("")).unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::Refused);
+    /// assert!(refused.to_string().contains("cities have names"));
+    /// assert_eq!(db.read().city().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// There is a check of this name already, or this thread has a transaction open.
+    pub fn check_commits(
+        &self,
+        name: &str,
+        check: impl Fn(&Proposed<'_, S>) -> Checked + Send + Sync + 'static,
+    ) -> Result<()> {
+        self.database.check_commits(name, move |proposed| check(&Proposed::new(proposed)))
     }
 
     /// Makes everything acknowledged visible to other processes, and able to survive this one.

@@ -11,6 +11,7 @@
 //! a [`History`] all of them. [`Single`] and [`SingleWriter`] are for a table of one row.
 
 mod change;
+mod check;
 mod column;
 mod cursor;
 mod database;
@@ -32,6 +33,7 @@ pub use annals_storage::TypedId;
 pub use change::{
     AnyChange, Change, Changed, Changes, Owned, RowValues, Subscription, Versioned, any_change,
 };
+pub use check::Proposed;
 pub use column::{Column, ColumnType, Slice};
 pub use cursor::Cursor;
 pub use database::{Database, Reader};

@@ -10,6 +10,7 @@
 mod batch;
 mod batch_processes;
 mod blobs;
+mod checks;
 mod claims;
 mod columns;
 mod compiler;

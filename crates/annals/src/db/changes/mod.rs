@@ -4,3 +4,4 @@ pub(in crate::db) mod changed;
 pub(in crate::db) mod feed;
 pub(in crate::db) mod moment;
 pub(in crate::db) mod rows;
+pub(in crate::db) mod touched;

@@ -246,6 +246,19 @@ pub(in crate::db) fn fitted(values: Values, table: &Table) -> Values {
     Some(values)
 }
 
+/// Returns how a row differs between two states, read through the schema of the later one.
+pub(in crate::db) fn row_change(
+    before: &View,
+    after: &View,
+    key: Key,
+) -> Result<Option<RowChange>> {
+    let (table, id) = key;
+    let Some(shown) = after.schema().table(table) else { return Ok(None) };
+    let (before, after) = (load(before, key)?, load(after, key)?);
+    let (before, after) = (fitted(before, shown), fitted(after, shown));
+    Ok((before != after).then_some(RowChange { table, id, before, after }))
+}
+
 fn weight_of(values: &Values) -> usize {
     let heap = |value: &Value| match value {
         Value::String(text) => text.len(),

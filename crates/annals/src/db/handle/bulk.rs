@@ -320,6 +320,7 @@ impl Transaction<'_> {
         let Some(ty) = ty.map(|field| field.ty) else { return Ok(()) };
         let Writing { writer, store, .. } = &mut *self.writing;
         let may_change = values.may_change();
+        let touched = &mut self.touched;
         values.each_piece(ty, |at, values| {
             if may_change {
                 store.check_again(table, field, values)?;
@@ -330,7 +331,12 @@ impl Transaction<'_> {
             } else {
                 store.set_rows(table, id, field, values, true)?;
             }
-            writer.event(store.view().schema(), &Event::UpdateVector { table, id, field, values })
+            let (schema, event) =
+                (store.view().schema(), Event::UpdateVector { table, id, field, values });
+            if let Some(touched) = touched {
+                touched.note(schema, &event);
+            }
+            writer.event(schema, &event)
         })
     }
 }

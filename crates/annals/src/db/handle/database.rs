@@ -1,6 +1,7 @@
 //! The handle of an open database.
 
 use crate::db::engine::{rebuild, spill, trigger};
+use crate::db::handle::checks::{Checked, Checks, Proposed};
 use crate::db::handle::inner::Inner;
 use crate::db::handle::shared;
 use crate::db::replay::unapplied::Unapplied;
@@ -112,6 +113,7 @@ impl Database {
             level: setup.level,
             origin: Origin::here(),
             has_fixed_schema: false,
+            checks: Checks::default(),
         };
         Self { inner, rescuer, recovered: setup.recovered, closed: false }
     }
@@ -191,6 +193,32 @@ impl Database {
         let value = change(&mut transaction)?;
         transaction.commit()?;
         Ok(value)
+    }
+
+    /// Registers a check that every later commit of this handle must pass, until the database is closed. Waits for
+    /// the transaction of another thread to end.
+    ///
+    /// It runs after the checks of the schema, in the thread that commits. If it returns an error, the commit fails
+    /// with that error, which names the check, and the transaction is rolled back. The kind is
+    /// [`Refused`](ErrorKind::Refused), and [`Error::io_error`] has the program's own error; errors of the database keep
+    /// their kind.
+    ///
+    /// Not checked are commits of other processes and of copies, replay, and what was committed before.
+    ///
+    /// Cost: a transaction notes the rows that it touches, 24 bytes for each run of them. The rest is what the check
+    /// reads. Without a check a commit costs nothing more.
+    ///
+    /// # Errors
+    /// `Invalid`: there is a check of this name already, or this thread has a transaction open.
+    pub fn check_commits(
+        &self,
+        name: &str,
+        check: impl Fn(&Proposed<'_>) -> Checked + Send + Sync + 'static,
+    ) -> Result<()> {
+        self.inner.check_origin()?;
+        self.inner.refuse_nesting()?;
+        let _writing = lock(&self.inner.core.writing);
+        self.inner.checks.add(name, Box::new(check))
     }
 
     /// Returns the report of opening.

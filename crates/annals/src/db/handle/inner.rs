@@ -7,6 +7,7 @@ use crate::db::engine::checkpointer::Checkpointer;
 use crate::db::engine::core::Core;
 use crate::db::engine::core::Writing;
 use crate::db::engine::group::Group;
+use crate::db::handle::checks::Checks;
 use crate::db::handle::sharing::Sharing;
 use crate::db::present::segment::Current;
 use crate::db::present::segment::JournalFile;
@@ -42,6 +43,8 @@ pub(in crate::db) struct Inner {
     pub(in crate::db) origin: Origin,
     /// True if a program's typed code relies on the schema.
     pub(in crate::db) has_fixed_schema: bool,
+    /// The checks that the program registered.
+    pub(in crate::db) checks: Checks,
 }
 
 impl Inner {

@@ -2,6 +2,7 @@
 
 pub(in crate::db) mod blobs;
 pub(in crate::db) mod bulk;
+pub(in crate::db) mod checks;
 pub(in crate::db) mod compact;
 pub(in crate::db) mod database;
 pub(in crate::db) mod follow;

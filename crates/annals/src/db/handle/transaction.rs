@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
 use annals_storage::step;
 
+use crate::db::changes::touched::Touched;
 use crate::db::engine::commit::{Request, Written};
 use crate::db::engine::core::Writing;
 use crate::db::handle::inner::Inner;
@@ -100,6 +101,8 @@ pub struct Transaction<'db> {
     /// True if a part of it is in the image.
     pub(in crate::db) spilled: bool,
     pub(in crate::db) savepoints: Savepoints,
+    /// The rows that it has touched, if there are checks.
+    pub(in crate::db) touched: Option<Touched>,
 }
 
 brief!(Transaction<'_>, "Transaction", "file": |it| it.database.file().name, "level": |it| it.level);
@@ -122,6 +125,7 @@ impl<'db> Transaction<'db> {
             room: spill::room(database.core(), found),
             spilled: false,
             savepoints: Savepoints::default(),
+            touched: database.checks.watch(),
         }
     }
 
@@ -216,6 +220,7 @@ impl<'db> Transaction<'db> {
             let noted = writer.insert(description, id, values);
             self.broken = noted.is_err();
             noted?;
+            self.touched.iter_mut().for_each(|touched| touched.add(table, id, 1));
             return self.make_room();
         }
         Ok(())
@@ -327,7 +332,7 @@ impl<'db> Transaction<'db> {
     ///
     /// # Errors
     /// `Unique` if two rows have the same key in a unique index; `Reference` if an enforced reference is dangling;
-    /// `Io` if the journal can't be written: in these cases everything is rolled back. `UnknownOutcome` if the flush
+    /// `Refused` by a [check](crate::Database::check_commits); `Io` if the journal can't be written: in these cases everything is rolled back. `UnknownOutcome` if the flush
     /// failed: reopen the database to see whether the transaction survived.
     pub fn commit(self) -> Result<Commit> {
         self.submit()?.wait()
@@ -353,6 +358,9 @@ impl<'db> Transaction<'db> {
             }
             let point = self.writing.writer.committed();
             return Ok(Pending { database, point, level, is_empty: true, is_acknowledged: false });
+        }
+        if let Some(touched) = self.touched.take() {
+            database.checks.pass(&self.writing.store, touched)?;
         }
         let (time, is_spilled) = (self.time.map(|time| time.0), self.spilled);
         let written = commit::commit(
@@ -409,6 +417,7 @@ impl<'db> Transaction<'db> {
         let noted = writer.event(store.view().schema(), event);
         self.broken |= noted.is_err();
         noted?;
+        self.touched.iter_mut().for_each(|touched| touched.note(store.view().schema(), event));
         self.make_room()
     }
 
