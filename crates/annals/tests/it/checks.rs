@@ -262,7 +262,7 @@ fn a_check_that_panics_rolls_back() {
     insert().unwrap();
     catch_unwind(AssertUnwindSafe(insert)).unwrap_err();
     assert_eq!(db.read().table(TABLE).unwrap().len(), 1);
-    assert_eq!(catch_unwind(AssertUnwindSafe(insert)).is_err(), true, "it is still checked");
+    assert!(catch_unwind(AssertUnwindSafe(insert)).is_err(), "it is still checked");
 }
 
 /// A row is read through the schema after the transaction; one that only gets a new field has not changed.

@@ -34,7 +34,8 @@ impl Transaction<'_> {
     /// # Examples
     /// ```
     /// # fn main() -> annals::Result<()> {
-    /// # let db = annals::Database::in_memory()?;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = annals::Database::open(folder.path().join("db"))?;
     /// let mut tx = db.begin()?;
     /// tx.comment("kept")?;
     /// let failed = tx.savepoint(|tx| {
