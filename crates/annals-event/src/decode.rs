@@ -10,6 +10,15 @@ use super::input::{Decoder, Malformed};
 use super::{Event, MAX_PIECE, cells, compact, opcode, piece};
 use crate::{Error, Result};
 
+/// What the events before say about the next one: its table and the last row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    /// The table, if one was named.
+    pub table: Option<TableNumber>,
+    /// The last row, if there was one.
+    pub last_id: Option<RowId>,
+}
+
 /// Takes the events of a frame, in their order.
 pub trait Sink {
     /// The most consecutive rows that are passed together; 1 if each insert is an event.
@@ -18,8 +27,9 @@ pub trait Sink {
     /// Takes an event. `schema` is the one before it.
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
 
-    /// Called after each event, also one that sets the context, with the number of bytes left in the frame.
-    fn end(&mut self, _left: usize) {}
+    /// Called after each event, also one that sets the context, with the number of bytes left in the frame, and the
+    /// context of the next event.
+    fn end(&mut self, _left: usize, _context: Context) {}
 
     /// Takes `count` rows, at least two, with ids from `first` on: the values of each field.
     fn rows(
@@ -71,8 +81,21 @@ pub fn decode_to<S: Sink>(
     schema: &mut Schema,
     sink: &mut S,
 ) -> Result<()> {
+    decode_from(Context::default(), payload, position, schema, sink)
+}
+
+/// Decodes a part of a frame, as [`decode_to`] does. It begins with an event, whose context is that of the events
+/// before.
+pub fn decode_from<S: Sink>(
+    context: Context,
+    payload: &[u8],
+    position: u64,
+    schema: &mut Schema,
+    sink: &mut S,
+) -> Result<()> {
     let end = position.saturating_add(payload.len() as u64);
-    let mut decoder = Decoder { input: payload, end, table: None, last_id: None };
+    let Context { table, last_id } = context;
+    let mut decoder = Decoder { input: payload, end, table, last_id };
     let (mut values, mut columns) = (Vec::new(), Vec::new());
     while let Some((&code, rest)) = decoder.input.split_first() {
         decoder.input = rest;
@@ -116,7 +139,8 @@ pub fn decode_to<S: Sink>(
                 }
             }
         }
-        sink.end(decoder.input.len());
+        let Decoder { table, last_id, .. } = decoder;
+        sink.end(decoder.input.len(), Context { table, last_id });
     }
     Ok(())
 }

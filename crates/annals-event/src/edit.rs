@@ -61,7 +61,7 @@ impl<E: Edit> Sink for Editing<'_, E> {
         Ok(())
     }
 
-    fn end(&mut self, left: usize) {
+    fn end(&mut self, left: usize, _: crate::Context) {
         let end = self.payload.len() - left;
         if let Some(new) = self.new.take() {
             self.out.extend_from_slice(self.payload.get(self.copied..self.at).unwrap_or_default());

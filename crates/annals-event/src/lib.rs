@@ -17,6 +17,7 @@ mod encode;
 mod erased;
 mod input;
 pub mod opcode;
+mod part;
 pub mod piece;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
@@ -27,10 +28,11 @@ mod text;
 mod vector;
 
 pub use cell::{from_cell, to_cell, width};
-pub use decode::{Sink, decode, decode_to};
+pub use decode::{Context, Sink, decode, decode_from, decode_to};
 pub use edit::{Edit, edit};
 pub use encode::{Encoder, pad};
 pub use erased::{has_erased, is_erased};
+pub use part::{VectorPart, part_value, parts};
 pub use text::{ERASED, Script, write_field_value};
 pub use vector::Vector;
 

@@ -161,12 +161,14 @@ impl FrameHeader {
     }
 
     /// True if it is the first frame of its transaction.
-    pub(crate) const fn is_first(&self) -> bool {
+    #[inline]
+    pub const fn is_first(&self) -> bool {
         self.flags & FLAG_FIRST != 0
     }
 
     /// True if the payload ends with the time.
-    pub(crate) const fn has_far_time(&self) -> bool {
+    #[inline]
+    pub const fn has_far_time(&self) -> bool {
         self.flags & FLAG_FAR_TIME != 0
     }
 

@@ -27,6 +27,7 @@ mod delaying;
 mod deletion;
 mod enforcement;
 mod erased;
+pub mod history;
 mod ids;
 pub mod image;
 mod index;

@@ -1,7 +1,7 @@
 //! Saving a view into an image, and loading it from there.
 //!
 //! A view's metadata is everything besides its arrays: the commands of its schema, as in the journal, then its
-//! tables, its indexes, and its blobs. Tables and indexes have a flag for each number ever used: whether it still
+//! tables, its indexes, its blobs, and the history index. Tables and indexes have a flag for each number ever used: whether it still
 //! exists.
 //!
 //! Values that follow from the schema aren't written: numbers, the table of an index, the referrers of a table.
@@ -13,6 +13,7 @@ use annals_schema::{Command, FieldNumber, IndexNumber, Schema, TableNumber};
 
 use crate::View;
 use crate::blobs::Blobs;
+use crate::history::HistoryIndex;
 use crate::index::tree::IndexTree;
 use crate::pages::base::BaseRoot;
 use crate::pages::keep::Keep;
@@ -36,6 +37,20 @@ impl View {
     /// Those of `keep`; a part of the image's directory can't be loaded. The parts stored until then are useless.
     #[doc(hidden)]
     pub fn save(&self, pager: &Arc<Pager>, keep: &mut dyn Keep) -> Result<Saved> {
+        self.save_with(&self.history, pager, keep)
+    }
+
+    /// Does what [`save`](Self::save) does, with a newer history index.
+    ///
+    /// # Errors
+    /// As `save`.
+    #[doc(hidden)]
+    pub fn save_with(
+        &self,
+        history: &Arc<HistoryIndex>,
+        pager: &Arc<Pager>,
+        keep: &mut dyn Keep,
+    ) -> Result<Saved> {
         let mut out = Saver::default();
         save_schema(&self.schema, &mut out);
         let (tables, indexes) = numbers(&self.schema);
@@ -54,7 +69,10 @@ impl View {
             }
         }
         self.blobs.save(&mut out);
-        out.store(pager, keep)
+        history.save(&mut out);
+        let mut saved = out.store(pager, keep)?;
+        saved.history = Arc::clone(history);
+        Ok(saved)
     }
 
     /// Begins with the output of [`View::save`]; pages are loaded when they are read.
@@ -74,6 +92,7 @@ impl View {
             view.load_index(IndexNumber(number), &mut input)?;
         }
         view.blobs = NoWeak::new(Blobs::load(&mut input)?);
+        view.history = Arc::new(HistoryIndex::load(&mut input)?);
         input.end()?;
         for (target, referrer) in referrers(&view.schema) {
             if let Some(table) = view.tables.get_mut(target.0 as usize) {
@@ -141,6 +160,9 @@ impl View {
             }
         }
         self.blobs.make_mut().rebase(saved);
+        let mut history = HistoryIndex::clone(&saved.history);
+        history.rebase(saved);
+        self.history = Arc::new(history);
         self.pin.clone_from(&saved.pin);
     }
 }

@@ -6,6 +6,7 @@ use annals_schema::{FieldNumber, RowId, Schema, TableNumber};
 
 use crate::blobs::Blobs;
 use crate::columns::column::Column;
+use crate::history::HistoryIndex;
 use crate::image::RootPin;
 use crate::index::tree::IndexTree;
 use crate::pages::numbered::Numbered;
@@ -23,6 +24,8 @@ pub struct View {
     pub(super) tables: Numbered<Table>,
     pub(super) indexes: Numbered<IndexTree>,
     pub(super) blobs: NoWeak<Blobs>,
+    /// The history index as of the root under the view.
+    pub(super) history: Arc<HistoryIndex>,
     /// Keeps the space of the root of an image under the view.
     pub(super) pin: Option<Arc<RootPin>>,
     /// Where it continues if a page is lost.
@@ -35,7 +38,7 @@ impl Clone for View {
     }
 }
 
-refresh!(View { schema, tables, indexes, blobs, pin, successor; });
+refresh!(View { schema, tables, indexes, blobs, history, pin, successor; });
 
 brief!(View, "View", "tables": |it| it.schema.tables().len(), "root": |it| it.root());
 
@@ -46,6 +49,7 @@ impl View {
             tables: Numbered::new(),
             indexes: Numbered::new(),
             blobs: NoWeak::new(Blobs::new()),
+            history: Arc::default(),
             pin: None,
             successor: Successor::default(),
         }
@@ -60,6 +64,7 @@ impl View {
             tables: self.tables.share(),
             indexes: self.indexes.share(),
             blobs: self.blobs.share(),
+            history: Arc::clone(&self.history),
             pin: self.pin.clone(),
             successor: Successor::default(),
         }
@@ -84,6 +89,13 @@ impl View {
     #[inline]
     pub fn root(&self) -> u64 {
         self.pin.as_ref().map_or(0, |pin| pin.number)
+    }
+
+    /// Returns the history index as of the root under the view.
+    #[doc(hidden)]
+    #[inline]
+    pub const fn history_index(&self) -> &Arc<HistoryIndex> {
+        &self.history
     }
 
     /// Returns the schema.
@@ -117,7 +129,7 @@ impl View {
     fn count(&self, what: Counted) -> usize {
         let tables: usize = self.tables.iter().map(|table| table.memory(what)).sum();
         let indexes: usize = self.indexes.iter().map(|index| index.memory(what)).sum();
-        size_of::<Self>() + tables + indexes + self.blobs.memory(what)
+        size_of::<Self>() + tables + indexes + self.blobs.memory(what) + self.history.memory(what)
     }
 
     pub(super) fn table_name(&self, number: TableNumber) -> &str {

@@ -8,4 +8,6 @@ pub use annals_event::{
     write_field_value,
 };
 
-pub(crate) use annals_event::{Sink, compact, decode, decode_to, opcode, piece};
+pub(crate) use annals_event::{
+    BARE_ROWS, Context, Sink, VectorPart, compact, decode, decode_from, decode_to, opcode, part_value, parts, piece,
+};

@@ -42,7 +42,6 @@
 
 mod db;
 pub mod event;
-mod history;
 pub mod internals;
 pub mod journal;
 mod names;

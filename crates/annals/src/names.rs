@@ -15,7 +15,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use crate::history::history_name;
 use crate::image::image_name;
 use crate::journal::segments::{is_id, kept_name, number_in};
 use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage, is_same_file};
@@ -84,8 +83,8 @@ impl Names {
         error.renaming(&self.temporary, &self.name)
     }
 
-    /// Returns all files their names, durably, those of kept segments first. The files are whole and flushed. Image and
-    /// history index, if there are any, are renamed with them.
+    /// Returns all files their names, durably, those of kept segments first. The files are whole and flushed. An
+    /// image, if there is one, is renamed with them.
     ///
     /// # Errors
     /// `InUse`: another file has a name by now; `Io`. Then none has its name.
@@ -93,10 +92,8 @@ impl Names {
         let mut given = Vec::new();
         let done = self.link_all(&mut given);
         if done.is_ok() {
-            for cache in [image_name, history_name] {
-                // Without them the database is whole, too. An older file of that name stays.
-                let _ = self.directory.link(&cache(&self.temporary), &cache(&self.name));
-            }
+            // Without it the database is whole, too. An older file of that name stays.
+            let _ = self.directory.link(&image_name(&self.temporary), &image_name(&self.name));
         }
         if done.is_err() {
             for name in given {

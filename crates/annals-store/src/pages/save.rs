@@ -10,6 +10,7 @@ use std::sync::Arc;
 use annals_storage::step;
 
 use crate::Result;
+use crate::history::HistoryIndex;
 use crate::image::{self, Kind, RootPin, Stored};
 use crate::pages::base::{Base, BaseRoot, Check};
 use crate::pages::grow::Change;
@@ -116,6 +117,8 @@ pub struct Saved {
     pub pin: Option<Arc<RootPin>>,
     /// The metadata of the view.
     pub metadata: Vec<u8>,
+    /// The saved history index.
+    pub(crate) history: Arc<HistoryIndex>,
     pages: HashMap<ArrayId, Rebase<PageRef>>,
     longs: HashMap<ArrayId, Rebase<Arc<[u8]>>>,
 }
@@ -164,7 +167,7 @@ impl Saver {
     }
 
     /// Hands over an array of long values.
-    pub(super) fn longs(&mut self, longs: &Paged<Arc<[u8]>>) {
+    pub(crate) fn longs(&mut self, longs: &Paged<Arc<[u8]>>) {
         let whole = |_, value: &Arc<[u8]>| Content::Whole(Arc::clone(value));
         self.arrays.push(AnyArray::Longs(collect(longs, |_| true, whole)));
     }
@@ -180,6 +183,7 @@ impl Saver {
             from: self.arrays.iter().filter_map(AnyArray::from).map(|root| root.place).collect(),
             pin: None,
             metadata: self.metadata,
+            history: Arc::default(),
             pages: HashMap::new(),
             longs: HashMap::new(),
         };
@@ -238,7 +242,7 @@ impl Saved {
     }
 
     /// Lets an array of long values continue from its new base, if it existed.
-    pub(super) fn rebase_longs(&self, longs: &mut Paged<Arc<[u8]>>) {
+    pub(crate) fn rebase_longs(&self, longs: &mut Paged<Arc<[u8]>>) {
         if let Some(rebase) = self.longs.get(&longs.id()) {
             longs.rebase(rebase);
         }

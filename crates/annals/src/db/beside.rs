@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use crate::history::{self, history_name};
 use crate::image::{self, image_name};
 use crate::journal::Copies;
 use crate::journal::format::FRAMES_AT;
@@ -16,7 +15,7 @@ use crate::storage::{Access, Directory, Storage, is_same_file};
 /// The kind of a file beside a journal, from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An image or a history index, also a damaged or unfinished one.
+    /// An image, also a damaged or unfinished one.
     Cache,
     /// A segment that is kept.
     Segment(u64),
@@ -48,8 +47,7 @@ pub(super) fn kind(found: &str, journal: &str) -> Option<Kind> {
     if let Some(number) = number_in(found, journal) {
         return Some(Kind::Segment(number));
     }
-    let caches = [image_name(journal), history_name(journal)];
-    if caches.iter().any(|name| found.strip_prefix(&**name).is_some_and(is_of_cache)) {
+    if found.strip_prefix(&*image_name(journal)).is_some_and(is_of_cache) {
         return Some(Kind::Cache);
     }
     let rest = found.strip_prefix(journal)?;
@@ -183,8 +181,7 @@ pub(super) fn is_of(
     if headers.peek().is_some() {
         return Ok(headers.all(|header| header.journal_id == *id));
     }
-    let of = [image::journal_id_of(&head), history::journal_id_of(&head)];
-    let is_cache = of.contains(&Some(*id));
+    let is_cache = image::journal_id_of(&head) == Some(*id);
     let first = head.get(..SECTOR.min(head.len())).unwrap_or_default();
     let is_begun = first.starts_with(id) || first.iter().all(|&byte| byte == 0);
     Ok(is_cache || (kind == Kind::Temporary && is_begun))

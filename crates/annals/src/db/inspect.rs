@@ -211,9 +211,7 @@ fn witnesses(
     shown: &str,
 ) -> Vec<Witness> {
     let Ok(head) = Head::read(storage, shown) else { return Vec::new() };
-    let mut all = image_witnesses(directory, name, &head);
-    all.extend(history::witness(directory, name, head.header.journal_id));
-    all
+    image_witnesses(directory, name, &head)
 }
 
 /// Describes all segments; the newest one, named by `shown`, is last.

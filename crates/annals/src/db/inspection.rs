@@ -68,7 +68,7 @@ pub struct Inspection {
     pub closed: bool,
     /// The image beside it; `None` if there is none, or if it wasn't examined.
     pub image: Option<ImageInspection>,
-    /// The history index beside it; `None` if there is none, or if it wasn't examined.
+    /// The history index in the image; `None` if there is none, or if it wasn't examined.
     pub history: Option<HistoryInspection>,
     /// The damage, if there is any: something was durable and doesn't verify any more.
     pub damage: Option<String>,
@@ -148,21 +148,16 @@ pub struct ImageRoot {
     pub tail: u64,
 }
 
-/// Facts of a history index, the file beside a journal that records in which parts of it a row was changed.
+/// Facts of the history index, the part of an image that leads to the changes of each row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryInspection {
-    /// Its path.
-    pub path: String,
-    /// The length of the file in bytes.
-    pub len: u64,
     /// The last transaction in it; or the reason that it can't be used.
     pub txid: std::result::Result<u64, String>,
-    /// The number of parts of the journal in it.
-    pub zones: u64,
-    /// The number of its entries: consecutive rows, or a comment, in such a part.
+    /// The number of its entries: consecutive rows that were changed at one place of the journal, a comment there, or
+    /// a number that describes a part of the journal.
     pub entries: u64,
-    /// How many sorted runs of those there are.
-    pub runs: usize,
+    /// How many nodes of at most 4 KiB its tree has had.
+    pub nodes: u64,
 }
 
 /// A reader of an older root of the image.

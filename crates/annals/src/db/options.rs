@@ -53,32 +53,7 @@ pub struct Options {
     /// How many key frames an image keeps.
     pub(super) key_frames: KeyFrames,
     pub(super) retention: Retention,
-    pub(super) history: Option<Sizes>,
-}
-
-/// How much of a history index is worth how much work.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
-    /// A journal that is shorter has no index, in bytes.
-    pub(super) first: u64,
-    /// The bytes after an index from which extending it pays.
-    pub(super) more: u64,
-    /// How long a zone is, at least.
-    pub(super) zone: u64,
-    /// How much is read for one step.
-    pub(super) step: u64,
-}
-
-impl Sizes {
-    /// The minimum length: a shorter journal is read in a millisecond or two.
-    pub(super) const USUAL: Self =
-        Self { first: 1 << 20, more: 256 << 10, zone: 64 << 10, step: 16 << 20 };
-
-    /// No minimum, with zones and steps of this size: for tests.
-    #[cfg(feature = "testing")]
-    pub(super) const fn small(zone: u64, step: u64) -> Self {
-        Self { first: 0, more: 0, zone, step }
-    }
+    pub(super) history: bool,
 }
 
 impl Default for Options {
@@ -116,7 +91,7 @@ impl Options {
             memory: 0,
             key_frames: KeyFrames::new(),
             retention: Retention { bytes: None, time: None, transactions: None },
-            history: Some(Sizes::USUAL),
+            history: true,
         }
     }
 
@@ -217,24 +192,15 @@ impl Options {
         self
     }
 
-    /// Sets whether the history index is kept. It is the file beside the journal that records in which parts of it a
-    /// row was changed, so that [`Database::history_of`](crate::Database::history_of) reads only those. By default it
-    /// is kept for journals of 1 MiB or more.
+    /// Sets whether a backfill extends the history index: the tree in the image that leads from a row to each of its
+    /// changes in the journal. [`Database::history_of`](crate::Database::history_of) reads only those. By default it
+    /// does. Without it, the first such question reads the journal after the index.
     ///
-    /// Costs, after each backfill, another read of the journal's new part, and a few bytes for each change outside a
-    /// run of rows; no commit waits for it. An existing one is used also without this, and deleting it loses nothing.
+    /// Costs another read of the journal's new part at each backfill, and up to 13 bytes for each change outside a
+    /// run of rows, or 1% of the bytes of a bulk load. No commit waits for it.
     #[must_use]
     pub const fn history_index(mut self, kept: bool) -> Self {
-        self.history = if kept { Some(Sizes::USUAL) } else { None };
-        self
-    }
-
-    /// Keeps a history index of any journal, with zones and steps of this many bytes.
-    #[cfg(feature = "testing")]
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn small_history_index(mut self, zone: u64, step: u64) -> Self {
-        self.history = Some(Sizes::small(zone, step));
+        self.history = kept;
         self
     }
 

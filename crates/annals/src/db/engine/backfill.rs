@@ -5,15 +5,16 @@
 //! 2. full: when no transaction is open
 //! 3. sample the bound: what is published
 //! 4. make the journal hard up to it                 (rule 2: before the first page is written)
-//! 5. write what changed to free space               (rule 5: from the snapshot itself, which can't change)
-//! 6. publish: first copy, flush, second copy        (rules 3 and 7: the writes have completed)
-//! 7. let the store continue from the new root          (only now: what failed before changes nothing)
+//! 5. extend the history index                       (in memory: a problem of it is noted, and the old one stays)
+//! 6. write what changed to free space               (rule 5: from the snapshot itself, which can't change)
+//! 7. publish: first copy, flush, second copy        (rules 3 and 7: the writes have completed)
+//! 8. let the store continue from the new root          (only now: what failed before changes nothing)
 //! ```
 //!
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later backfill
 //! depends on it. Only a failed flush disables the image for this handle.
 
-use crate::db::engine::{rebuild, reopening};
+use crate::db::engine::{index_history, rebuild, reopening};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -248,7 +249,8 @@ fn advance(
     };
     let mut drafting = Drafting::new(&mut draft, &image, published.point.txid, &**clock, watch);
     drafting.tell()?;
-    let mut saved = published.view.save(&pager, &mut drafting)?;
+    let history = index_history::newest(core, published);
+    let mut saved = published.view.save_with(&history, &pager, &mut drafting)?;
     let metadata = metadata(core, &saved.metadata);
     let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
     drafting.leave_dropped(&saved_before(&image, working.root, spill), &saved);

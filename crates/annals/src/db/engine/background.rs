@@ -6,7 +6,7 @@
 //! if there are any. An error is reported by `Database::image_error`, and the backfill is tried again when the tail
 //! has doubled: no commit fails by it.
 
-use crate::db::engine::{backfill, index_history, retain, trigger};
+use crate::db::engine::{backfill, retain, trigger};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -127,9 +127,6 @@ impl Shared {
                 }
                 Ok(_) => {
                     self.core.forget_image_error();
-                    index_history::index_history(&self.core, usize::MAX, || {
-                        *lock(&self.state) != State::Stopping
-                    });
                     if let Err(error) = retain::keep_the_rules(&self.core, PATIENCE) {
                         self.core.note_image_error(&error);
                     }

@@ -10,7 +10,7 @@
 //!
 //! The thread that does it is in [`background`](super::background).
 
-use crate::db::engine::{backfill, index_history, retain};
+use crate::db::engine::{backfill, retain};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -83,7 +83,6 @@ pub(in crate::db) fn backfill_at_close(core: &Core, patience: Duration) -> Resul
         true => backfill::backfill_watched(core, BackfillMode::Passive, &mut |_| go_on())?,
         false => return Ok(()),
     };
-    index_history::index_history_at_close(core);
     // A transaction that was forgotten has the writer for ever.
     retain::keep_the_rules(core, Duration::ZERO)?;
     core.image_state()?.shrink()

@@ -13,7 +13,6 @@ use crate::db::recovery::Repair;
 use crate::db::replay::scan::{self, Sink};
 use crate::db::replay::segments::{Opened, Past};
 use crate::db::replay::witness::check_end;
-use crate::history::history_name;
 use crate::image::image_name;
 use crate::journal::format::Header;
 use crate::journal::segments::{BEFORE_ERASING, erased_name, erasing_name, kept_name};
@@ -302,7 +301,7 @@ impl Generation {
         let (directory, name) = (&*self.directory, &*self.name);
         let before = format!("{name}{BEFORE_ERASING}{id:016x}");
         let io = |error| self.not_replaced(error);
-        let caches = [(image_name(name), "-image"), (history_name(name), "-history")];
+        let caches = [(image_name(name), "-image")];
         let is_there = |cache: &String| removable.files.iter().any(|(name, _)| name == cache);
         let aside: Vec<_> = caches
             .into_iter()

@@ -20,7 +20,7 @@ use crate::db::handle::sharing::Sharing;
 use crate::db::handle::transaction::Transaction;
 use crate::db::history::keeping::Keeping;
 use crate::db::image::ImageState;
-use crate::db::options::{Options, Sizes};
+use crate::db::options::Options;
 use crate::db::present::segment::{Current, Segment};
 use crate::db::present::snapshot::Snapshot;
 use crate::debug::brief;
@@ -67,8 +67,8 @@ pub(in crate::db) struct Setup {
     pub(in crate::db) rebuild_timeout: Duration,
     /// The rules of retention.
     pub(in crate::db) retention: Retention,
-    /// How the history index is kept; `None` if there is to be no history index.
-    pub(in crate::db) history: Option<Sizes>,
+    /// True if backfills extend the history index.
+    pub(in crate::db) history: bool,
     /// The state of shared mode; `None` in exclusive mode.
     pub(in crate::db) sharing: Option<Sharing>,
 }

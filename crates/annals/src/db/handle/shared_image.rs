@@ -13,7 +13,7 @@
 //! Opening only reads the image, since other processes may be writing it: damage is left to the holder of the lock of
 //! backfills. Commits of other processes continue from step 3 on, those of this one's other threads from step 4 on.
 
-use crate::db::engine::{backfill, index_history, reopening, trigger};
+use crate::db::engine::{backfill, reopening, trigger};
 use crate::db::handle::shared;
 use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard, TryLockError};
@@ -68,7 +68,6 @@ pub(in crate::db) fn backfill_shared(
     hardened?;
     run.phases.harden = run.lap();
     let done = advance_shared(db, &mut run, &mut working, writing, watch)?;
-    index_history::index_history(db.core(), usize::MAX, || true);
     // The claim is acquired before `working`: it belongs to this file, so another thread that takes `working`
     // meanwhile has it too.
     Ok(done)
@@ -121,7 +120,6 @@ pub(in crate::db) fn backfill_as_the_last(
     let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
     let mut run = Run::begin(image_state, BackfillMode::Passive);
     advance_shared(db, &mut run, &mut working, writing, watch)?;
-    index_history::index_history_at_close(db.core());
     Ok(())
 }
 

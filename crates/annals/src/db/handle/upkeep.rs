@@ -1,7 +1,6 @@
 //! Operations on the segments of a journal: restart it, and forget old ones.
 
 use crate::db::engine::backfill;
-use crate::db::engine::index_history;
 use crate::db::engine::{forget, restart, retain};
 use crate::db::handle::restarting;
 use crate::db::handle::upgrade;
@@ -213,11 +212,7 @@ impl Database {
         }
         match self.inner().sharing() {
             Some(_) => shared_image::backfill_shared(self.inner(), mode, watch),
-            None => {
-                let done = backfill::backfill_watched(self.inner().core(), mode, watch)?;
-                index_history::index_history(self.inner().core(), usize::MAX, || true);
-                Ok(done)
-            }
+            None => backfill::backfill_watched(self.inner().core(), mode, watch),
         }
     }
 

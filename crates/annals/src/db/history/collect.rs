@@ -1,254 +1,197 @@
-//! Making zones and entries of frames.
+//! Making the entries of a history index from frames.
 
-use annals_schema::{RowId, Schema, TableNumber, ValueRef};
+use annals_schema::{Schema, Timestamp};
 
+use super::about::{About, COMMANDS, MARKS, Part, SMALL, State, TRANSACTIONS, zigzag};
+use super::block::Block;
+use super::cut::{Cutter, Payload};
 use crate::Result;
-use crate::db::history::files::{Files, Seen};
-use crate::db::history::schema::schema_of;
-use crate::event::{self, Event};
-use crate::history::{
-    COMMENTED, COMMENTS, ENDS_INSIDE, Entry, STATE, Zone, comment_key, table_key,
-};
+use crate::db::history::files::Seen;
+use crate::db::replay::segments::Since;
+use crate::event;
 use crate::journal::Point;
+use crate::store::history::{Entry, Key};
 
-/// At least this many consecutive rows are one entry; fewer have an entry each. So rows that are changed again and
-/// again have the same entries in all zones, which takes less.
-const RANGE: u64 = 4;
+/// How far marks are from each other, in units of 8 bytes.
+const BETWEEN_MARKS: u64 = 512;
 
-/// A zone with this many changes of single rows is longer than others, by this factor. There a change takes few bytes
-/// of the journal, so an entry for each must take fewer still, and rows repeat in the same zone.
-const DENSE: usize = 2048;
-const DENSE_LEN: u64 = 4;
-
-/// Collects zones and their entries.
+/// Collects the entries of consecutive frames.
 #[derive(Debug)]
-pub(in crate::db) struct Collector {
-    /// How long a zone is, in bytes, at least.
-    zone_len: u64,
-    next_zone: u64,
+pub(super) struct Collector {
+    pub(super) about: About,
     schema: Schema,
     /// The schema of the state that a segment repeats, as far as it was read.
     state: Schema,
-    /// True if it has begun within that.
-    is_resumed: bool,
-    zone: Option<Zone>,
-    /// The entries of the zone, in the order of the journal.
-    rows: Vec<Entry>,
-    /// For each table, which of them was the last.
-    last: Vec<Option<usize>>,
-    pub(in crate::db) zones: Vec<Zone>,
-    pub(in crate::db) entries: Vec<Entry>,
+    transaction: Option<Transaction>,
+    mark: Option<Mark>,
+    /// Where the first frame of a long event begins, and the commands before.
+    long: Option<(Point, u64)>,
+    /// The place of the last block.
+    block: u64,
+    pub(super) entries: Vec<Entry>,
 }
 
-/// Takes the events of a frame.
-struct Rows<'c> {
-    rows: &'c mut Vec<Entry>,
-    last: &'c mut Vec<Option<usize>>,
-    zone: u64,
-    has_comments: bool,
+/// The transaction that is being read.
+#[derive(Debug)]
+struct Transaction {
+    /// Where its first frame is.
+    first: u64,
+    /// True if it is one small frame, as far as it was read.
+    is_small: bool,
 }
 
-impl Rows<'_> {
-    #[inline]
-    fn push(&mut self, table: TableNumber, first: RowId, count: u64) {
-        let place = table.0 as usize;
-        if place >= self.last.len() {
-            self.last.resize(place + 1, None);
-        }
-        let last = self.last.get_mut(place);
-        if let Some(entry) = last.as_ref().and_then(|last| self.rows.get_mut((**last)?)) {
-            let behind = first.0.wrapping_sub(entry.first);
-            if behind <= entry.count {
-                entry.count = entry.count.max(behind.saturating_add(count));
-                return;
-            }
-        }
-        last.map(|last| last.replace(self.rows.len()));
-        let (table, zone) = (table_key(table), self.zone);
-        self.rows.push(Entry { table, first: first.0, count, zone });
-    }
-}
-
-impl event::Sink for Rows<'_> {
-    const RUN: usize = 1024;
-
-    #[inline]
-    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
-        match *event {
-            Event::Insert { table, id, .. }
-            | Event::Update { table, id, .. }
-            | Event::Delete { table, id } => self.push(table, id, 1),
-            Event::InsertVector { table, id, count } | Event::DeleteVector { table, id, count } => {
-                self.push(table, id, count)
-            }
-            Event::UpdateVector { table, id, field, values } => {
-                let field = schema.table(table).and_then(|table| table.field(field));
-                let count = field.and_then(|field| values.len(field.ty)).unwrap_or(0);
-                self.push(table, id, count as u64);
-            }
-            Event::Comment(text) => {
-                let (first, zone) = (comment_key(text), self.zone);
-                self.rows.push(Entry { table: COMMENTS, first, count: 1, zone });
-                self.has_comments = true;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn rows(
-        &mut self,
-        table: TableNumber,
-        id: RowId,
-        count: u64,
-        _: &[Vec<ValueRef<'_>>],
-    ) -> Result<()> {
-        self.push(table, id, count);
-        Ok(())
-    }
+/// A mark, and the least time since.
+#[derive(Debug)]
+struct Mark {
+    unit: u64,
+    txid: u64,
+    least: i64,
 }
 
 impl Collector {
-    /// Begins after the history that the commands of this schema cover, with the zone of a number.
-    pub(in crate::db) fn new(schema: Schema, next_zone: u64, zone_len: u64) -> Self {
+    /// Begins at the end of an index. `schema` is the one there.
+    pub(super) fn new(about: About, schema: Schema) -> Self {
         Self {
-            zone_len,
-            next_zone,
+            about,
             schema,
             state: Schema::default(),
-            is_resumed: false,
-            zone: None,
-            rows: Vec::new(),
-            last: Vec::new(),
-            zones: Vec::new(),
+            transaction: None,
+            mark: None,
+            long: None,
+            block: 0,
             entries: Vec::new(),
         }
     }
 
-    /// Begins within the state at the beginning of a segment, after the history that the commands of this schema
-    /// cover.
-    fn resume_state(&mut self, state: Schema) {
-        (self.state, self.is_resumed) = (state, true);
-    }
-
-    /// Returns the number of commands of the schema before the next event.
-    pub(in crate::db) fn commands(&self) -> u64 {
-        self.schema.commands().len() as u64
-    }
-
-    /// True if the collected part may end here: not within a state that is repeated.
-    pub(in crate::db) fn may_end(&self) -> bool {
-        self.zone.is_none_or(|zone| !zone.is(STATE))
-            && self.zones.last().is_none_or(|last| !last.is(STATE) || !last.is(ENDS_INSIDE))
+    /// True if the index may end here: between two transactions.
+    pub(super) const fn may_end(&self) -> bool {
+        self.transaction.is_none()
     }
 
     /// Takes a frame.
     ///
     /// # Errors
     /// `Corrupt`, `Unsupported`.
-    pub(in crate::db) fn frame(&mut self, seen: &Seen<'_>) -> Result<()> {
+    pub(super) fn frame(&mut self, seen: &Seen<'_>) -> Result<()> {
         let Seen { frame, segment, is_state } = *seen;
         let header = &frame.header;
-        if self.zone.is_some_and(|zone| zone.segment != segment || zone.is(STATE) != is_state) {
-            self.end_zone();
+        self.begin_part(segment, is_state, frame.header.txid);
+        let unit = self.about.unit_of(segment, header.position);
+        if let Some(part) = self.about.parts.last_mut() {
+            part.end = frame.end;
         }
-        let before = frame.point_before();
-        let begins_state = is_state
-            && !self.is_resumed
-            && self.zone.is_none()
-            && self.zones.last().is_none_or(|last| last.segment != segment);
-        if begins_state {
-            self.state = Schema::default();
-        }
-        let schema = if is_state { &mut self.state } else { &mut self.schema };
-        let zone = self.zone.get_or_insert_with(|| Zone {
-            segment,
-            start: before,
-            end: before,
-            least_time: i64::MAX,
-            commands: u32::try_from(schema.commands().len()).unwrap_or(u32::MAX),
-            flags: if is_state { STATE } else { 0 },
-        });
-        let (rows, last) = (&mut self.rows, &mut self.last);
-        let mut sink = Rows { rows, last, zone: self.next_zone, has_comments: false };
         if header.has_events() {
-            event::decode_to(frame.payload, frame.payload_at(), schema, &mut sink)?;
-        }
-        zone.flags |= if sink.has_comments { COMMENTED } else { 0 };
-        let txid = if header.is_commit() { header.txid } else { header.txid - 1 };
-        zone.end = Point { position: frame.end, txid, chain: frame.chain };
-        if !header.is_commit() {
-            zone.flags |= ENDS_INSIDE;
-        } else {
-            zone.flags &= !ENDS_INSIDE;
-            if is_state && self.schema.commands().is_empty() {
-                self.schema = std::mem::take(&mut self.state);
-            } else if !is_state {
-                zone.least_time = zone.least_time.min(header.time);
+            self.begin_transaction(unit, header.txid, is_state);
+            if header.has_more() {
+                let commands = self.commands(is_state);
+                self.long.get_or_insert((frame.point_before(), commands));
+            } else {
+                self.events(seen, unit)?;
             }
         }
-        let len = frame.end - zone.start.position;
-        // A zone doesn't begin in the middle of a long event.
-        let is_long = len >= self.zone_len
-            && !header.has_more()
-            && (self.rows.len() < DENSE || len >= self.zone_len.saturating_mul(DENSE_LEN));
-        if is_long || (is_state && header.is_commit()) {
-            self.end_zone();
+        let txid = if header.is_commit() { header.txid } else { header.txid.saturating_sub(1) };
+        let point = Point { position: frame.end, txid, chain: frame.chain };
+        self.about.end = Since { segment, point };
+        if header.is_commit() {
+            self.commit(seen);
         }
+        self.about.commands = self.schema.commands().len() as u64;
         Ok(())
     }
 
-    /// Ends the zone, if one was begun: its entries are sorted, and consecutive rows joined.
-    pub(in crate::db) fn end_zone(&mut self) {
-        let Some(zone) = self.zone.take() else { return };
-        self.zones.push(zone);
-        self.next_zone += 1;
-        self.last.clear();
-        self.rows.sort_unstable();
-        let mut rows = self.rows.drain(..);
-        let Some(mut joined) = rows.next() else { return };
-        for next in rows {
-            if next.table == joined.table && next.first - joined.first <= joined.count {
-                let end = (next.first - joined.first).saturating_add(next.count);
-                joined.count = joined.count.max(end);
-            } else {
-                put(&mut self.entries, joined);
-                joined = next;
-            }
+    fn schema(&mut self, is_state: bool) -> &mut Schema {
+        if is_state { &mut self.state } else { &mut self.schema }
+    }
+
+    fn commands(&mut self, is_state: bool) -> u64 {
+        self.schema(is_state).commands().len() as u64
+    }
+
+    /// Notes a segment when its first frame comes.
+    fn begin_part(&mut self, segment: u64, is_state: bool, txid: u64) {
+        let last = self.about.parts.last();
+        if last.is_some_and(|part| part.segment == segment) {
+            return;
         }
-        put(&mut self.entries, joined);
+        let base = self.about.next_base();
+        let state = is_state.then_some(State { end: 0, txid, time: Timestamp(0) });
+        self.about.parts.push(Part { segment, base, end: 0, state });
+        if is_state {
+            self.state = Schema::default();
+        }
     }
-}
 
-fn put(entries: &mut Vec<Entry>, joined: Entry) {
-    match joined.count {
-        RANGE.. => entries.push(joined),
-        count => entries.extend((0..count).map(|place| Entry {
-            first: joined.first + place,
-            count: 1,
-            ..joined
-        })),
+    fn begin_transaction(&mut self, unit: u64, txid: u64, is_state: bool) {
+        if self.transaction.is_some() {
+            return;
+        }
+        self.transaction = Some(Transaction { first: unit, is_small: true });
+        let is_due = self.mark.as_ref().is_none_or(|mark| unit >= mark.unit + BETWEEN_MARKS);
+        if is_due && !is_state {
+            self.end_mark();
+            self.mark = Some(Mark { unit, txid, least: i64::MAX });
+        }
     }
-}
 
-/// Returns the entries of a zone that is read again, in their order.
-///
-/// # Errors
-/// `Corrupt`, `Io`.
-pub(in crate::db) fn entries_of(
-    files: &Files,
-    present: &Schema,
-    number: u64,
-    zone: &Zone,
-) -> Result<Vec<Entry>> {
-    let schema = schema_of(present, u64::from(zone.commands))?;
-    let mut collector = Collector::new(Schema::default(), number, u64::MAX);
-    match zone.is(STATE) {
-        true => collector.resume_state(schema),
-        false => collector.schema = schema,
+    /// Ends the last mark: no frame follows.
+    pub(super) fn end_mark(&mut self) {
+        if let Some(Mark { unit, txid, least }) = self.mark.take() {
+            self.record(MARKS, txid, &[unit, zigzag(least)]);
+        }
     }
-    files.read_zone(zone, &mut |seen| collector.frame(seen))?;
-    collector.end_zone();
-    collector.entries.sort_unstable();
-    Ok(collector.entries)
+
+    fn record(&mut self, table: u64, row: u64, numbers: &[u64]) {
+        let key = Key { table, row };
+        self.entries.extend(numbers.iter().map(|&place| Entry { key, count: 0, place }));
+    }
+
+    fn commit(&mut self, seen: &Seen<'_>) {
+        let Seen { frame, segment, is_state } = *seen;
+        let header = &frame.header;
+        if let Some(Transaction { first, is_small: false }) = self.transaction.take() {
+            let end = self.about.unit_of(segment, frame.end);
+            self.record(TRANSACTIONS, first, &[end - first, header.txid, zigzag(header.time)]);
+        }
+        if is_state {
+            if let Some(part) = self.about.parts.last_mut() {
+                let (txid, time) = (header.txid, Timestamp(header.time));
+                part.state = Some(State { end: frame.end, txid, time });
+            }
+            if self.schema.commands().is_empty() {
+                self.schema = std::mem::take(&mut self.state);
+            }
+        } else if let Some(mark) = &mut self.mark {
+            mark.least = mark.least.min(header.time);
+        }
+    }
+
+    /// Takes the events of a frame, or of a long event that ends with it.
+    fn events(&mut self, seen: &Seen<'_>, unit: u64) -> Result<()> {
+        let Seen { frame, segment, is_state } = *seen;
+        let before = self.commands(is_state);
+        let long = self.long.take();
+        let is_small = long.is_none() && frame.payload.len() <= SMALL;
+        let is_alone = is_small && frame.header.is_commit();
+        if let Some(transaction) = &mut self.transaction {
+            transaction.is_small &= is_alone && transaction.first == unit;
+        }
+        let base = self.about.parts.last().map_or(0, |part| part.base);
+        let (bytes, at) = (frame.payload, base + frame.payload_at());
+        let payload = Payload { bytes, at, is_alone };
+        let out = std::mem::take(&mut self.entries);
+        let mut cutter = Cutter::new(payload, before, self.block, out);
+        cutter.whole = is_small.then_some(unit * 2);
+        if let Some((from, commands)) = long {
+            let first = self.about.unit_of(segment, from.position);
+            cutter.whole = Some(cutter.put(first, &Block::Frames { commands, from, end: frame.end }));
+        }
+        let schema = if is_state { &mut self.state } else { &mut self.schema };
+        event::decode_to(frame.payload, frame.payload_at(), schema, &mut cutter)?;
+        (self.entries, self.block) = cutter.finish();
+        let after = self.commands(is_state);
+        if after > before {
+            self.record(COMMANDS, unit, &[before, after]);
+        }
+        Ok(())
+    }
 }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
 use crate::db::replay::segments::{Past, Since};
-use crate::history::Zone;
 use crate::journal::format::Header;
 use crate::journal::segments::Kept;
-use crate::journal::{Frame, FrameReader, Head, Point};
+use crate::journal::{Frame, FrameReader, Head, Point, Singles};
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
@@ -27,6 +26,8 @@ struct Part<'f> {
     storage: &'f dyn Storage,
     shown: &'f str,
     header: &'f Header,
+    /// The hash of the header.
+    hash: u64,
     /// The end up to which it is read.
     len: u64,
     /// The one after it.
@@ -51,18 +52,6 @@ impl Files {
         let head = Head::read(&*file.storage, &file.name)?;
         let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
         Ok(Self { past, file, head, end: published.point })
-    }
-
-    /// Reads only up to a point in a segment; `false` if the last file doesn't reach it.
-    pub(in crate::db) fn end_at(&mut self, segment: u64, point: Point) -> bool {
-        let start = self.head.start();
-        self.end = if segment == self.file.segment { point } else { start };
-        segment <= self.file.segment
-    }
-
-    /// Returns the random id of the journal.
-    pub(in crate::db) const fn journal_id(&self) -> [u8; 16] {
-        self.head.header.journal_id
     }
 
     /// Returns the segment in which the files end.
@@ -98,6 +87,7 @@ impl Files {
                 storage: &*kept.storage,
                 shown: &kept.shown,
                 header: &kept.head.header,
+                hash: kept.head.hash,
                 len: kept.len,
                 next,
                 kept: Some(kept),
@@ -106,6 +96,7 @@ impl Files {
                 storage: &*self.file.storage,
                 shown: &self.file.name,
                 header: &self.head.header,
+                hash: self.head.hash,
                 len: self.end.position,
                 next: None,
                 kept: None,
@@ -131,7 +122,7 @@ impl Files {
     ) -> Result<Option<Since>> {
         let part = self.part(since.segment)?;
         let io = |error| Error::io(format!("{}: can't read the journal", part.shown), error);
-        let mut reader = FrameReader::new(part.storage, part.header.hash(), since.point, part.len);
+        let mut reader = FrameReader::new(part.storage, part.hash, since.point, part.len);
         while let Some(frame) = reader.next().map_err(io)? {
             if let (true, Some(kept), Some((next, start))) =
                 (frame.header.is_seal(), part.kept, part.next)
@@ -152,26 +143,30 @@ impl Files {
         }
     }
 
-    /// Reads a zone; returns how many bytes it has.
+    /// Returns a segment for reading single frames of it.
     ///
     /// # Errors
-    /// As [`Self::read`].
-    pub(in crate::db) fn read_zone(
-        &self,
-        zone: &Zone,
-        visit: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
-    ) -> Result<u64> {
-        let part = self.part(zone.segment)?;
-        let io = |error| Error::io(format!("{}: can't read the journal", part.shown), error);
-        let (segment, to) = (part.header.hash(), zone.end.position.min(part.len));
-        let mut reader = FrameReader::new(part.storage, segment, zone.start, to);
-        while let Some(frame) = reader.next().map_err(io)? {
-            part.see(&frame, visit)?;
-        }
-        match reader.point() == zone.end {
-            true => Ok(zone.end.position - zone.start.position),
-            false => Err(part.damaged(reader.position())),
-        }
+    /// `Corrupt`: it isn't among the files.
+    pub(in crate::db) fn singles(&self, segment: u64) -> Result<Singles<'_>> {
+        let Part { storage, hash, len: position, .. } = self.part(segment)?;
+        Ok(Singles::new(storage, hash, Point { position, ..self.end }))
+    }
+
+    /// Returns a segment, and the hash of its header.
+    ///
+    /// # Errors
+    /// As [`Self::singles`].
+    pub(in crate::db) fn source(&self, segment: u64) -> Result<(&dyn Storage, u64)> {
+        let Part { storage, hash, .. } = self.part(segment)?;
+        Ok((storage, hash))
+    }
+
+    /// Returns the name of a segment in messages.
+    ///
+    /// # Errors
+    /// As [`Self::singles`].
+    pub(in crate::db) fn shown_of(&self, segment: u64) -> Result<&str> {
+        Ok(self.part(segment)?.shown)
     }
 
     /// Reads all from a place on.

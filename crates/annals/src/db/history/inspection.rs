@@ -1,14 +1,19 @@
 //! Looking at a history index from outside, and verifying it.
 
+use std::sync::Arc;
+
+use super::about::{About, COMMANDS, MARKS};
+use super::current::Current;
 use crate::db::history::files::Files;
-use crate::db::history::find::with_index;
+use crate::db::image::opening::load;
 use crate::db::inspection::HistoryInspection;
 use crate::db::present::snapshot::Snapshot;
-use crate::history::{self, Bound, Entry, IndexFile, Zone, history_name};
-use crate::image::Witness;
+use crate::image::{Frame, Guarded, Identity, Image, image_name};
 use crate::journal::Survey;
-use crate::storage::{Access, Directory};
-use crate::{Error, Result};
+use crate::storage::{Directory, SystemClock};
+use crate::store::Pager;
+use crate::store::history::{Entry, HistoryIndex};
+use crate::{Error, ErrorKind, Result};
 
 /// The result of verifying a history index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,117 +24,77 @@ pub struct HistoryCheck {
     pub problem: Option<String>,
 }
 
-/// Examines the history index of a journal; `None` if there is none.
+/// Examines the history index in the image of a journal; `None` if there is none.
 pub(in crate::db) fn inspect(
     directory: &dyn Directory,
     journal: &str,
     survey: &Survey,
 ) -> Option<HistoryInspection> {
-    let name = history_name(journal);
-    let path = directory.display(&name);
-    let opened = IndexFile::open(directory, &name, survey.head.header.journal_id, Access::Read);
-    let told = |txid, len| HistoryInspection { path, len, txid, zones: 0, entries: 0, runs: 0 };
-    match opened {
-        Ok(None) => None,
-        Ok(Some(index)) => Some(told_of(&index)),
-        Err(error) => {
-            let len = directory.open(&name, Access::Read).and_then(|file| file.len());
-            Some(told(Err(error.to_string()), len.unwrap_or(0)))
-        }
-    }
+    let header = survey.head.header;
+    let journal_id = header.journal_id;
+    let identity = Identity { journal_id, segment: u64::MAX, segment_hash: 0 };
+    let (directory, name) = (directory.again(), image_name(journal));
+    let damage = Arc::default();
+    let newest = Image::frame(&directory, &name, &identity, &SystemClock, &damage, &|_| true);
+    let Frame { image, catalog, pin, .. } = newest.ok()??;
+    let pager = Arc::new(Pager::new(Arc::new(Guarded(Arc::new(image))), 0, false));
+    let (_, view) = load(&catalog, &pager).ok()?;
+    let view = view.pinned(Arc::new(pin));
+    inspection_of(view.history_index())
 }
 
-/// Returns the point of the journal that its history index proves: that is never beyond the image's.
-pub(in crate::db) fn witness(
-    directory: &dyn Directory,
-    journal: &str,
-    journal_id: [u8; 16],
-) -> Option<Witness> {
-    let name = history_name(journal);
-    let index = IndexFile::open(directory, &name, journal_id, Access::Read).ok()??;
-    let Bound { segment, point, .. } = index.head().bound;
-    Some(Witness { what: "history index", segment, point })
-}
-
-fn told_of(index: &IndexFile) -> HistoryInspection {
-    let head = index.head();
-    HistoryInspection {
-        path: index.shown().to_owned(),
-        len: index.len().unwrap_or(0),
-        txid: Ok(head.bound.point.txid),
-        zones: head.runs.iter().map(|run| run.zones).sum(),
-        entries: head.runs.iter().map(|run| run.entries).sum(),
-        runs: head.runs.len(),
+fn inspection_of(index: &HistoryIndex) -> Option<HistoryInspection> {
+    if index.is_missing() {
+        return None;
     }
+    let txid = About::decode(index.about()).map(|about| about.end.point.txid);
+    let txid = txid.map_err(|error| error.to_string());
+    Some(HistoryInspection { txid, entries: index.entries(), nodes: index.nodes() })
 }
 
 /// Does what [`Snapshot::check_history_index`] does.
 pub(in crate::db) fn check_index(snapshot: &Snapshot, deep: bool) -> Result<Option<HistoryCheck>> {
-    let files = Files::open(&snapshot.published)?;
-    let name = history_name(&files.file.journal);
-    let directory = &*files.file.directory;
-    let opened = IndexFile::open(directory, &name, files.journal_id(), Access::Read);
-    let index = match opened {
-        Ok(None) => return Ok(None),
-        Ok(Some(index)) => index,
-        Err(error) if error.kind() == crate::ErrorKind::Corrupt => {
-            let inspection = HistoryInspection {
-                path: directory.display(&name),
-                len: 0,
-                txid: Err(error.to_string()),
-                zones: 0,
-                entries: 0,
-                runs: 0,
-            };
-            return Ok(Some(HistoryCheck { inspection, problem: Some(error.to_string()) }));
-        }
-        Err(error) => return Err(error),
+    let index = snapshot.published.view.history_index();
+    let Some(inspection) = inspection_of(index) else { return Ok(None) };
+    let problem = match compare(snapshot, index, deep) {
+        Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+        compared => compared.err().map(|error| error.to_string()),
     };
-    let inspection = told_of(&index);
-    let (_, mut problem) = with_index(&files, |_| Ok(()))?;
-    if problem.is_none() {
-        problem = match compare(snapshot, &files, &index, deep) {
-            Err(error) if error.kind() == crate::ErrorKind::Io => return Err(error),
-            compared => compared.err().map(|error| error.to_string()),
-        };
-    }
     Ok(Some(HistoryCheck { inspection, problem }))
 }
 
 /// Compares the contents of an index with the journal.
-fn compare(snapshot: &Snapshot, files: &Files, index: &IndexFile, deep: bool) -> Result<()> {
-    let (mut zones, mut entries) = (Vec::new(), Vec::new());
-    let mut zone = |number: u64, zone: &Zone| -> Result<()> {
-        zones.push((number, *zone));
-        Ok(())
-    };
-    let mut entry = |entry: &Entry| -> Result<()> {
-        entries.extend(deep.then_some(*entry));
-        Ok(())
-    };
-    history::check(index, &mut zone, &mut entry)?;
+fn compare(snapshot: &Snapshot, index: &Arc<HistoryIndex>, deep: bool) -> Result<()> {
+    index.check()?;
+    let about = About::decode(index.about())?;
     if !deep {
         return Ok(());
     }
-    entries.sort_unstable_by_key(|entry| (entry.zone, *entry));
-    let mut left = entries.as_slice();
+    let files = Files::open(&snapshot.published)?;
     let first = files.first().segment;
-    let end = (files.segment(), files.end.position);
-    let is_there = |zone: &Zone| zone.segment >= first && (zone.segment, zone.end.position) <= end;
-    for (number, zone) in zones.iter().filter(|(_, zone)| is_there(zone)) {
-        let made = super::collect::entries_of(files, snapshot.schema(), *number, zone)?;
-        let from = left.partition_point(|entry| entry.zone < *number);
-        let of = left.get(from..).unwrap_or_default();
-        let (of, rest) = of.split_at(of.partition_point(|entry| entry.zone == *number));
-        if of != made.as_slice() {
-            return Err(Error::corrupt(format!(
-                "{}: it tells of other changes from position {} of segment {} on than the journal has",
-                index.shown(),
-                zone.start.position,
-                zone.segment
-            )));
-        }
-        left = rest;
+    if about.end.segment < first {
+        return Ok(()); // all of it was forgotten
+    }
+    let made = Current::made_of(&files, &snapshot.published)?;
+    let mut current = Current { index: Arc::clone(index), about };
+    current.extend(&files, &snapshot.published)?;
+    if entries_of(&current, first)? != entries_of(&made, first)? {
+        return Err(Error::corrupt("the history index has other changes than the journal"));
     }
     Ok(())
+}
+
+/// Returns the entries of the kept history, with places as if that were all. Marks depend on when they were made.
+fn entries_of(Current { index, about }: &Current, first: u64) -> Result<Vec<Entry>> {
+    let part = about.parts.iter().find(|part| part.segment == first);
+    let base = part.map_or(0, |part| part.base);
+    let kept = super::places::filtered(index, base / 8, vec![0])?;
+    let mut all = Vec::new();
+    kept.each(&mut |entry| {
+        let is_forgotten = entry.key.table == COMMANDS && entry.key.row < base / 8;
+        let is_compared = entry.key.table != MARKS && !is_forgotten;
+        all.extend(is_compared.then(|| super::places::moved(entry, base / 8)));
+        Ok(())
+    })?;
+    Ok(all)
 }

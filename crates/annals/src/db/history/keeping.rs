@@ -1,35 +1,26 @@
-//! The state of the history index of an open database.
+//! How an open database keeps its history index.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::db::options::Sizes;
 use crate::journal::lock;
 
-/// The state of the history index of an open database.
+/// How an open database keeps its history index.
 #[derive(Debug)]
 pub(in crate::db) struct Keeping {
-    /// None if there is to be none.
-    pub(in crate::db) sizes: Option<Sizes>,
-    /// Held while something is added, and while segments are removed.
-    adding: Mutex<()>,
-    /// True if one was taken out of the way. If a rebuilt index can't be used either, the index isn't the cause.
-    pub(in crate::db) is_anew: AtomicBool,
+    /// False if a backfill doesn't extend it.
+    pub(in crate::db) keeps: bool,
+    /// Held while the journal is read for it, and while segments are removed.
+    reading: Mutex<()>,
     pub(in crate::db) problem: Mutex<Option<String>>,
 }
 
 impl Keeping {
-    pub(in crate::db) fn new(sizes: Option<Sizes>) -> Self {
-        Self {
-            sizes,
-            adding: Mutex::default(),
-            is_anew: AtomicBool::default(),
-            problem: Mutex::default(),
-        }
+    pub(in crate::db) fn new(keeps: bool) -> Self {
+        Self { keeps, reading: Mutex::default(), problem: Mutex::default() }
     }
 
-    /// Prevents additions while the returned guard exists.
+    /// Prevents reading for it while the returned guard exists.
     pub(in crate::db) fn pause(&self) -> MutexGuard<'_, ()> {
-        lock(&self.adding)
+        lock(&self.reading)
     }
 }

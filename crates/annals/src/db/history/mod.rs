@@ -1,19 +1,24 @@
 //! The history index, and lookups in it.
 //!
-//! In reading order: `files` are those of a journal up to a commit; `find` returns the parts of them to read;
-//! `moments` finds transactions with it. `row` applies events to a row, by the `schema` of that time; `collect` makes
-//! zones and entries of frames. `keeping` is the state of the index in an open database, and `inspection` examines it
-//! without opening.
+//! In reading order: `files` are those of a journal up to a commit; `about` says how far an index goes, and what its
+//! places mean; a `block` is a part of a long frame. `collect` makes entries of frames, which `cut` cuts into blocks.
+//! `current` is the index up to a published state. `places` reads the places that it leads to; `moments` finds
+//! transactions. `row` applies events to a row, by the `schema` of that time. `keeping` is how an open database
+//! keeps the index; `inspection` examines it.
 
-pub(in crate::db) mod collect;
+mod about;
+mod block;
+mod collect;
+pub(in crate::db) mod current;
+mod cut;
 pub(in crate::db) mod files;
-pub(in crate::db) mod find;
 pub(in crate::db) mod inspection;
 pub(in crate::db) mod keeping;
 pub(in crate::db) mod moments;
+pub(in crate::db) mod places;
 pub(in crate::db) mod row;
 pub(in crate::db) mod schema;
 
 pub use inspection::HistoryCheck;
-pub(super) use inspection::{inspect, witness};
+pub(super) use inspection::inspect;
 pub(super) use moments::txid_of;

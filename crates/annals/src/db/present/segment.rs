@@ -13,6 +13,7 @@ use crate::db::present::turns::{Claim, Turns};
 use crate::journal::segments::{Place, kept_name};
 use crate::journal::{Checkpoints, lock, segment_hash};
 use crate::storage::{Access, Directory, Storage};
+use crate::store::history::HistoryIndex;
 
 /// The current segment, which all parts of a database share.
 pub(in crate::db) type Current = ArcSwap<Segment>;
@@ -83,6 +84,23 @@ pub(in crate::db) struct JournalFile {
     kept: Mutex<BTreeMap<u64, Arc<dyn Storage>>>,
     /// Those of them that were removed, and can't be opened again.
     removed: Mutex<BTreeSet<u64>>,
+    /// The history index as far as somebody asked for it, if that is farther than the image's.
+    pub(in crate::db) index: Mutex<Option<Noted>>,
+}
+
+/// A history index that goes farther than the image's.
+#[derive(Clone, Debug)]
+pub(in crate::db) struct Noted {
+    pub(in crate::db) index: Arc<HistoryIndex>,
+    /// The root of the image whose index it replaces, because that can't be used.
+    pub(in crate::db) instead_of: Option<u64>,
+}
+
+impl Noted {
+    /// True if it replaces the index of a root.
+    pub(in crate::db) fn instead_of(&self, root: u64) -> bool {
+        self.instead_of.is_some_and(|until| root <= until)
+    }
 }
 
 /// So many segments before it stay open that can be opened again.
@@ -97,8 +115,8 @@ impl JournalFile {
     ) -> Self {
         let name = directory.display(journal);
         let (journal, kept) = (journal.to_owned(), Mutex::default());
-        let (hash, removed) = (OnceLock::new(), Mutex::default());
-        Self { storage, name, segment, before: 0, directory, journal, hash, kept, removed }
+        let (hash, removed, index) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        Self { storage, name, segment, before: 0, directory, journal, hash, kept, removed, index }
     }
 
     /// Returns the hash of the segment's header, which its frames are verified with.

@@ -284,7 +284,7 @@ impl event::Sink for Trying<'_, '_> {
         self.room.map_or(Ok(()), |room| room.make_room(self.store, place.0, place.1))
     }
 
-    fn end(&mut self, left: usize) {
+    fn end(&mut self, left: usize, _: event::Context) {
         if let Some((&opcode::TABLE, mut rest)) = self.rest().split_first() {
             let number =
                 compact::take(&mut rest).ok().and_then(|number| u32::try_from(number).ok());

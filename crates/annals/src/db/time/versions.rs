@@ -5,22 +5,14 @@ use std::sync::Arc;
 
 use annals_schema::{RowId, Schema, TableNumber, Value};
 
-use crate::Result;
 use crate::db::changes::changed::RowChange;
 use crate::db::changes::changed::Version;
-use crate::db::history::files::{Files, Seen};
-use crate::db::history::find::{Parts, parts_of};
+use crate::db::history::places::{Places, Whose};
 use crate::db::history::row::Running;
-use crate::db::history::schema::schema_of;
 use crate::db::present::snapshot::Published;
-use crate::db::replay::segments::Since;
 use crate::debug::brief;
-use crate::event::{self, Event};
-use crate::history::Zone;
-use crate::journal::Committed;
-
-/// The bytes of the journal read at once, without an index.
-const STEP: u64 = 1 << 20;
+use crate::event::Event;
+use crate::{Error, ErrorKind, Result};
 
 /// The history of a row, the oldest version first: an iterator.
 ///
@@ -34,61 +26,56 @@ const STEP: u64 = 1 << 20;
 /// While the iterator exists, older segments aren't removed. It reads one version at a time; [`History::newest`]
 /// returns the newest ones. After an error the iterator ends.
 pub struct History {
-    files: Files,
-    present: Arc<Schema>,
-    /// The parts to read, then everything from a position on.
-    zones: VecDeque<Zone>,
-    tail: Option<Tail>,
-    /// The schema at its position.
-    schema: Schema,
+    published: Arc<Published>,
+    places: Places,
+    /// The places to read, the next one first.
+    left: VecDeque<u64>,
     row: Running,
-    transaction: Transaction,
-    ready: VecDeque<Version>,
+    /// The transaction under way that touches the row.
+    transaction: Option<Transaction>,
+    /// How many versions were returned, and how many of those are still to be passed over after a new start.
+    returned: usize,
+    again: usize,
     problem: Option<String>,
-    bytes: u64,
 }
 
-brief!(History, "History", "bytes": |it| it.bytes);
-
-/// Where all is read from on.
-#[derive(Clone, Copy, Debug)]
-struct Tail {
-    since: Since,
-    /// The number of commands of the schema before it; unknown if the part before was just read.
-    commands: Option<u64>,
-}
+brief!(History, "History", "bytes": |it| it.bytes_read());
 
 /// A transaction as far as it was read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Transaction {
-    txid: u64,
+    whose: Whose,
     comments: Vec<String>,
-    /// The row before the transaction, if the transaction touches the row.
-    before: Option<Option<Vec<Value>>>,
+    /// The row before the transaction.
+    before: Option<Vec<Value>>,
 }
 
 impl History {
     /// Begins to read the history of a row up to the published state.
     pub(in crate::db) fn open(
-        published: &Published,
+        published: &Arc<Published>,
         table: TableNumber,
         id: RowId,
     ) -> Result<Self> {
-        let present = Arc::clone(published.view.schema());
-        let row = Running::new(&present, table, id)?;
-        let files = Files::open(published)?;
-        let Parts { zones, tail, commands, problem, bytes } = parts_of(&files, table, id)?;
+        let row = Running::new(published.view.schema(), table, id)?;
+        let found = Places::open(published).and_then(|places| Ok((places.of_row(table, id)?, places)));
+        let (left, places, problem) = match found {
+            Ok((left, places)) => (left, places, None),
+            Err(error) if is_of_index(&error) => {
+                let places = Places::anew(published)?;
+                (places.of_row(table, id)?, places, Some(error.to_string()))
+            }
+            Err(error) => return Err(error),
+        };
         Ok(Self {
-            files,
-            present,
-            zones: zones.into(),
-            tail: Some(Tail { since: tail, commands: Some(commands) }),
-            schema: Schema::default(),
+            published: Arc::clone(published),
+            places,
+            left: left.into(),
             row,
-            transaction: Transaction::default(),
-            ready: VecDeque::new(),
+            transaction: None,
+            returned: 0,
+            again: 0,
             problem,
-            bytes,
         })
     }
 
@@ -113,80 +100,86 @@ impl History {
         self.problem.as_deref()
     }
 
-    /// Returns how many bytes of the journal and its index were read so far.
+    /// Returns how many bytes of the journal were read so far, without those that the index was made of.
     #[must_use]
     pub const fn bytes_read(&self) -> u64 {
-        self.bytes
+        self.places.bytes
     }
 
-    /// Reads one part more; `false` if there is none.
-    fn step(&mut self) -> Result<bool> {
-        if let Some(zone) = self.zones.pop_front() {
-            self.stand_at(u64::from(zone.commands))?;
-            let Self { files, schema, row, transaction, ready, bytes, .. } = self;
-            let first = files.first().segment;
-            *bytes += files.read_zone(&zone, &mut |seen| {
-                see(seen, first, schema, row, transaction, &mut *ready)
+    /// Returns the next version.
+    fn step(&mut self) -> Result<Option<Version>> {
+        while let Some(place) = self.left.pop_front() {
+            let (mut comments, mut before) = (Vec::new(), None);
+            let row = &mut self.row;
+            let of = Some((row.table, row.id));
+            let whose = self.places.read(place, of, &mut |schema, event| {
+                see(row, schema, event, &mut before, &mut comments)
             })?;
-            return Ok(true);
+            let same = self.transaction.as_ref().is_some_and(|it| it.whose.txid == whose.txid);
+            let ended = if same { None } else { self.transaction.take() };
+            // A place of a comment's hash, or of a row that is near, may not change the row.
+            if let (Some(before), false) = (before, same) {
+                self.transaction = Some(Transaction { whose, comments, before });
+            }
+            if let Some(version) = ended.map(|ended| self.end(ended)).transpose()?.flatten() {
+                return Ok(Some(version));
+            }
         }
-        let Some(Tail { since, commands }) = self.tail.take() else { return Ok(false) };
-        commands.map_or(Ok(()), |commands| self.stand_at(commands))?;
-        let Self { files, schema, row, transaction, ready, .. } = self;
-        let first = files.first().segment;
-        let next = files.read(since, STEP, &mut |seen| {
-            see(seen, first, schema, row, transaction, &mut *ready)
-        })?;
-        let left = |since: Option<Since>| since.map_or(0, |since| self.files.behind(since));
-        self.bytes += left(Some(since)).saturating_sub(left(next));
-        self.tail = next.map(|since| Tail { since, commands: None });
-        Ok(true)
+        let ended = self.transaction.take();
+        Ok(ended.map(|ended| self.end(ended)).transpose()?.flatten())
     }
 
-    /// Sets the schema for the following events, by the number of its commands.
-    fn stand_at(&mut self, commands: u64) -> Result<()> {
-        if self.schema.commands().len() as u64 != commands {
-            self.schema = schema_of(&self.present, commands)?;
+    /// Returns the version that a transaction made; `None` if it changed nothing in the end.
+    fn end(&mut self, ended: Transaction) -> Result<Option<Version>> {
+        let Transaction { whose, mut comments, before } = ended;
+        let after = match &self.transaction {
+            Some(next) => next.before.clone(),
+            None => self.row.values.clone(),
+        };
+        if before == after {
+            return Ok(None);
         }
+        if !whose.has_own_comments() {
+            comments = self.places.comments_of(&whose)?;
+        }
+        let change = RowChange { table: self.row.table, id: self.row.id, before, after };
+        let Whose { txid, time, is_state, .. } = whose;
+        Ok(Some(Version { txid, time, comments, change, is_beginning: is_state }))
+    }
+
+    /// Starts anew with an index made of the journal: what the present one says can't be.
+    fn start_anew(&mut self, error: &Error) -> Result<()> {
+        let (table, id) = (self.row.table, self.row.id);
+        self.places = Places::anew(&self.published)?;
+        self.left = self.places.of_row(table, id)?.into();
+        self.row = Running::new(self.published.view.schema(), table, id)?;
+        (self.transaction, self.again) = (None, self.returned);
+        self.problem = Some(error.to_string());
         Ok(())
     }
 }
 
-/// Takes a frame.
+/// True if an error may be the index's.
+fn is_of_index(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::PageLost | ErrorKind::Io)
+}
+
+/// Takes an event of a place.
 fn see(
-    seen: &Seen<'_>,
-    first: u64,
-    schema: &mut Schema,
     row: &mut Running,
-    transaction: &mut Transaction,
-    ready: &mut VecDeque<Version>,
+    schema: &Schema,
+    event: &Event<'_>,
+    before: &mut Option<Option<Vec<Value>>>,
+    comments: &mut Vec<String>,
 ) -> Result<()> {
-    let Seen { frame, segment, is_state } = *seen;
-    if (is_state && segment != first) || !frame.header.has_events() {
+    if let Event::Comment(text) = *event {
+        comments.push(text.to_owned());
+    }
+    if !row.is_changed_by(schema, event) {
         return Ok(());
     }
-    if transaction.txid != frame.header.txid {
-        *transaction = Transaction { txid: frame.header.txid, ..Transaction::default() };
-    }
-    event::decode(frame.payload, frame.payload_at(), schema, &mut |schema, event| {
-        if let Event::Comment(text) = *event {
-            transaction.comments.push(text.to_owned());
-            return Ok(());
-        }
-        if !row.is_changed_by(schema, event) {
-            return Ok(());
-        }
-        transaction.before.get_or_insert_with(|| row.values.clone());
-        row.apply(schema, event)
-    })?;
-    let Some(committed) = Committed::of(frame) else { return Ok(()) };
-    let Transaction { comments, before, .. } = std::mem::take(transaction);
-    if let Some(before) = before.filter(|before| *before != row.values) {
-        let change = RowChange { table: row.table, id: row.id, before, after: row.values.clone() };
-        let (txid, time) = (committed.txid, committed.time);
-        ready.push_back(Version { txid, time, comments, change, is_beginning: is_state });
-    }
-    Ok(())
+    before.get_or_insert_with(|| row.values.clone());
+    row.apply(schema, event)
 }
 
 impl Iterator for History {
@@ -194,16 +187,21 @@ impl Iterator for History {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(version) = self.ready.pop_front() {
-                return Some(Ok(version));
-            }
             match self.step() {
-                Ok(true) => {}
-                Ok(false) => return None,
+                Ok(Some(_)) if self.again > 0 => self.again -= 1,
+                Ok(Some(version)) => {
+                    self.returned += 1;
+                    return Some(Ok(version));
+                }
+                Ok(None) => return None,
                 Err(error) => {
-                    self.zones.clear();
-                    self.tail = None;
-                    return Some(Err(error));
+                    let is_anew = self.problem.is_some() || !is_of_index(&error);
+                    let anew = if is_anew { Err(error) } else { self.start_anew(&error) };
+                    if let Err(error) = anew {
+                        self.left.clear();
+                        self.transaction = None;
+                        return Some(Err(error));
+                    }
                 }
             }
         }

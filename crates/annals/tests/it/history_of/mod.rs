@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::storage::simulated::SimulatedClock;
-use annals::storage::{Directory, MemoryDirectory};
+use annals::storage::MemoryDirectory;
 use annals::{
     Command, Database, ErrorKind, FieldNumber, History, Moment, Options, Reader, Result, RowId,
     TableNumber, Timestamp, Type, Version,
@@ -18,13 +18,12 @@ use annals::{
 use self::oracle::{Dated, Oracle};
 
 const NAME: &str = "db";
-const INDEX: &str = "db-history";
+const IMAGE: &str = "db-image";
 const CITY: TableNumber = TableNumber(0);
 const PEOPLE: FieldNumber = FieldNumber(1);
 
-/// Opens with an index of any journal, of small zones, which many steps add.
 fn options() -> Options {
-    Options::new().background(false).small_history_index(300, 3000).lock_timeout(Duration::ZERO)
+    Options::new().background(false).lock_timeout(Duration::ZERO)
 }
 
 fn open(directory: &MemoryDirectory) -> Database {
@@ -112,6 +111,6 @@ fn moments(oracle: &Oracle, database: &Database) {
     assert_eq!(found(Moment::Comment("nobody wrote this".to_owned())), None);
 }
 
-fn has_index(directory: &MemoryDirectory) -> bool {
-    directory.list().unwrap().iter().any(|name| name == INDEX)
+fn has_index(database: &Database) -> bool {
+    database.read().check_history_index(false).unwrap().is_some()
 }

@@ -6,7 +6,7 @@ use annals::{
     Timestamp, Transaction, Type, Value, ValueRef,
 };
 
-use super::{INDEX, NAME, compare, has_index, open, options};
+use super::{IMAGE, NAME, compare, has_index, open, options};
 use crate::store_model::Random;
 
 const TYPES: [Type; 5] = [Type::String, Type::UInt32, Type::Float64, Type::Bool, Type::Int64];
@@ -123,7 +123,11 @@ fn run(seed: u64, steps: u64) -> (usize, bool) {
                 database.close().unwrap();
                 database = open(&directory);
             }
-            95 => drop(directory.remove(INDEX)),
+            95 => {
+                database.close().unwrap();
+                let _ = directory.remove(IMAGE);
+                database = open(&directory);
+            }
             96 => {
                 // A program that keeps none.
                 database.close().unwrap();
@@ -132,7 +136,7 @@ fn run(seed: u64, steps: u64) -> (usize, bool) {
             }
             _ => {}
         }
-        seen |= has_index(&directory);
+        seen |= has_index(&database);
         if step % 40 == 39 {
             versions += compare(&directory, &database);
             let error = database.history_error();

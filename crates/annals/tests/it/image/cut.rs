@@ -109,7 +109,7 @@ fn an_older_copy_of_the_journal_beside_its_image_is_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.annals");
     create(&path).close().unwrap();
-    let db = Options::new().small_history_index(4096, 1 << 20).open(&path).unwrap();
+    let db = Options::new().open(&path).unwrap();
     insert(&db, 0..3000);
     db.hard_checkpoint().unwrap();
     let older = std::fs::read(&path).unwrap();

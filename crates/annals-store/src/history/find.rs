@@ -1,0 +1,130 @@
+//! Finding the places of a row, and records.
+
+use super::leaf::Reader;
+use super::node::{Child, children};
+use super::{Entry, HistoryIndex, Key};
+use crate::Result;
+
+impl HistoryIndex {
+    /// Returns the places where a row was changed, in order.
+    ///
+    /// Cost: reads one node for each level of the tree, and one for each other leaf with rows that include it.
+    ///
+    /// # Errors
+    /// A node can't be loaded.
+    pub fn places_of(&self, key: Key) -> Result<Vec<u64>> {
+        let mut found = Vec::new();
+        if let Some(root) = self.root {
+            self.stab(root, self.height, key, &mut found)?;
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    fn stab(&self, node: u64, height: u8, key: Key, found: &mut Vec<u64>) -> Result<()> {
+        let bytes = self.node(node)?;
+        if height == 0 {
+            let is_before = |entry: &Entry| entry.key <= key;
+            let has = |entry: &Entry| entry.count > 0 && key < entry.end();
+            let same = |entry: &Entry| entry.key.table == key.table && has(entry);
+            let entries = Reader::new(&bytes).take_while(is_before).filter(same);
+            found.extend(entries.map(|entry| entry.place));
+            return Ok(());
+        }
+        let mut below = children(&bytes).take_while(|child| child.first <= key);
+        below.try_for_each(|child| match child.may_have(key) {
+            true => self.stab(child.node, height - 1, key, found),
+            false => Ok(()),
+        })
+    }
+
+    /// Returns the last record of a table whose row isn't after one, as its row and its numbers.
+    ///
+    /// # Errors
+    /// A node can't be loaded.
+    pub fn record_at(&self, key: Key) -> Result<Option<Record>> {
+        let mut found = None;
+        self.records_back(key, &mut |record| {
+            found = Some(record);
+            false
+        })?;
+        Ok(found)
+    }
+
+    /// Visits the records of a table, from the last one whose row isn't after one, backwards, while `visit` returns
+    /// true.
+    ///
+    /// # Errors
+    /// A node can't be loaded.
+    pub fn records_back(&self, key: Key, visit: &mut dyn FnMut(Record) -> bool) -> Result<()> {
+        match self.root {
+            Some(root) => self.back(root, self.height, key, visit).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn back(
+        &self,
+        node: u64,
+        height: u8,
+        key: Key,
+        visit: &mut dyn FnMut(Record) -> bool,
+    ) -> Result<bool> {
+        let bytes = self.node(node)?;
+        if height == 0 {
+            let mut records: Vec<Record> = Vec::new();
+            let same = |entry: &Entry| entry.key.table == key.table && entry.count == 0;
+            for entry in Reader::new(&bytes).take_while(|entry| entry.key <= key).filter(same) {
+                match records.last_mut().filter(|last| last.row == entry.key.row) {
+                    Some(last) => last.numbers.push(entry.place),
+                    None => {
+                        records.push(Record { row: entry.key.row, numbers: vec![entry.place] });
+                    }
+                }
+            }
+            return Ok(records.into_iter().rev().all(visit));
+        }
+        let start = Key { table: key.table, row: 0 };
+        let below: Vec<Child> = children(&bytes).take_while(|child| child.first <= key).collect();
+        for child in below.into_iter().rev() {
+            if !self.back(child.node, height - 1, key, visit)? {
+                return Ok(false);
+            }
+            if child.first < start {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Visits all entries, in order.
+    ///
+    /// # Errors
+    /// A node can't be loaded; those of `visit`.
+    pub fn each(&self, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
+        self.root.map_or(Ok(()), |root| self.each_below(root, self.height, visit))
+    }
+
+    fn each_below(
+        &self,
+        node: u64,
+        height: u8,
+        visit: &mut dyn FnMut(Entry) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = self.node(node)?;
+        match height {
+            0 => Reader::new(&bytes).try_for_each(visit),
+            _ => children(&bytes).try_for_each(|child| self.each_below(child.node, height - 1, visit)),
+        }
+    }
+}
+
+/// A record: numbers under a key that has nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The row of its key.
+    pub row: u64,
+    /// Its numbers.
+    pub numbers: Vec<u64>,
+}

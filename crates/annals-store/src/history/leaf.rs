@@ -1,0 +1,187 @@
+//! Leaves: entries, sorted and compact.
+//!
+//! ```text
+//! group:  a compact number: how far its row is after that of the group before, times 4, plus
+//!         0  one row, one place:    place
+//!         1  one row, some places:  how many, the first place, how far each is after the one before
+//!         2  some rows, or a record (then the number of rows is 0, and the numbers are written as they are):
+//!            the number of rows; then as in 1
+//!         3  another table: the number is its key; rows are counted from 0 again
+//! ```
+
+use std::sync::Arc;
+
+use super::{Entry, Key, NODE};
+use annals_event::compact;
+
+/// The bytes that a group takes at most beside its places, including the start of a new table.
+const GROUP_AT_MOST: usize = 5 * 9;
+/// The bytes that a place takes at most.
+const PLACE_AT_MOST: usize = 9;
+/// Marks that the kind of a group doesn't fit into the lowest bits of a row's number.
+const WIDE: u64 = 1 << 61;
+
+/// A made node: its bytes, its first key, and the key after the rows in it.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) bytes: Arc<[u8]>,
+    pub(super) first: Key,
+    pub(super) end: Key,
+}
+
+/// Makes leaves.
+#[derive(Debug, Default)]
+pub(super) struct Builder {
+    bytes: Vec<u8>,
+    /// The places of the last group, which isn't among the bytes yet.
+    group: Vec<u64>,
+    of: Option<Entry>,
+    /// The last row in the bytes.
+    last: Option<Key>,
+    first: Option<Key>,
+    end: Key,
+}
+
+impl Builder {
+    /// Returns the most bytes that it needs with the group so far.
+    fn len(&self) -> usize {
+        self.bytes.len() + GROUP_AT_MOST + self.group.len() * PLACE_AT_MOST
+    }
+
+    /// Adds an entry, which isn't before the others, unless the leaf would be longer than `most`: then returns the
+    /// leaf so far, and begins another.
+    pub(super) fn push(&mut self, entry: &Entry, most: usize) -> Option<Made> {
+        let goes_on = self.of.is_some_and(|of| of.is_of(entry));
+        let mut made = None;
+        if !goes_on {
+            self.end_group();
+        }
+        // The numbers of a record stay together.
+        let is_full = self.len() + GROUP_AT_MOST + PLACE_AT_MOST > most;
+        if is_full && self.first.is_some() && !(goes_on && entry.count == 0) {
+            made = self.finish();
+        }
+        if self.of.is_none() {
+            self.of = Some(*entry);
+            self.first.get_or_insert(entry.key);
+        }
+        self.group.push(entry.place);
+        self.end = self.end.max(entry.end());
+        made
+    }
+
+    fn end_group(&mut self) {
+        let Some(of) = self.of.take() else { return };
+        let last = self.last.filter(|last| last.table == of.key.table);
+        if last.is_none() {
+            compact::put(&mut self.bytes, of.key.table << 2 | 3);
+        }
+        let after = of.key.row - last.map_or(0, |last| last.row);
+        let kind = match (of.count, self.group.len()) {
+            (1, 1) => 0,
+            (1, _) => 1,
+            _ => 2,
+        };
+        match after < WIDE {
+            true => compact::put(&mut self.bytes, after << 2 | kind),
+            false => {
+                compact::put(&mut self.bytes, WIDE << 2 | kind);
+                compact::put(&mut self.bytes, after);
+            }
+        }
+        if kind == 2 {
+            compact::put(&mut self.bytes, of.count);
+        }
+        if kind > 0 {
+            compact::put(&mut self.bytes, self.group.len() as u64);
+        }
+        let mut before = 0;
+        for place in self.group.drain(..) {
+            compact::put(&mut self.bytes, place.wrapping_sub(before));
+            before = if of.count == 0 { 0 } else { place };
+        }
+        self.last = Some(of.key);
+    }
+
+    /// Returns the leaf so far, if it has anything, and begins another.
+    pub(super) fn finish(&mut self) -> Option<Made> {
+        self.end_group();
+        let first = self.first.take()?;
+        self.last = None;
+        let end = std::mem::take(&mut self.end);
+        let made = Made { bytes: self.bytes.as_slice().into(), first, end };
+        self.bytes.clear();
+        Some(made)
+    }
+}
+
+/// Returns into how many leaves some entries go, and up to which length each is filled, so that they are evenly full.
+pub(super) fn split(entries: &[Entry]) -> usize {
+    let mut all = Builder::default();
+    for entry in entries {
+        all.push(entry, usize::MAX);
+    }
+    let len = all.finish().map_or(0, |made| made.bytes.len()) + 2 * (GROUP_AT_MOST + PLACE_AT_MOST);
+    if len <= NODE {
+        return NODE;
+    }
+    let parts = len.div_ceil(NODE - 4 * (GROUP_AT_MOST + PLACE_AT_MOST));
+    (len.div_ceil(parts) + 3 * (GROUP_AT_MOST + PLACE_AT_MOST)).min(NODE)
+}
+
+/// Reads the entries of a leaf, in order. It ends at the first byte that makes no sense.
+#[derive(Debug)]
+pub(super) struct Reader<'l> {
+    bytes: &'l [u8],
+    key: Key,
+    count: u64,
+    left: u64,
+    place: u64,
+}
+
+impl<'l> Reader<'l> {
+    pub(super) const fn new(bytes: &'l [u8]) -> Self {
+        Self { bytes, key: Key { table: 0, row: 0 }, count: 0, left: 0, place: 0 }
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<u64> {
+        compact::take(&mut self.bytes).ok()
+    }
+
+    #[inline]
+    fn begin_group(&mut self) -> Option<()> {
+        let mut number = self.take()?;
+        if number & 3 == 3 {
+            self.key = Key { table: number >> 2, row: 0 };
+            number = self.take()?;
+        }
+        let after = match number >> 2 {
+            WIDE => self.take()?,
+            after => after,
+        };
+        self.key.row = self.key.row.checked_add(after)?;
+        self.count = if number & 3 == 2 { self.take()? } else { 1 };
+        self.left = if number & 3 == 0 { 1 } else { self.take()? };
+        self.place = 0;
+        Some(())
+    }
+}
+
+impl Iterator for Reader<'_> {
+    type Item = Entry;
+
+    #[inline]
+    fn next(&mut self) -> Option<Entry> {
+        if self.left == 0 {
+            if self.bytes.is_empty() {
+                return None;
+            }
+            self.begin_group()?;
+        }
+        let before = if self.count == 0 { 0 } else { self.place };
+        self.place = before.checked_add(self.take()?)?;
+        self.left = self.left.checked_sub(1)?;
+        Some(Entry { key: self.key, count: self.count, place: self.place })
+    }
+}
