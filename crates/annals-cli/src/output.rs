@@ -10,12 +10,12 @@ use annals::{Error, ErrorKind, Result};
 /// Formats a number of items: "1 row", "2 rows", "2 indexes".
 pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
-    let ending = match (number, noun.ends_with('x')) {
-        (1, _) => "",
-        (_, true) => "es",
-        (_, false) => "s",
-    };
-    format!("{number} {noun}{ending}")
+    match noun.strip_suffix('y') {
+        _ if number == 1 => format!("{number} {noun}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None if noun.ends_with('x') => format!("{number} {noun}es"),
+        None => format!("{number} {noun}s"),
+    }
 }
 
 /// Writes bytes as hexadecimal digits.

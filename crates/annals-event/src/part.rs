@@ -31,7 +31,9 @@ const BITS: u64 = 32;
 #[must_use]
 pub fn parts(field: &Field, values: Vector<'_>, most: usize) -> Option<Vec<VectorPart>> {
     let values = match (values, width(field.ty)) {
-        (Vector::Cells(cells), Some(width)) => return Some(parts_of_cells(cells.len(), width, most)),
+        (Vector::Cells(cells), Some(width)) => {
+            return Some(parts_of_cells(cells.len(), width, most));
+        }
         (Vector::Cells(_), None) => return None,
         (Vector::Values(values), _) => values,
     };
@@ -43,7 +45,10 @@ pub fn parts(field: &Field, values: Vector<'_>, most: usize) -> Option<Vec<Vecto
         }
         if part.len >= most {
             let (at, first) = (part.at + part.len, part.first + part.count);
-            parts.push(std::mem::replace(&mut part, VectorPart { at, first, ..VectorPart::default() }));
+            parts.push(std::mem::replace(
+                &mut part,
+                VectorPart { at, first, ..VectorPart::default() },
+            ));
         }
         if has_null_bit(field) && matches!(value, ValueRef::Null) {
             let place = usize::try_from(part.count / BITS).ok()?;
@@ -89,7 +94,8 @@ pub fn part_value<'p>(
 ) -> Result<ValueRef<'p>> {
     if part.is_cells {
         let width = width(field.ty).unwrap_or(usize::MAX);
-        let cell = usize::try_from(place).ok().and_then(|place| bytes.chunks_exact(width).nth(place));
+        let cell =
+            usize::try_from(place).ok().and_then(|place| bytes.chunks_exact(width).nth(place));
         let cell = cell.ok_or(Malformed("it ends too early"))?;
         return Ok(from_cell(field.ty, cell));
     }

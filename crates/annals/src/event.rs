@@ -9,5 +9,6 @@ pub use annals_event::{
 };
 
 pub(crate) use annals_event::{
-    BARE_ROWS, Context, Sink, VectorPart, compact, decode, decode_from, decode_to, opcode, part_value, parts, piece,
+    BARE_ROWS, Context, Sink, VectorPart, compact, decode, decode_from, decode_to, opcode,
+    part_value, parts, piece,
 };

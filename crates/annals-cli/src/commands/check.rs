@@ -175,15 +175,14 @@ fn history(path: &Path, snapshot: &Snapshot, deep: bool) -> Result<Option<String
     let Some(found) = snapshot.check_history_index(deep).map_err(sound)? else { return Ok(None) };
     if let Some(problem) = found.problem {
         return Err(Error::corrupt(format!(
-            "{problem}; delete the history index, and `annals backfill {}` makes a new one: the journal is intact",
+            "{problem}; delete the image, and `annals backfill {}` makes a new one: the journal is intact",
             path.display()
         )));
     }
     let txid = found.inspection.txid.unwrap_or(0);
     let compared = if deep { ", which the journal has, too" } else { "" };
-    let (zones, ranges) = (found.inspection.zones, found.inspection.entries);
-    let (zones, ranges) = (count(zones, "zone"), count(ranges, "range"));
-    Ok(Some(format!("\nhistory index: transactions up to {txid}, {zones}, {ranges}{compared}")))
+    let entries = count(found.inspection.entries, "entry");
+    Ok(Some(format!("\nhistory index: transactions up to {txid}, {entries}{compared}")))
 }
 
 /// Reports dangling references that aren't enforced.

@@ -1,4 +1,4 @@
-//! The part of `annals info` about the image and the history index beside a journal.
+//! The part of `annals info` about the image beside a journal, and the history index in it.
 
 use annals::{HistoryInspection, ImageInspection, OldestReader, Result};
 use serde_json::{Value, json};
@@ -32,35 +32,25 @@ pub(super) fn print_history(
     history: Option<&HistoryInspection>,
     output: &mut Output,
 ) -> Result<()> {
-    let Some(HistoryInspection { path, len, txid, zones, entries, runs }) = history else {
-        return Ok(());
-    };
-    let path = plain(path);
+    let Some(HistoryInspection { txid, entries, nodes }) = history else { return Ok(()) };
     match txid {
         Ok(txid) => output.line(&format!(
-            "history index: {path}, {len} bytes, with transactions up to {txid}: {}, {} in {}",
-            count(*zones, "zone"),
-            count(*entries, "range"),
-            count(*runs as u64, "run"),
+            "history index: transactions up to {txid}, {} in {}",
+            count(*entries, "entry"),
+            count(*nodes, "node"),
         )),
-        Err(problem) => {
-            output.line(&format!("history index: {path}, {len} bytes"))?;
-            output.line(&format!("history index can't be used: {}", plain(problem)))
-        }
+        Err(problem) => output.line(&format!("history index can't be used: {}", plain(problem))),
     }
 }
 
 /// Returns the facts of a history index as an object.
 pub(super) fn history_object(history: &HistoryInspection) -> Value {
-    let HistoryInspection { path, len, txid, zones, entries, runs } = history;
+    let HistoryInspection { txid, entries, nodes } = history;
     json!({
-        "path": path,
-        "size": len,
         "txid": txid.as_ref().ok(),
         "problem": txid.as_ref().err(),
-        "zones": zones,
         "entries": entries,
-        "runs": runs,
+        "nodes": nodes,
     })
 }
 

@@ -120,7 +120,6 @@ impl HistoryIndex {
         self.nodes.put(usize::try_from(node).unwrap_or(usize::MAX), bytes);
         Child { first, end, node }
     }
-
 }
 
 /// Merges two sorted sequences; of equal keys the old entries are first.

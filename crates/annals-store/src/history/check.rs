@@ -25,8 +25,8 @@ impl HistoryIndex {
         if height == 0 {
             let mut before: Option<Entry> = None;
             for entry in Reader::new(&bytes) {
-                let is_later =
-                    before.is_none_or(|before| (before.key, before.count) <= (entry.key, entry.count));
+                let is_later = before
+                    .is_none_or(|before| (before.key, before.count) <= (entry.key, entry.count));
                 is_later.then_some(()).ok_or_else(damaged)?;
                 first.get_or_insert(entry.key);
                 (before, end) = (Some(entry), end.max(entry.end()));

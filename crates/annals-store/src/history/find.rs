@@ -115,7 +115,8 @@ impl HistoryIndex {
         let bytes = self.node(node)?;
         match height {
             0 => Reader::new(&bytes).try_for_each(visit),
-            _ => children(&bytes).try_for_each(|child| self.each_below(child.node, height - 1, visit)),
+            _ => children(&bytes)
+                .try_for_each(|child| self.each_below(child.node, height - 1, visit)),
         }
     }
 }

@@ -148,5 +148,7 @@ impl HistoryIndex {
 
 #[cold]
 fn damaged() -> Error {
-    Error::corrupt("the history index in the image makes no sense: delete the image, it is made anew")
+    Error::corrupt(
+        "the history index in the image makes no sense: delete the image, it is made anew",
+    )
 }

@@ -99,9 +99,7 @@ impl About {
         let head = [segment, position, txid, chain, self.commands, self.parts.len() as u64];
         head.iter().for_each(|&number| compact::put(&mut out, number));
         for Part { segment, base, end, state } in &self.parts {
-            let state = state.map_or([0; 3], |state| {
-                [state.end, state.txid, zigzag(state.time.0)]
-            });
+            let state = state.map_or([0; 3], |state| [state.end, state.txid, zigzag(state.time.0)]);
             let numbers = [*segment, *base, *end].into_iter().chain(state);
             numbers.for_each(|number| compact::put(&mut out, number));
         }

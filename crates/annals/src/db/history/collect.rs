@@ -183,7 +183,8 @@ impl Collector {
         cutter.whole = is_small.then_some(unit * 2);
         if let Some((from, commands)) = long {
             let first = self.about.unit_of(segment, from.position);
-            cutter.whole = Some(cutter.put(first, &Block::Frames { commands, from, end: frame.end }));
+            cutter.whole =
+                Some(cutter.put(first, &Block::Frames { commands, from, end: frame.end }));
         }
         let schema = if is_state { &mut self.state } else { &mut self.schema };
         event::decode_to(frame.payload, frame.payload_at(), schema, &mut cutter)?;

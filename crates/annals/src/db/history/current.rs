@@ -53,7 +53,8 @@ impl Current {
     /// `Corrupt`, `Unsupported`, `Io`.
     pub(in crate::db) fn up_to(files: &Files, published: &Published) -> Result<Self> {
         let noted = lock(&files.file.index).clone();
-        let is_instead = noted.as_ref().is_some_and(|noted| noted.instead_of(published.view.root()));
+        let is_instead =
+            noted.as_ref().is_some_and(|noted| noted.instead_of(published.view.root()));
         let known = noted.map(|noted| Self::of(&noted.index)).transpose()?.flatten();
         let stored = if is_instead { None } else { Self::of(published.view.history_index())? };
         let newest = match (known, stored) {
@@ -140,7 +141,9 @@ impl Current {
     /// Returns the index of the kept history alone, if much of it is of history that was forgotten.
     pub(in crate::db) fn without_forgotten(self, first: u64) -> Result<Self> {
         let place = self.about.parts.iter().position(|part| part.segment >= first);
-        let Some(part) = place.and_then(|place| self.about.parts.get(place)) else { return Ok(self) };
+        let Some(part) = place.and_then(|place| self.about.parts.get(place)) else {
+            return Ok(self);
+        };
         let gone = part.base;
         let all = self.about.parts.last().map_or(0, |last| last.base + last.end);
         if gone == 0 || gone < all - gone {

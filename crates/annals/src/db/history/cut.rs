@@ -216,8 +216,9 @@ impl<'p> Cutter<'p> {
             return None;
         }
         match *event {
-            Event::InsertVector { table, id: first, count } => (count > event::BARE_ROWS)
-                .then_some(Special::Zeros(Rows { table, first, count })),
+            Event::InsertVector { table, id: first, count } => {
+                (count > event::BARE_ROWS).then_some(Special::Zeros(Rows { table, first, count }))
+            }
             Event::UpdateVector { table, id: first, field: number, values } => {
                 let field = schema.table(table)?.field(number)?;
                 let parts = parts(field, values, SMALL)?;

@@ -69,15 +69,6 @@ impl Files {
         self.past.segments().iter().map(|kept| &kept.head).chain([&self.head])
     }
 
-    /// Returns the bytes from a place to the end.
-    pub(in crate::db) fn behind(&self, since: Since) -> u64 {
-        let kept = self.past.segments().iter().map(|kept| (kept.head.header.segment, kept.len));
-        let all = kept.chain([(self.segment(), self.end.position)]);
-        let later =
-            all.filter(|(segment, _)| *segment >= since.segment).map(|(_, len)| len).sum::<u64>();
-        later.saturating_sub(since.point.position)
-    }
-
     fn part(&self, segment: u64) -> Result<Part<'_>> {
         let kept = self.past.segments().iter().find(|kept| kept.head.header.segment == segment);
         let next = self.heads().find(|head| head.header.segment == segment + 1);
@@ -167,22 +158,6 @@ impl Files {
     /// As [`Self::singles`].
     pub(in crate::db) fn shown_of(&self, segment: u64) -> Result<&str> {
         Ok(self.part(segment)?.shown)
-    }
-
-    /// Reads all from a place on.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
-    pub(in crate::db) fn read_all(
-        &self,
-        since: Since,
-        visit: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let mut next = Some(since);
-        while let Some(since) = next {
-            next = self.read(since, u64::MAX, visit)?;
-        }
-        Ok(())
     }
 }
 

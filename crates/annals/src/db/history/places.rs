@@ -243,7 +243,10 @@ impl Places {
                 let value = |place| event::part_value(field, &values, &payload, place);
                 let all = wanted.map(value).collect::<Result<Vec<_>>>()?;
                 let values = Vector::Values(&all);
-                visit(&schema, &Event::UpdateVector { table: rows.table, id, field: number, values })?;
+                visit(
+                    &schema,
+                    &Event::UpdateVector { table: rows.table, id, field: number, values },
+                )?;
                 drop(all);
                 self.buffer = payload;
             }
@@ -314,7 +317,8 @@ impl Places {
                 if goes_on && is_commit && header.has_far_time() {
                     far.push(unit);
                 } else if goes_on && is_commit && far.is_empty() {
-                    goes_on = visit(Commit { txid: header.txid, time: Timestamp(header.time), unit });
+                    goes_on =
+                        visit(Commit { txid: header.txid, time: Timestamp(header.time), unit });
                 } else if goes_on && is_commit {
                     far.push(unit);
                 }
@@ -410,7 +414,13 @@ fn decode(
             (self.0)(schema, event)
         }
 
-        fn rows(&mut self, _: TableNumber, _: RowId, _: u64, _: &[Vec<ValueRef<'_>>]) -> Result<()> {
+        fn rows(
+            &mut self,
+            _: TableNumber,
+            _: RowId,
+            _: u64,
+            _: &[Vec<ValueRef<'_>>],
+        ) -> Result<()> {
             Ok(())
         }
     }

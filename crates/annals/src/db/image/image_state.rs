@@ -19,7 +19,7 @@ use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
 use crate::db::threads::this_thread;
 use crate::image::{Damage, Guarded, Identity, Image, KeyFrames, Root, set_aside};
-use crate::journal::{Point, lock};
+use crate::journal::lock;
 use crate::storage::{Clock, Directory};
 use crate::store::{Pager, Saved, Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -421,11 +421,6 @@ impl ImageState {
     /// Returns the segment that the newest root's point is in, if there is one.
     pub(in crate::db) fn segment(&self) -> Option<u64> {
         self.status().root.map(|root| root.segment)
-    }
-
-    /// Returns the point of the newest root in the journal, and its segment, if there is one.
-    pub(in crate::db) fn reached_point(&self) -> Option<(u64, Point)> {
-        self.status().root.map(|root| (root.segment, root.point))
     }
 
     /// Returns how many bytes the newest root reaches, in whole units, if there is one.

@@ -58,7 +58,8 @@ impl History {
         id: RowId,
     ) -> Result<Self> {
         let row = Running::new(published.view.schema(), table, id)?;
-        let found = Places::open(published).and_then(|places| Ok((places.of_row(table, id)?, places)));
+        let found =
+            Places::open(published).and_then(|places| Ok((places.of_row(table, id)?, places)));
         let (left, places, problem) = match found {
             Ok((left, places)) => (left, places, None),
             Err(error) if is_of_index(&error) => {

@@ -8,8 +8,8 @@ mod random;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::storage::simulated::SimulatedClock;
 use annals::storage::MemoryDirectory;
+use annals::storage::simulated::SimulatedClock;
 use annals::{
     Command, Database, ErrorKind, FieldNumber, History, Moment, Options, Reader, Result, RowId,
     TableNumber, Timestamp, Type, Version,
