@@ -1,5 +1,5 @@
-//! Two slots for a small record of which the newest must survive any crash: where a journal was flushed to, the root of
-//! an image, the head of a history index.
+//! Two slots for a small record of which the newest must survive any crash: where a journal was flushed to, and the
+//! root of an image.
 //!
 //! ```text
 //! what the record says ─► flush ─► all copies of the older slot          write_at_once

@@ -23,7 +23,7 @@ use crate::{Outcome, progress};
 /// If there is an image, the page file beside the journal from which opening starts, all of it is verified too, and
 /// that it belongs to this journal. With --replay its state is compared with that of the journal: schema, rows with
 /// all values, next ids, order of indexes, blobs. Damage of the image loses nothing: it holds only what the journal
-/// does. So it is with the history index: all of it is verified, and with --replay each entry compared.
+/// does. The history index in it is verified, too, and with --replay each entry is compared.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals check people.annals && echo sound

@@ -14,9 +14,9 @@ use crate::{Outcome, commands, language, progress};
 ///
 /// The journal is rewritten from the first file on that holds a value of this row, or of the one field. All values
 /// that it ever had under this id are null from then on, at all times. Blobs lose their bytes if nothing else ever
-/// led to them. Files that derive from the journal and may hold values are removed: the image, the history index,
-/// saved tails, copies from before a recovery, files of interrupted commands. A file that only has such a name stays,
-/// and is listed. Nothing else changes; a last transaction says what was erased.
+/// led to them. Files that derive from the journal and may hold values are removed: the image, saved
+/// tails, copies from before a recovery, files of interrupted commands. A file that only has such a name stays, and
+/// is listed. Nothing else changes; a last transaction says what was erased.
 ///
 /// Comments aren't touched unless that is asked for, and the schema and other rows that say the same never are.
 /// Copies elsewhere, backups and replicas, must be erased separately, and programs that have the old files open still

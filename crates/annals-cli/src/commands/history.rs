@@ -19,8 +19,8 @@ use crate::{Outcome, commands, json, language, progress};
 /// several are lines of one), `kind` (insert, update, delete, or state where the history begins), and `old` and
 /// `new`: objects of the changed fields, null where there was no row.
 ///
-/// With the history index beside the journal, FILE-history, which is kept in the background, only the parts of the
-/// journal that changed the row are read; without it, all of it.
+/// The history index in the image leads to each change of the row, so only those are read from the journal, and the
+/// journal after the index. Without an image the whole journal is read.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals history people.annals person 3

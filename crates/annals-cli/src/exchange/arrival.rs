@@ -89,7 +89,7 @@ pub(crate) fn create<T>(path: &Path, fill: impl FnOnce(&Database) -> Result<T>) 
 }
 
 /// Writes a new database under a temporary name, and renames it once it is whole and on permanent storage. There must
-/// be none of that name. Its image and its history index go with it.
+/// be none of that name. Its image goes with it.
 pub(crate) fn named<T>(
     path: &Path,
     write: impl FnOnce(&Arc<dyn Directory>, &str) -> Result<T>,

@@ -8,7 +8,7 @@ use crate::program::succeed;
 fn nothing_lies_beside_what_was_made() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
-    // So long that closing makes an image and a history index.
+    // So long that closing makes an image.
     let mut script = "create_table t\nadd_field t text string\n".to_owned();
     for row in 0..20_000 {
         writeln!(script, "insert t \"{row} {}\"", "x".repeat(100)).unwrap();
@@ -29,7 +29,7 @@ fn nothing_lies_beside_what_was_made() {
     }
     let list = std::fs::read_dir(dir).unwrap();
     let list: Vec<_> = list.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
-    assert!(list.iter().any(|name| name == "a-history"), "{list:?}: closing made no index");
+    assert!(list.iter().any(|name| name == "a-image"), "{list:?}: closing made no image");
     let left: Vec<_> = list.iter().filter(|name| name.contains('.')).collect();
     assert!(left.is_empty(), "{left:?}");
 }

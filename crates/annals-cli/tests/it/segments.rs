@@ -92,7 +92,7 @@ fn a_kept_segment_is_never_written_by_its_own_name() {
 fn another_database_whose_name_looks_like_a_segment_is_written_and_never_removed() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
-    let names = ["a", "a-segment-000000", "a-image", "a-image-damaged", "a-history"];
+    let names = ["a", "a-segment-000000", "a-image", "a-image-damaged"];
     for name in names {
         let script =
             format!("create_table t\nadd_field t s string\ninsert t \"precious {name}\"\n");

@@ -111,6 +111,14 @@ impl HistoryIndex {
         self.about.is_empty()
     }
 
+    /// True if an image may have it after another one: all of its stored nodes are those of the other one, if there
+    /// are any.
+    #[must_use]
+    pub fn is_over(&self, other: &Self) -> bool {
+        let (own, others) = (self.nodes.base(), other.nodes.base());
+        own.is_none_or(|own| others.is_some_and(|other| Arc::ptr_eq(own, other)))
+    }
+
     fn node(&self, number: u64) -> Result<Arc<[u8]>> {
         let index = usize::try_from(number).map_err(|_| damaged())?;
         let node = self.nodes.get(index)?.ok_or_else(damaged)?;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use annals_storage::document::{compare_fields, variants};
 use annals_storage::simulated::Rng;
 
+use super::node::{self, Child};
 use super::{Entry, FIRST_TABLE, HistoryIndex, Key};
 use crate::{Store, TestImage, View};
 
@@ -137,4 +139,19 @@ fn damaged_nodes_are_errors_or_nothing() {
             let _ = bad.add(vec![Entry { key, count: 1, place: place + 1 }], vec![1]);
         }
     }
+}
+
+#[test]
+fn inner_nodes_are_laid_out_as_documented() {
+    let base = Child { first: Key::default(), end: Key::default(), node: 0 };
+    let encode = |child: &Child| node::encode(&[*child]).to_vec();
+    let variants = variants![base, encode;
+        "first_table": first.table = u64::MAX,
+        "first_row": first.row = u64::MAX,
+        "end_table": end.table = u64::MAX,
+        "end_row": end.row = u64::MAX,
+        "node": node = u64::MAX,
+    ];
+    let bytes = encode(&base);
+    compare_fields("Nodes of the history index", &bytes, &variants, bytes.len());
 }

@@ -11,7 +11,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::create::open_derived;
+use super::create::open_file;
 use super::file::Image;
 use super::format::{Identity, OBJECTS_AT, Root, UNIT};
 use super::open::read_header;
@@ -53,7 +53,7 @@ pub struct Report {
 /// `NotFound` if there is none; `Io`. Its problems are in the report.
 pub fn check(directory: &Arc<dyn Directory>, name: &str, clock: &dyn Clock) -> Result<Report> {
     let shown = directory.display(name);
-    let storage = open_derived(&**directory, name, "image", Access::Read)?
+    let storage = open_file(&**directory, name, Access::Read)?
         .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{shown}: there is no image")))?;
     let mut report = Report::default();
     let found = read_header(&*storage, &shown).and_then(|header| {

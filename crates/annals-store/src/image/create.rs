@@ -23,7 +23,7 @@ use annals_storage::header::holds_journal;
 use annals_storage::sync::lock;
 use annals_storage::{Access, Clock, Directory, Storage};
 
-/// How images and history indexes begin.
+/// How images begin.
 const CACHE_MAGIC: &[u8] = b"\x89AN";
 
 /// Returns the name of the image beside a journal.
@@ -48,23 +48,10 @@ pub struct SetAside {
 /// `Io`.
 #[inline]
 pub fn set_aside(directory: &dyn Directory, name: &str, reason: String) -> Result<SetAside> {
-    set_aside_as(directory, name, reason, journal_id_of)
-}
-
-/// Does what [`set_aside`] does, for any cache; `journal_id` returns the journal whose cache begins with bytes.
-///
-/// # Errors
-/// `Io`.
-pub fn set_aside_as(
-    directory: &dyn Directory,
-    name: &str,
-    reason: String,
-    journal_id: impl Fn(&[u8]) -> Option<[u8; 16]>,
-) -> Result<SetAside> {
     if holds_journal(directory, name) {
         return Ok(SetAside { reason: is_journal(directory, name), kept_as: None });
     }
-    match move_aside(directory, name, journal_id) {
+    match move_aside(directory, name) {
         Ok(kept_as) => Ok(SetAside { reason, kept_as: Some(kept_as) }),
         Err(error) => {
             let shown = directory.display(name);
@@ -73,13 +60,9 @@ pub fn set_aside_as(
     }
 }
 
-/// Returns a cache another name, which it returns.
-fn move_aside(
-    directory: &dyn Directory,
-    name: &str,
-    journal_id: impl Fn(&[u8]) -> Option<[u8; 16]>,
-) -> io::Result<String> {
-    let id = |name: &str| Ok::<_, io::Error>(journal_id(&beginning(directory, name)?));
+/// Gives an image another name, and returns that.
+fn move_aside(directory: &dyn Directory, name: &str) -> io::Result<String> {
+    let id = |name: &str| Ok::<_, io::Error>(journal_id_of(&beginning(directory, name)?));
     let kept_as = format!("{name}-damaged");
     if id(name)?.is_some_and(|own| id(&kept_as).is_ok_and(|older| older == Some(own))) {
         return directory.rename(name, &kept_as).and_then(|()| directory.flush()).map(|()| kept_as);
@@ -97,7 +80,7 @@ fn move_aside(
     }
 }
 
-/// Reads the beginning of a file, with the heads of any cache.
+/// Reads the beginning of a file, with the head of an image.
 fn beginning(directory: &dyn Directory, name: &str) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; 8192];
     let read = directory.open(name, Access::Read)?.read_at(0, &mut bytes)?;
@@ -209,14 +192,13 @@ fn taken(directory: &dyn Directory, name: &str) -> Error {
     Error::new(ErrorKind::InUse, message)
 }
 
-/// Opens a file that is derived from a journal: its image or its history index; `None` if there is none.
+/// Opens the file of an image; `None` if there is none.
 ///
 /// # Errors
 /// `Io`, also if it is no regular file: a device, a pipe, a directory.
-pub fn open_derived(
+pub(super) fn open_file(
     directory: &dyn Directory,
     name: &str,
-    what: &str,
     access: Access,
 ) -> Result<Option<Arc<dyn Storage>>> {
     use std::io::ErrorKind::{InvalidInput, IsADirectory, NotFound, PermissionDenied};
@@ -239,11 +221,11 @@ pub fn open_derived(
         _ => "",
     };
     let shown = directory.display(name);
-    Err(Error::io(format!("{shown}: can't open the {what}{advice}"), error))
+    Err(Error::io(format!("{shown}: can't open the image{advice}"), error))
 }
 
-/// Removes orphans of interrupted creations: files that begin like a cache, or are still empty.
-pub fn remove_leftovers(directory: &dyn Directory, name: &str, names: &[String]) {
+/// Removes orphans of interrupted creations: files that begin like an image, or are still empty.
+fn remove_leftovers(directory: &dyn Directory, name: &str, names: &[String]) {
     let is_temporary = |found: &&String| {
         let id = found.strip_prefix(name).and_then(|rest| rest.strip_prefix(".new-"));
         id.is_some_and(|id| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))

@@ -15,7 +15,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::Catalog;
-use super::create::open_derived;
+use super::create::open_file;
 use super::damage::Damage;
 use super::file::{Held, Image};
 use super::format::{FRAMES_HEAD_LEN, FRAMES_MAGIC, Identity, MAX_FRAMES, ROOT_LEN, Root};
@@ -148,7 +148,7 @@ impl Image {
         let how = Judging { access: Access::Read, damage: Some(damage), is_whole: false };
         let mut damaged = Vec::new();
         for _ in 0..TRIES {
-            let Some(storage) = open_derived(&**directory, name, "image", Access::Read)? else {
+            let Some(storage) = open_file(&**directory, name, Access::Read)? else {
                 return Ok(None);
             };
             let header = read_header(&*storage, &directory.display(name));

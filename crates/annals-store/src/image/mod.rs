@@ -42,9 +42,7 @@ pub use aside::{Mark, PutAside};
 pub use batch::Written;
 pub use catalog::{Array, Catalog, Kind};
 pub use check::{Report, check, slots};
-pub use create::{
-    SetAside, discard, image_name, open_derived, remove_leftovers, set_aside, set_aside_as,
-};
+pub use create::{SetAside, discard, image_name, set_aside};
 pub use damage::{Damage, Guarded};
 pub use file::Image;
 pub use format::{Identity, MAX_HEIGHT, NODE_MAX_LEN, Root, journal_id_of};

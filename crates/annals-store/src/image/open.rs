@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::catalog::Catalog;
-use super::create::{SetAside, open_derived, set_aside};
+use super::create::{SetAside, open_file, set_aside};
 use super::damage::Damage;
 use super::file::{Held, Image};
 use super::format::{IMAGE_HEADER_LEN, IMAGE_VERSION, Identity, ImageHeader, Root};
@@ -57,7 +57,7 @@ impl Image {
     ) -> Result<Opened> {
         let how = how.into();
         let access = how.access;
-        let Some(storage) = open_derived(&**directory, name, "image", access)? else {
+        let Some(storage) = open_file(&**directory, name, access)? else {
             return Ok(Opened::Missing);
         };
         match Self::load(directory, storage, name, &how, Some(identity)) {

@@ -198,7 +198,6 @@ mod tests {
             ("-image", Some(Kind::Cache)),
             ("-image-damaged", Some(Kind::Cache)),
             ("-image-damaged-2", Some(Kind::Cache)),
-            ("-history", Some(Kind::Cache)),
             ("-image.new-0123456789abcdef", Some(Kind::Cache)),
             (".tail-7-0123456789abcdef", tail),
             (".tail-7-0123456789abcdef-2", tail),
@@ -220,7 +219,7 @@ mod tests {
             (".tails", None),
             ("-images", None),
             ("-image.annals", None),
-            ("-history.annals", None),
+            ("-history", None),
             (".next-1", None),
             (".next-0123456789abcdefg", None),
         ] {

@@ -10,6 +10,7 @@
 mod budget;
 mod bytes;
 mod counting;
+mod history;
 mod loops;
 mod peaks;
 mod schema;

@@ -301,18 +301,13 @@ impl Generation {
         let (directory, name) = (&*self.directory, &*self.name);
         let before = format!("{name}{BEFORE_ERASING}{id:016x}");
         let io = |error| self.not_replaced(error);
-        let caches = [(image_name(name), "-image")];
-        let is_there = |cache: &String| removable.files.iter().any(|(name, _)| name == cache);
-        let aside: Vec<_> = caches
-            .into_iter()
-            .filter(|(cache, _)| is_there(cache))
-            .map(|(cache, what)| (cache, format!("{before}{what}")))
-            .collect();
-        let listed = removable.files.iter().map(|(name, _)| name);
-        let names = listed.chain(aside.iter().map(|(_, name)| name)).cloned().collect();
+        let image = image_name(name);
+        let mut listed: Vec<_> = removable.files.iter().map(|(name, _)| name.clone()).collect();
+        let aside = listed.contains(&image).then(|| format!("{before}-image"));
+        listed.extend(aside.clone());
         made.push(erasing_name(name, id));
         let marker = directory.create(&erasing_name(name, id)).map_err(io)?;
-        let list = marker::List { names, overwrite };
+        let list = marker::List { names: listed, overwrite };
         marker::write(&*marker, &self.past.header().journal_id, &list).map_err(io)?;
         let mut newest = None;
         write(&mut |place| {
@@ -333,8 +328,8 @@ impl Generation {
         directory.link(name, &before).map_err(io)?;
         made.push(before);
         // Overwritten where it is, the image would be a damaged one after a crash.
-        for (cache, aside) in aside {
-            directory.rename(&cache, &aside).map_err(io)?;
+        if let Some(aside) = aside {
+            directory.rename(&image, &aside).map_err(io)?;
             made.push(aside);
         }
         directory.flush().map_err(io)?;

@@ -3,7 +3,7 @@
 //! ```text
 //! 1. create NAME.erasing-ID, which lists all files that will be removed; write the kept segments as
 //!    NAME-segment-N.erased-ID and the newest one as NAME.erased-ID, flush each
-//! 2. give the image and the history index names of step 4, flush the directory
+//! 2. give the image a name of step 4, flush the directory
 //! 3. rename NAME.erased-ID to NAME, flush the directory   (from here on, and not before, the history is the new one)
 //! 4. give the kept ones their names, remove what is listed, flush the directory
 //! 5. remove NAME.erasing-ID, flush the directory

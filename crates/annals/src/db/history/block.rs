@@ -49,10 +49,10 @@ impl Rows {
     }
 }
 
-const EVENTS: u64 = 0;
-const ZEROS: u64 = 1;
-const VALUES: u64 = 2;
-const FRAMES: u64 = 3;
+pub(super) const EVENTS: u64 = 0;
+pub(super) const ZEROS: u64 = 1;
+pub(super) const VALUES: u64 = 2;
+pub(super) const FRAMES: u64 = 3;
 
 impl Block {
     /// Returns the numbers of its record.

@@ -52,11 +52,13 @@ impl Current {
     /// # Errors
     /// `Corrupt`, `Unsupported`, `Io`.
     pub(in crate::db) fn up_to(files: &Files, published: &Published) -> Result<Self> {
-        let noted = lock(&files.file.index).clone();
+        let there = published.view.history_index();
+        // One that was noted over another root is of no use: its nodes aren't in this one.
+        let noted = lock(&files.file.index).clone().filter(|noted| noted.index.is_over(there));
         let is_instead =
             noted.as_ref().is_some_and(|noted| noted.instead_of(published.view.root()));
         let known = noted.map(|noted| Self::of(&noted.index)).transpose()?.flatten();
-        let stored = if is_instead { None } else { Self::of(published.view.history_index())? };
+        let stored = if is_instead { None } else { Self::of(there)? };
         let newest = match (known, stored) {
             (Some(known), Some(stored)) if !known.is_after(&stored) => Some(stored),
             (known, stored) => known.or(stored),

@@ -14,7 +14,7 @@ use crate::store::history::{Entry, Key};
 const RANGE: u64 = 4;
 
 /// The bits of a comment's hash that are kept: with fewer, more places would be searched in vain.
-const COMMENT_BITS: u32 = 32;
+pub(super) const COMMENT_BITS: u32 = 32;
 
 /// Returns the row of a comment. Few other comments have the same.
 pub(super) fn comment_key(comment: &str) -> u64 {

@@ -11,6 +11,8 @@ mod block;
 mod collect;
 pub(in crate::db) mod current;
 mod cut;
+#[cfg(test)]
+mod document;
 pub(in crate::db) mod files;
 pub(in crate::db) mod inspection;
 pub(in crate::db) mod keeping;

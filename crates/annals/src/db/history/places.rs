@@ -129,15 +129,6 @@ impl Places {
         self.about.unit_of(self.files.segment(), self.files.end.position)
     }
 
-    /// Returns the last mark whose transaction isn't after one, as its unit.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub(super) fn mark_before(&self, txid: u64) -> Result<Option<u64>> {
-        let found = self.index.record_at(Key { table: MARKS, row: txid })?;
-        Ok(found.and_then(|mark| mark.numbers.first().copied()))
-    }
-
     /// Visits the marks backwards from the published state, with their unit and least time, while `visit` returns
     /// true.
     ///

@@ -27,8 +27,8 @@ use crate::store::{Rescue, Shown};
 
 impl Database {
     /// Returns the last problem of the history index since the database was opened: it was rebuilt, or nothing could
-    /// be added. The history index is the file beside the journal that records in which parts of it a row was
-    /// changed. Nothing is lost by that, and it is tried again after the next backfill.
+    /// be added. The history index is the part of the image that leads from a row to each of its changes in the
+    /// journal. Nothing is lost by that, and the next backfill tries it again.
     #[must_use]
     pub fn history_error(&self) -> Option<String> {
         lock(&self.inner().core().history.problem).clone()
@@ -61,8 +61,9 @@ impl Database {
     /// Returns the number of the transaction at whose end a moment is; 0 before the first one. A number is itself, up
     /// to the last one.
     ///
-    /// Cost: nothing for a number. Else with the history index a part of the journal of about 64 KiB, and the part
-    /// that isn't in the index yet; without it reads the whole journal.
+    /// Cost: nothing for a number. For a comment reads the frames that have it, for a time the headers of a few KiB of
+    /// frames, and the marks of the history index after that time. The first question also reads the journal after the
+    /// index, and without an image all of it.
     ///
     /// # Errors
     /// `NotFound` if there is no such transaction, or no state is left that is so old; `Corrupt`, `Unsupported`,
@@ -159,9 +160,9 @@ impl Database {
     /// Returns the history of a row: each version, with the transaction that made it. A row that never existed has
     /// none. An id may be given again by an explicit insert: all rows that had it are in its history.
     ///
-    /// Cost: reads the parts of the journal in which the row was changed according to the history index, 64 to 256
-    /// KiB for each change. It also reads the part that isn't in the index yet, some MiB at most if the index is kept
-    /// in the background. Without an index it reads the whole journal.
+    /// Cost: one read of the journal for each transaction that changed the row, of its frame if that has at most 4 KiB
+    /// of events, else of a block of about 4 KiB. Before, one node of the history index for each level. The first
+    /// question also reads the journal after the index, and without an image all of it.
     ///
     /// # Errors
     /// `NotFound`: no such table (now); `Corrupt`, `Io`; `Poisoned` in a forked child.
@@ -290,9 +291,9 @@ fn rescued(then: Snapshot, rescue: &Weak<dyn Rescue>, through: Through) -> Resul
 }
 
 impl Snapshot {
-    /// Verifies the history index beside the journal: every page, that it belongs to this journal, and that each of
-    /// its parts is at its position. If `deep`, the index is also rebuilt in memory, and each entry compared. `None`
-    /// if there is no index, or if it can't be used for this snapshot.
+    /// Verifies the history index in the image: its nodes, their order, and the number of entries. If `deep`, the
+    /// index is also rebuilt in memory from the journal, and each entry compared. `None` if there is no image, or no
+    /// index in it.
     ///
     /// Cost: reads the index, and for a deep check the journal; memory for all entries.
     ///

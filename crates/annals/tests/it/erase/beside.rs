@@ -21,14 +21,13 @@ fn what_only_has_the_name_of_a_file_beside_the_journal_is_left_and_named() {
     options().open_in(Arc::new(other.clone()), NAME, clock).unwrap().write(define).unwrap();
     let other = other.content(NAME).unwrap();
     let strange = [
-        ("db-history", &other[..]),
+        ("db-image-damaged", &other[..]),
         ("db-segment-000007", &other),
         ("db.before-recovery-3-0123456789abcdef", &other),
         ("db.next-fedcba9876543210", b"somebody's notes"),
         ("db.tail-7-0123456789abcdef", b"of a history that isn't this one"),
     ];
     let image = disk.content(IMAGE).unwrap();
-    let _ = disk.remove("db-history");
     for (name, content) in strange {
         disk.install(name, content).unwrap();
     }

@@ -2,6 +2,7 @@
 
 mod damage;
 mod indexed;
+mod large;
 mod oracle;
 mod random;
 
@@ -57,12 +58,17 @@ fn collect(history: Result<History>) -> Vec<Version> {
 
 /// Compares the history of every row with what a scan gives; returns how many versions there are.
 fn compare(directory: &MemoryDirectory, database: &Database) -> usize {
+    compare_each(directory, database, 1)
+}
+
+/// Does what [`compare`] does, with only one of so many rows.
+fn compare_each(directory: &MemoryDirectory, database: &Database, step: usize) -> usize {
     let oracle = Oracle::of(directory, NAME);
     let reader = Reader::open(directory, NAME).unwrap();
     let begins = database.segments().unwrap()[0].begins_with_state;
     let now = database.read();
     let mut versions = 0;
-    for (table, id) in oracle.rows(now.schema()) {
+    for (table, id) in oracle.rows(now.schema()).into_iter().step_by(step) {
         let expected = oracle.history(now.schema(), (table, id), begins);
         let found = collect(database.history_of(table, id));
         assert!(

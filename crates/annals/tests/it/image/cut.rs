@@ -126,9 +126,6 @@ fn an_older_copy_of_the_journal_beside_its_image_is_told_apart() {
     let damage = || annals::examine(&path).unwrap().inspection.damage;
     assert!(damage().unwrap().contains("but the image beside it stands for"), "{:?}", damage());
     std::fs::remove_file(image_of(&path)).unwrap();
-    // So does the history index, which never has more than the image does.
-    assert!(damage().unwrap().contains("but the history index beside it"), "{:?}", damage());
-    std::fs::remove_file(path.with_file_name("a.annals-history")).unwrap();
     assert_eq!(damage(), None);
     assert_eq!(dump(&Database::open(&path).unwrap()).len(), 6000);
 }
@@ -190,7 +187,6 @@ fn an_older_file_beside_later_segments_is_not_gone_on_with() {
         let what = format!("sealed: {is_sealed}, of {segments}, imaged: {is_imaged}");
         let older = if is_sealed { std::fs::read(kept(&path, 0)).unwrap() } else { older };
         std::fs::write(&path, &older).unwrap();
-        let _ = std::fs::remove_file(path.with_file_name("a.annals-history"));
         if is_imaged {
             is_refused(&path, &what);
             continue;
@@ -235,7 +231,6 @@ fn what_an_interrupted_restart_leaves_is_no_older_file() {
     // The second name without the seal, and the seal without the next segment; copied, so that they are two files.
     let sealed = std::fs::read(kept(&path, 0)).unwrap();
     let _ = std::fs::remove_file(image_of(&path));
-    let _ = std::fs::remove_file(path.with_file_name("a.annals-history"));
     for bytes in [older, sealed] {
         std::fs::write(&path, &bytes).unwrap();
         std::fs::write(kept(&path, 0), &bytes).unwrap();

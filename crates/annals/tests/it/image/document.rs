@@ -255,9 +255,53 @@ impl<'f> Reader<'f> {
         (last, self.tree(12).into_iter().map(piece).collect())
     }
 
+    /// Reads the history index: of each entry the key of its table, the first row, the number of rows, and the place.
+    pub(super) fn history(&mut self) -> Vec<[u64; 4]> {
+        let about = self.count();
+        self.take(about);
+        let (root, height, _, len) = (self.count(), self.count(), self.count(), self.count());
+        let nodes = self.array(2);
+        let mut entries = Vec::new();
+        let mut pending: Vec<_> = root.checked_sub(1).map(|root| (root, 0)).into_iter().collect();
+        while let Some((number, level)) = pending.pop() {
+            let node = &nodes[&number];
+            assert!(node.len() <= 4096);
+            if level == height {
+                groups(node, &mut entries);
+                continue;
+            }
+            let below = node.chunks(40).rev();
+            pending.extend(below.map(|child| (number_at(child, 32, 8), level + 1)));
+        }
+        assert_eq!(entries.len(), len);
+        assert!(entries.is_sorted_by_key(|&[table, row, rows, _]| (table, row, rows)));
+        entries
+    }
+
     /// Fails unless all was read.
     pub(super) fn end(&self) {
         assert!(self.metadata.is_empty() && self.arrays.is_empty());
+    }
+}
+
+/// Reads the entries of a leaf of the history index.
+fn groups(leaf: &[u8], entries: &mut Vec<[u64; 4]>) {
+    let mut from = Reader { file: &[], metadata: leaf, arrays: Vec::new() };
+    let (mut table, mut row) = (0, 0);
+    while !from.metadata.is_empty() {
+        let mut head = from.number();
+        if head % 4 == 3 {
+            (table, row) = (head / 4, 0);
+            head = from.number();
+        }
+        row += if head / 4 == 1 << 61 { from.number() } else { head / 4 };
+        let rows = if head % 4 == 2 { from.number() } else { 1 };
+        let count = if head % 4 == 0 { 1 } else { from.number() };
+        let mut place = 0;
+        for _ in 0..count {
+            place = from.number() + if rows == 0 { 0 } else { place };
+            entries.push([table, row, rows, place]);
+        }
     }
 }
 

@@ -320,6 +320,28 @@ fn bytes_of(value: ValueRef<'_>) -> Option<Vec<u8>> {
     })
 }
 
+/// Verifies that a history index has a place for each row, and that each place is that of a frame or of a block.
+fn has_places(history: &[[u64; 4]], rows: &[(u64, u64)], journal: &[u8]) {
+    for (table, id) in rows {
+        let is_it = |&[key, first, count, _]: &[u64; 4]| {
+            key == table + 8 && first <= *id && *id < first + count
+        };
+        assert!(history.iter().any(is_it), "row {id} of table {table}");
+    }
+    let (mut frames, mut blocks) = (0, 0);
+    for [_, _, _, place] in history.iter().filter(|entry| entry[2] > 0) {
+        if place % 2 == 1 {
+            assert!(history.iter().any(|[key, row, ..]| (key, row) == (&3, place)));
+            blocks += 1;
+        } else {
+            let position = usize::try_from(place / 2 * 8).unwrap();
+            assert_eq!(journal[position..][..4], [0xF5, b'A', b'N', b'F']);
+            frames += 1;
+        }
+    }
+    assert!(frames > 0 && blocks > 0, "{frames} frames, {blocks} blocks");
+}
+
 #[test]
 fn an_image_can_be_read_by_what_the_document_says() {
     let folder = tempfile::tempdir().unwrap();
@@ -331,6 +353,7 @@ fn an_image_can_be_read_by_what_the_document_says() {
     assert!(reader.begin() > 1_600_000_000_000_000);
     let schema = now.schema();
     let (tables, indexes) = document::numbers(schema);
+    let mut there = Vec::new();
     for number in (0..tables).map(TableNumber) {
         let table = schema.table(number);
         assert_eq!(reader.is_there(), table.is_some());
@@ -341,6 +364,7 @@ fn an_image_can_be_read_by_what_the_document_says() {
         for ((id, values), row) in rows.iter().zip(view.rows()) {
             let row = row.unwrap();
             assert_eq!(*id, row.id().0);
+            there.push((u64::from(number.0), *id));
             for (value, field) in values.iter().zip(&table.fields) {
                 assert_eq!(value, &bytes_of(row.value(field.number)), "{} of {id}", field.name);
             }
@@ -353,8 +377,10 @@ fn an_image_can_be_read_by_what_the_document_says() {
         assert!(reader.index() == ids, "index {number:?}");
     }
     let (last, pieces) = reader.blobs();
+    let history = reader.history();
     reader.end();
     let journal = std::fs::read(&path).unwrap();
+    has_places(&history, &there, &journal);
     assert_eq!(last, 1);
     let mut end = 0;
     for [blob, offset, position, len] in pieces {

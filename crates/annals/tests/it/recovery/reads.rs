@@ -73,7 +73,7 @@ fn judge(directory: &Arc<dyn Directory>, counts: &Counts, (lag, what): (u64, &st
     assert!(written <= lag + MIB, "{what}: {written} bytes written");
     database.close().unwrap();
     let (read, written) = counts.take();
-    // A test build reads once more what a backfill wrote, and the history index takes a step.
+    // A test build reads once more what a backfill wrote, and the history index reads the journal after it.
     assert!(read < 8 * MIB && written < 4 * MIB, "{what}: {read} read, {written} written to close");
     // The next opening, too, is to read the journal.
     directory.remove(&format!("{NAME}-image")).unwrap();

@@ -33,7 +33,7 @@ const WHOLE: [&str; 3] = [COPY, "copy-segment-000000", "copy-segment-000001"];
 /// The names of files that aren't caches. (An empty one that only had a lock is in nobody's way, and names of kept
 /// segments that came back without that of the newest are known to an erasure.)
 fn without_caches(disk: &dyn Directory) -> Vec<String> {
-    let others = ["-image", "-history", ".held"];
+    let others = ["-image", ".held"];
     let is_other = |name: &String| {
         others.iter().any(|other| name.ends_with(other))
             || name.contains("-segment-") && name.contains(".backup-")

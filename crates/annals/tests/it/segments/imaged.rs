@@ -89,7 +89,7 @@ fn history_is_forgotten_only_if_that_is_said() {
     let forgotten = gone.forgotten.unwrap();
     assert_eq!((gone.segment, gone.pinned), (4, None));
     assert_eq!((forgotten.segments, forgotten.transactions), (4, (1, txid + 1)));
-    assert_eq!(many.list().unwrap(), [NAME, "db-history", IMAGE]);
+    assert_eq!(many.list().unwrap(), [NAME, IMAGE]);
     assert_eq!(content(&database.read()), grown);
     drop(database);
     assert_eq!(is_as_replayed(&many), grown);

@@ -57,35 +57,11 @@ const ROOMS: &[Room] = &[
         &["annals_storage::simulated"],
     ),
     room("progress", &["annals_storage"], &[]),
-    // An index is set aside, and cleared of leftovers, as an image is.
-    // The tests of docs/format.md have one list of all constants, those of the other files included.
-    room(
-        "history",
-        &["annals_event::compact", "annals_storage", "annals_store::image"],
-        &["annals_event::testing", "annals_journal::testing"],
-    ),
     // A backup leaves room for the names of the files beside a journal.
-    room(
-        "names",
-        &[
-            "annals_journal",
-            "annals_storage",
-            "history::file::history_name",
-            "annals_store::image::image_name",
-        ],
-        &[],
-    ),
+    room("names", &["annals_journal", "annals_storage", "annals_store::image::image_name"], &[]),
     room(
         "db",
-        &[
-            "annals_event",
-            "annals_journal",
-            "annals_storage",
-            "annals_store",
-            "history",
-            "names",
-            "progress",
-        ],
+        &["annals_event", "annals_journal", "annals_storage", "annals_store", "names", "progress"],
         &[],
     ),
     room("internals", &["db", "names", "progress"], &[]),
