@@ -64,13 +64,13 @@ pub use lookup::{IndexRows, IndexView};
 pub use pages::base::BaseRoot;
 pub use pages::keep::{Keep, Piece};
 pub use pages::pager::Pager;
-pub use pages::save::Saved;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub use pages::testing::TestImage;
 #[doc(hidden)]
 pub use row::CellId;
 pub use row::{Cell, Row, Rows};
+pub use save::SavedView as Saved;
 pub use savepoint::Savepoint;
 pub use successor::{Rescue, Shown};
 pub use vector_view::VectorView;

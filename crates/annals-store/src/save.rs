@@ -7,6 +7,7 @@
 //! Values that follow from the schema aren't written: numbers, the table of an index, the referrers of a table.
 
 use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use annals_schema::{Command, FieldNumber, IndexNumber, Schema, TableNumber};
@@ -26,6 +27,27 @@ use crate::table::Table;
 use crate::{Error, Result};
 use annals_event::{Encoder, Event};
 
+/// The stored parts of a view, and the history index that was stored with them.
+#[derive(Debug)]
+pub struct SavedView {
+    parts: Saved,
+    history: Arc<HistoryIndex>,
+}
+
+impl Deref for SavedView {
+    type Target = Saved;
+
+    fn deref(&self) -> &Saved {
+        &self.parts
+    }
+}
+
+impl DerefMut for SavedView {
+    fn deref_mut(&mut self) -> &mut Saved {
+        &mut self.parts
+    }
+}
+
 impl View {
     /// Stores the parts of a published view that aren't in the image yet. Returns the roots of its arrays and its
     /// metadata, which is all that [`View::load`] needs.
@@ -36,7 +58,7 @@ impl View {
     /// # Errors
     /// Those of `keep`; a part of the image's directory can't be loaded. The parts stored until then are useless.
     #[doc(hidden)]
-    pub fn save(&self, pager: &Arc<Pager>, keep: &mut dyn Keep) -> Result<Saved> {
+    pub fn save(&self, pager: &Arc<Pager>, keep: &mut dyn Keep) -> Result<SavedView> {
         self.save_with(&self.history, pager, keep)
     }
 
@@ -50,7 +72,7 @@ impl View {
         history: &Arc<HistoryIndex>,
         pager: &Arc<Pager>,
         keep: &mut dyn Keep,
-    ) -> Result<Saved> {
+    ) -> Result<SavedView> {
         let mut out = Saver::default();
         save_schema(&self.schema, &mut out);
         let (tables, indexes) = numbers(&self.schema);
@@ -70,9 +92,7 @@ impl View {
         }
         self.blobs.save(&mut out);
         history.save(&mut out);
-        let mut saved = out.store(pager, keep)?;
-        saved.history = Arc::clone(history);
-        Ok(saved)
+        Ok(SavedView { parts: out.store(pager, keep)?, history: Arc::clone(history) })
     }
 
     /// Begins with the output of [`View::save`]; pages are loaded when they are read.
@@ -148,7 +168,7 @@ impl View {
     }
 
     /// Lets all arrays continue from their new bases.
-    pub(super) fn rebase(&mut self, saved: &Saved) {
+    pub(super) fn rebase(&mut self, saved: &SavedView) {
         for number in 0..self.tables.next() {
             if let Some(table) = self.tables.get_mut(number) {
                 table.make_mut().rebase(saved);
@@ -161,7 +181,7 @@ impl View {
         }
         self.blobs.make_mut().rebase(saved);
         let mut history = HistoryIndex::clone(&saved.history);
-        history.rebase(saved);
+        history.rebase(&saved.parts);
         self.history = Arc::new(history);
         self.pin.clone_from(&saved.pin);
     }

@@ -14,9 +14,9 @@ use annals_schema::Blob;
 use crate::index::checked::Checked;
 use crate::index::delaying::Delaying;
 use crate::pages::page::Epoch;
-use crate::pages::save::Saved;
 use crate::previous_view::PreviousView;
 use crate::reference::Doubts;
+use crate::save::SavedView;
 use crate::successor::{Rescue, Shown, Successor};
 use crate::view::View;
 use crate::{Error, ErrorKind, Result};
@@ -107,7 +107,7 @@ impl Store {
     /// or dropped since are skipped.
     #[doc(hidden)]
     #[inline]
-    pub fn rebase(&mut self, saved: &Saved) {
+    pub fn rebase(&mut self, saved: &SavedView) {
         self.previous.clear();
         self.working.rebase(saved);
         self.count_unsaved();
@@ -139,7 +139,7 @@ impl Store {
     /// whatever the transaction changes: a rollback must drop the stored parts, and a commit must keep them.
     #[doc(hidden)]
     #[inline]
-    pub fn go_on(&mut self, saved: &Saved) {
+    pub fn go_on(&mut self, saved: &SavedView) {
         self.rebase(saved);
         self.rest_before.get_or_insert(self.rest);
         self.rest = self.held;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use annals_storage::step;
 
 use crate::Result;
-use crate::history::HistoryIndex;
 use crate::image::{self, Kind, RootPin, Stored};
 use crate::pages::base::{Base, BaseRoot, Check};
 use crate::pages::grow::Change;
@@ -117,8 +116,6 @@ pub struct Saved {
     pub pin: Option<Arc<RootPin>>,
     /// The metadata of the view.
     pub metadata: Vec<u8>,
-    /// The saved history index.
-    pub(crate) history: Arc<HistoryIndex>,
     pages: HashMap<ArrayId, Rebase<PageRef>>,
     longs: HashMap<ArrayId, Rebase<Arc<[u8]>>>,
 }
@@ -183,7 +180,6 @@ impl Saver {
             from: self.arrays.iter().filter_map(AnyArray::from).map(|root| root.place).collect(),
             pin: None,
             metadata: self.metadata,
-            history: Arc::default(),
             pages: HashMap::new(),
             longs: HashMap::new(),
         };

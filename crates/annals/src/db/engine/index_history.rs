@@ -1,6 +1,7 @@
 //! Extending the history index, when a backfill is about to write the image.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::Result;
 use crate::db::engine::core::Core;
@@ -10,13 +11,17 @@ use crate::db::present::snapshot::Published;
 use crate::journal::lock;
 use crate::store::history::HistoryIndex;
 
+/// When a database is closed, no more of the journal than this is read for the index.
+const MOST_AT_CLOSE: u64 = 16 << 20;
+
 /// Returns the history index up to a published state; or the one that is there, if it can't be extended. A problem
 /// is noted, and nothing depends on it.
 ///
 /// Cost: reads the journal after the index, which is in the page cache.
 pub(in crate::db) fn newest(core: &Core, published: &Published) -> Arc<HistoryIndex> {
     let there = published.view.history_index();
-    if !core.history.keeps {
+    let is_closing = core.history.is_closing.load(Ordering::Relaxed);
+    if !core.history.keeps || (is_closing && Current::lag(published) > MOST_AT_CLOSE) {
         return Arc::clone(there);
     }
     let _alone = core.history.pause();

@@ -20,6 +20,7 @@ use crate::db::image::BackfillMode;
 use crate::db::outcome::{Forgotten, Older};
 use crate::db::present::snapshot::Snapshot;
 use crate::journal::{Plan, Retention, lock};
+use crate::store::history::NODE;
 use crate::{Error, ErrorKind, Result};
 
 /// How long a restart in the background waits for the transaction that is open, before it leaves it to the
@@ -96,13 +97,15 @@ pub(in crate::db) fn plan_retention(core: &Core, live: u64, rules: &Retention) -
     Ok(rules.plan(&forget::segments(core)?, live, core.clock.now()))
 }
 
-/// Returns how many bytes the newest root of the image reaches.
+/// Returns how many bytes the newest root of the image reaches, without the history index: that is no part of the state.
 pub(in crate::db) fn reached(core: &Core) -> Result<u64> {
-    core.image_state()?.reached()?.ok_or_else(|| {
+    let reached = core.image_state()?.reached()?.ok_or_else(|| {
         let name = &core.file().name;
         let message = format!("{name}: there is no image yet: a backfill makes one");
         Error::new(ErrorKind::NotFound, message)
-    })
+    })?;
+    let index = core.group.published().view.history_index().nodes() * NODE as u64;
+    Ok(reached.saturating_sub(index))
 }
 
 /// Returns the total length of the blobs that rows refer to.

@@ -12,6 +12,7 @@
 
 use crate::db::engine::{backfill, retain};
 use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::Result;
@@ -80,7 +81,10 @@ pub(in crate::db) fn backfill_at_close(core: &Core, patience: Duration) -> Resul
     };
     let Some((reached, _)) = image_reach(core) else { return Ok(()) };
     match is_backfill_worth_it_at_close(core, reached) {
-        true => backfill::backfill_watched(core, BackfillMode::Passive, &mut |_| go_on())?,
+        true => {
+            core.history.is_closing.store(true, Ordering::Relaxed);
+            backfill::backfill_watched(core, BackfillMode::Passive, &mut |_| go_on())?
+        }
         false => return Ok(()),
     };
     // A transaction that was forgotten has the writer for ever.

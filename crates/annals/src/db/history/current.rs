@@ -38,6 +38,14 @@ impl Current {
         Ok(Some(Self { index: Arc::clone(index), about: About::decode(index.about())? }))
     }
 
+    /// Returns how many bytes of the present segment are after the index in the image.
+    pub(in crate::db) fn lag(published: &Published) -> u64 {
+        let end = published.point.position;
+        let there = Self::of(published.view.history_index()).ok().flatten();
+        let same = there.filter(|it| it.about.end.segment == published.file.segment);
+        same.map_or(end, |it| end.saturating_sub(it.about.end.point.position))
+    }
+
     /// True if it goes farther in the journal.
     fn is_after(&self, other: &Self) -> bool {
         let place = |since: &Since| (since.segment, since.point.position);

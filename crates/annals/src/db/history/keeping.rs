@@ -1,5 +1,6 @@
 //! How an open database keeps its history index.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard};
 
 use crate::journal::lock;
@@ -12,11 +13,18 @@ pub(in crate::db) struct Keeping {
     /// Held while the journal is read for it, and while segments are removed.
     reading: Mutex<()>,
     pub(in crate::db) problem: Mutex<Option<String>>,
+    /// True if the database is being closed: that is not to take seconds.
+    pub(in crate::db) is_closing: AtomicBool,
 }
 
 impl Keeping {
     pub(in crate::db) fn new(keeps: bool) -> Self {
-        Self { keeps, reading: Mutex::default(), problem: Mutex::default() }
+        Self {
+            keeps,
+            reading: Mutex::default(),
+            problem: Mutex::default(),
+            is_closing: AtomicBool::new(false),
+        }
     }
 
     /// Prevents reading for it while the returned guard exists.

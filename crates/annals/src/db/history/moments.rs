@@ -49,11 +49,9 @@ impl Places {
             to = unit;
             found.is_none()
         })?;
-        let Some((from, to)) = found else {
-            let state = self.beginning().filter(|state| state.time.0 <= time);
-            return Ok(state.map(|state| state.txid));
-        };
-        let mut last = None;
+        // Before the first mark of the kept history there may be transactions after one that was forgotten.
+        let (from, to) = found.unwrap_or((self.start(), to));
+        let mut last = self.beginning().filter(|state| state.time.0 <= time).map(|it| it.txid);
         self.commits(from, to, &mut |commit| {
             if commit.time.0 <= time {
                 last = Some(commit.txid);

@@ -129,14 +129,21 @@ impl Places {
         self.about.unit_of(self.files.segment(), self.files.end.position)
     }
 
-    /// Visits the marks backwards from the published state, with their unit and least time, while `visit` returns
-    /// true.
+    /// Returns the unit of the first frame of the kept history.
+    pub(super) fn start(&self) -> u64 {
+        self.about.unit_of(self.files.first().segment, FRAMES_AT)
+    }
+
+    /// Visits the marks of the kept history backwards from the published state, with their unit and least time, while
+    /// `visit` returns true.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
     pub(super) fn marks_back(&self, visit: &mut dyn FnMut(u64, i64) -> bool) -> Result<()> {
+        let start = self.start();
         let last = Key { table: MARKS, row: self.published.point.txid };
         self.index.records_back(last, &mut |mark| match mark.numbers.as_slice() {
+            &[unit, _] if unit < start => false,
             &[unit, least] => visit(unit, unzigzag(least)),
             _ => true,
         })

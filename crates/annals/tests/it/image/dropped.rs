@@ -2,14 +2,16 @@
 
 use annals::{BackfillMode, Command, TableNumber, Transaction, Type, ValueRef};
 
-use super::larger::{LITTLE, ROWS, begin, digest, insert, opens_as};
+use super::larger::{LITTLE, ROWS, define, digest, insert, opens_as, options};
 
 /// What was spilled of a table that is dropped in the same transaction, or before its root, is used again.
 #[test]
 fn the_space_of_what_was_spilled_and_dropped_is_used_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.annals");
-    let db = begin(&path, LITTLE);
+    // The history index keeps what was dropped.
+    let db = options(LITTLE).history_index(false).open(&path).unwrap();
+    db.write(define).unwrap();
     db.write(|tx| insert(tx, 0..ROWS)).unwrap();
     let expected = digest(&db.read());
     let make = |tx: &mut Transaction<'_>, table: TableNumber| {

@@ -31,7 +31,7 @@ pub(super) fn begin(path: &Path, memory: u64) -> Database {
     db
 }
 
-fn define(tx: &mut Transaction<'_>) -> annals::Result<()> {
+pub(super) fn define(tx: &mut Transaction<'_>) -> annals::Result<()> {
     tx.apply_command(&Command::CreateTable { name: "t".to_owned() })?;
     for (name, ty) in [("name", Type::String), ("number", Type::Int64)] {
         let (name, nullable, default) = (name.to_owned(), false, None);

@@ -45,6 +45,7 @@ const ROOMS: &[Room] = &[
             "annals_storage::Result",
             "annals_storage::TypedId",
             "annals_storage::Violation",
+            "annals_storage::bytes",
             "annals_storage::debug",
             "annals_storage::step",
             "arena",
@@ -54,7 +55,7 @@ const ROOMS: &[Room] = &[
             "image::pin",
             "image::stored",
         ],
-        &["annals_storage::simulated"],
+        &["annals_storage::document", "annals_storage::simulated"],
     ),
     room("progress", &["annals_storage"], &[]),
     // A backup leaves room for the names of the files beside a journal.
