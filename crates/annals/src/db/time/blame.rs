@@ -1,5 +1,7 @@
 //! Blame: since when each field of a row has its value, from the history of the row.
 
+use std::sync::Arc;
+
 use std::collections::BTreeMap;
 
 use annals_schema::{FieldNumber, RowId, TableNumber, Value};
@@ -14,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 /// # Errors
 /// `NotFound`: there is no such table or row; `Corrupt`, `Io`.
 pub(in crate::db) fn blame_of(
-    published: &Published,
+    published: &Arc<Published>,
     table: TableNumber,
     id: RowId,
 ) -> Result<Vec<Blame>> {

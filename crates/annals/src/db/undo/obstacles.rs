@@ -1,5 +1,7 @@
 //! What stands against undoing: later changes, references, keys, and values that are no longer known.
 
+use std::sync::Arc;
+
 use std::collections::BTreeMap;
 
 use annals_schema::{
@@ -75,7 +77,7 @@ pub(super) fn standing(
 /// The steps of a revert, and the state that they change.
 pub(super) struct Plan<'p, 'db> {
     pub(super) tx: &'p Transaction<'db>,
-    pub(super) published: &'p Published,
+    pub(super) published: &'p Arc<Published>,
     /// The transaction that is reverted.
     pub(super) txid: u64,
     pub(super) steps: &'p BTreeMap<Key, Step>,

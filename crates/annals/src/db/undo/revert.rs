@@ -15,7 +15,11 @@ use crate::db::undo::touched::{Touched, Versions, versions_since};
 use crate::{Error, ErrorKind, Obstacle, Result};
 
 /// Undoes a transaction; `published` is the committed state before the open one.
-pub(super) fn revert(tx: &mut Transaction<'_>, published: &Published, txid: u64) -> Result<()> {
+pub(super) fn revert(
+    tx: &mut Transaction<'_>,
+    published: &Arc<Published>,
+    txid: u64,
+) -> Result<()> {
     check_number(published, txid)?;
     let schema = Arc::clone(tx.view().schema());
     let touched = Touched::by(published, txid, &schema).map_err(|error| match error.kind() {
@@ -59,7 +63,7 @@ pub(super) fn revert(tx: &mut Transaction<'_>, published: &Published, txid: u64)
     tx.comment(&format!("revert of transaction {txid}"))
 }
 
-fn check_number(published: &Published, txid: u64) -> Result<()> {
+fn check_number(published: &Arc<Published>, txid: u64) -> Result<()> {
     let last = published.point.txid;
     if (1..=last).contains(&txid) {
         return Ok(());
@@ -73,7 +77,7 @@ fn check_number(published: &Published, txid: u64) -> Result<()> {
 }
 
 #[cold]
-fn forgotten(published: &Published, txid: u64) -> Error {
+fn forgotten(published: &Arc<Published>, txid: u64) -> Error {
     let name = &published.file.name;
     Error::new(
         ErrorKind::NotFound,

@@ -39,7 +39,7 @@ impl Touched {
     ///
     /// # Errors
     /// `NotFound`: it was forgotten; `Corrupt`, `Unsupported`, `Io`.
-    pub(super) fn by(published: &Published, txid: u64, present: &Arc<Schema>) -> Result<Self> {
+    pub(super) fn by(published: &Arc<Published>, txid: u64, present: &Arc<Schema>) -> Result<Self> {
         let mut touched = Self {
             present: Arc::clone(present),
             rows: BTreeSet::new(),
@@ -113,7 +113,7 @@ impl Sink for Touched {
 /// # Errors
 /// `Corrupt`, `Unsupported`, `Io`.
 pub(super) fn versions_since(
-    published: &Published,
+    published: &Arc<Published>,
     first: u64,
     rows: &BTreeSet<Key>,
 ) -> Result<BTreeMap<Key, Versions>> {
@@ -143,7 +143,7 @@ pub(super) fn versions_since(
 
 /// Returns the last transaction that changed a row; with `field`, the last one that changed that field.
 pub(super) fn last_change(
-    published: &Published,
+    published: &Arc<Published>,
     key: Key,
     field: Option<FieldNumber>,
 ) -> Result<Option<u64>> {
