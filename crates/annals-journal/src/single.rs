@@ -31,6 +31,8 @@ pub struct Single<'b> {
     pub payload: &'b [u8],
     /// Where it ends.
     pub end: u64,
+    /// Its chain, as it is stored.
+    pub chain: u64,
 }
 
 impl<'s> Singles<'s> {
@@ -61,12 +63,12 @@ impl<'s> Singles<'s> {
         }
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let Some(bytes) = buffer.get(..len) else { return Ok(None) };
-        if Verified::alone(bytes, &header).is_none() {
+        let Some(Verified { trailer, .. }) = Verified::alone(bytes, &header) else {
             return Ok(None);
-        }
+        };
         let (payload, time) = frame::payload(bytes, &header);
         let header = FrameHeader { time: time.unwrap_or(header.time), ..header };
-        Ok(Some(Single { header, payload, end: at + len as u64 }))
+        Ok(Some(Single { header, payload, end: at + len as u64, chain: trailer.chain }))
     }
 
     /// Visits the headers of consecutive frames, from the one at a position on, while `visit` returns true; returns

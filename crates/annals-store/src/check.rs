@@ -27,7 +27,7 @@ impl View {
     /// indexes against rows, order, uniqueness; the pieces of blobs. The error names the problem. Reads everything.
     /// Within a transaction, constraints that the commit checks may be violated.
     pub fn check(&self) -> Result<()> {
-        self.again(Self::check_here)
+        self.whole().unwrap_or(self).again(Self::check_here)
     }
 
     fn check_here(&self) -> Result<()> {
@@ -71,6 +71,9 @@ impl View {
     /// # Errors
     /// A row can't be loaded.
     pub fn dangling_references(&self) -> Result<Vec<Dangling>> {
+        if let Some(whole) = self.whole() {
+            return whole.dangling_references();
+        }
         let mut found = Vec::new();
         for (table, schema) in self.tables.iter().zip(self.schema.tables()) {
             for column in &table.columns {

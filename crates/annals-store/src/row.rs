@@ -88,6 +88,11 @@ impl<'a> Row<'a> {
         Ok(Self { table, id, slot, held })
     }
 
+    /// Makes a row that has its values, in the order of the table's fields.
+    pub(super) fn holding(table: TableView<'a>, id: RowId, values: Vec<Value>) -> Self {
+        Self { table, id, slot: 0, held: Some(values.into()) }
+    }
+
     /// Returns the row of an id, and loads it as [`load`](Self::load) does.
     ///
     /// # Errors

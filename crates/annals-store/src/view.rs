@@ -9,6 +9,7 @@ use crate::columns::column::Column;
 use crate::history::HistoryIndex;
 use crate::image::RootPin;
 use crate::index::tree::IndexTree;
+use crate::lazy::Lazy;
 use crate::pages::numbered::Numbered;
 use crate::pages::paged::Counted;
 use crate::pages::refresh::refresh;
@@ -30,6 +31,8 @@ pub struct View {
     pub(super) pin: Option<Arc<RootPin>>,
     /// Where it continues if a page is lost.
     pub(super) successor: Successor,
+    /// The past state that it shows, if that is made when it is read.
+    pub(super) lazy: Option<Arc<Lazy>>,
 }
 
 impl Clone for View {
@@ -38,7 +41,7 @@ impl Clone for View {
     }
 }
 
-refresh!(View { schema, tables, indexes, blobs, history, pin, successor; });
+refresh!(View { schema, tables, indexes, blobs, history, pin, successor, lazy; });
 
 brief!(View, "View", "tables": |it| it.schema.tables().len(), "root": |it| it.root());
 
@@ -52,6 +55,7 @@ impl View {
             history: Arc::default(),
             pin: None,
             successor: Successor::default(),
+            lazy: None,
         }
     }
 
@@ -67,6 +71,7 @@ impl View {
             history: Arc::clone(&self.history),
             pin: self.pin.clone(),
             successor: Successor::default(),
+            lazy: self.lazy.clone(),
         }
     }
 
@@ -107,6 +112,9 @@ impl View {
     /// Returns a table; `NotFound` if there is none with that number.
     #[inline]
     pub fn table(&self, number: TableNumber) -> Result<TableView<'_>> {
+        if let Some(whole) = self.whole() {
+            return whole.table(number);
+        }
         match self.tables.get(number.0 as usize) {
             Some(data) => Ok(TableView { view: self, data, number }),
             None => Err(no_table(number)),

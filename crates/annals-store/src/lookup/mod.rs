@@ -415,6 +415,9 @@ impl DoubleEndedIterator for Ids<'_> {
 impl View {
     /// Returns an index; `NotFound` if there is none with that number.
     pub fn index(&self, number: IndexNumber) -> Result<IndexView<'_>> {
+        if let Some(whole) = self.whole() {
+            return whole.index(number);
+        }
         let data = self.indexes.get(number.0 as usize).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no index number {}", number.0))
         })?;

@@ -219,15 +219,12 @@ fn width(table: &Table) -> usize {
 
 /// Returns the values of a row, by the numbers of its fields.
 pub(in crate::db) fn load(view: &View, (table, id): Key) -> Result<Values> {
-    if view.schema().table(table).is_none() {
-        return Ok(None); // it isn't there yet
-    }
-    let table = view.table(table)?;
+    // It isn't there yet otherwise.
+    let Some(schema) = view.schema().table(table) else { return Ok(None) };
     let values = |row: Row<'_>| {
-        let fields = table.schema().fields.iter();
-        row_of(table.schema(), fields.map(|field| row.value(field.number).to_value()))
+        row_of(schema, schema.fields.iter().map(|field| row.value(field.number).to_value()))
     };
-    Ok(table.find(id)?.map(values))
+    Ok(view.find_row(table, id)?.map(values))
 }
 
 /// Returns the same row in the form of a schema: a field that was added later has its default, a dropped one is null.

@@ -15,6 +15,7 @@ use super::schema::schema_of;
 use crate::bytes::hash;
 use crate::db::history::files::Files;
 use crate::db::present::snapshot::Published;
+use crate::db::replay::segments::Since;
 use crate::event::{self, Context, Event, Vector};
 use crate::journal::format::FRAMES_AT;
 use crate::journal::{FrameHeader, FrameReader, Point};
@@ -46,6 +47,14 @@ impl Whose {
 pub(super) struct Units {
     from: u64,
     to: u64,
+}
+
+/// The end of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::db) struct End {
+    pub(in crate::db) since: Since,
+    /// The unit after it.
+    pub(in crate::db) unit: u64,
 }
 
 /// A transaction, and where its last frame is.
@@ -132,6 +141,43 @@ impl Places {
     /// Returns the unit of the first frame of the kept history.
     pub(super) fn start(&self) -> u64 {
         self.about.unit_of(self.files.first().segment, FRAMES_AT)
+    }
+
+    /// Returns the end of a transaction; `None` if the index doesn't lead there: before the first one, and for the
+    /// state with which the history begins.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(in crate::db) fn end_of(&mut self, txid: u64) -> Result<Option<End>> {
+        let mark = self.index.record_at(Key { table: MARKS, row: txid })?;
+        let Some(from) = mark.and_then(|mark| mark.numbers.first().copied()) else {
+            return Ok(None);
+        };
+        let from = from.max(self.start());
+        let (mut found, to) = (None, self.end());
+        self.commits(from, to, &mut |commit| {
+            found = (commit.txid == txid).then_some(commit.unit);
+            commit.txid < txid
+        })?;
+        let Some(unit) = found else { return Ok(None) };
+        let (Part { segment, base, .. }, position) = self.about.locate(unit)?;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let read = self.files.singles(segment)?.read(position, &mut buffer);
+        let frame = read.map_err(|error| self.cannot_read(segment, error))?;
+        let end = frame.map(|frame| {
+            let point = Point { position: frame.end, txid, chain: frame.chain };
+            End { since: Since { segment, point }, unit: (base + frame.end) / 8 }
+        });
+        self.buffer = buffer;
+        Ok(end)
+    }
+
+    /// Returns the schema after a transaction that ends at a unit.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(in crate::db) fn schema_after(&mut self, end: &End) -> Result<Schema> {
+        Ok(self.schema_at(end.unit)?.1)
     }
 
     /// Visits the marks of the kept history backwards from the published state, with their unit and least time, while

@@ -15,8 +15,6 @@ use std::sync::Arc;
 
 use annals_schema::Command;
 
-use crate::db::changes::moment::Moment;
-use crate::db::history::txid_of;
 use crate::db::past::nearest_root::NearestRoot;
 use crate::db::past::nearest_root::late_entries;
 use crate::db::present::segment::JournalFile;
@@ -65,13 +63,8 @@ struct Part {
 }
 
 impl Present<'_> {
-    /// Returns the state at a moment.
-    pub(in crate::db) fn at(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
-        let now = self.published.point.txid;
-        let txid = txid_of(&self.published, moment)?;
-        if txid == now {
-            return Ok(Snapshot::new(Arc::clone(&self.published)));
-        }
+    /// Returns the whole state after a transaction.
+    pub(in crate::db) fn after(&self, txid: u64, through: Through) -> Result<Snapshot> {
         let (view, point) = self.state_of(txid, through)?;
         let file = Arc::clone(self.file());
         Ok(Snapshot::new(Arc::new(Published { view, point, file })))

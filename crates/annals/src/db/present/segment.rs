@@ -13,6 +13,7 @@ use crate::db::present::turns::{Claim, Turns};
 use crate::journal::segments::{Place, kept_name};
 use crate::journal::{Checkpoints, lock, segment_hash};
 use crate::storage::{Access, Directory, Storage};
+use crate::store::View;
 use crate::store::history::HistoryIndex;
 
 /// The current segment, which all parts of a database share.
@@ -86,6 +87,8 @@ pub(in crate::db) struct JournalFile {
     removed: Mutex<BTreeSet<u64>>,
     /// The history index as far as somebody asked for it, if that is farther than the image's.
     pub(in crate::db) index: Mutex<Option<Noted>>,
+    /// The past state that was made last, after its transaction: until the next backfill.
+    pub(in crate::db) past: Mutex<Option<(u64, Arc<View>)>>,
 }
 
 /// A history index that goes farther than the image's.
@@ -115,8 +118,21 @@ impl JournalFile {
     ) -> Self {
         let name = directory.display(journal);
         let (journal, kept) = (journal.to_owned(), Mutex::default());
-        let (hash, removed, index) = (OnceLock::new(), Mutex::default(), Mutex::default());
-        Self { storage, name, segment, before: 0, directory, journal, hash, kept, removed, index }
+        let (hash, removed) = (OnceLock::new(), Mutex::default());
+        let (index, past) = (Mutex::default(), Mutex::default());
+        Self {
+            storage,
+            name,
+            segment,
+            before: 0,
+            directory,
+            journal,
+            hash,
+            kept,
+            removed,
+            index,
+            past,
+        }
     }
 
     /// Returns the hash of the segment's header, which its frames are verified with.

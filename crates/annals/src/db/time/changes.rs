@@ -7,6 +7,7 @@ use crate::Result;
 use crate::db::changes::changed::Changed;
 use crate::db::changes::changed::RowChange;
 use crate::db::changes::rows::RowChanges;
+use crate::db::past::lazy::{self, Source};
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
 use crate::db::time::cursor::{End, JournalCursor, state_at};
@@ -43,7 +44,7 @@ brief!(Changes, "Changes", "file": |it| it.file.name, "last": |it| it.last);
 impl Changes {
     /// Begins with the transactions of a range, as far as there are any.
     pub(in crate::db) fn between(
-        published: &Published,
+        published: &Arc<Published>,
         txids: &impl RangeBounds<u64>,
     ) -> Result<Self> {
         let first = match txids.start_bound() {
@@ -67,10 +68,24 @@ impl Changes {
                 base: Arc::clone(Store::new().published()),
                 cursor: JournalCursor::first(&file)?,
             },
-            Some(first) => state_after(published, first.saturating_sub(1))?,
+            Some(first) => Self::begin(published, first.saturating_sub(1))?,
         };
         let rows = RowChanges::new(base, Arc::clone(published.view.schema()));
         Ok(Self { file, position, last, cursor, rows, kept: KEPT, is_over, failure: None })
+    }
+
+    /// Returns the state after a transaction, of which only the rows are read that change later, if the history index
+    /// leads there.
+    fn begin(published: &Arc<Published>, txid: u64) -> Result<Beginning> {
+        if txid == published.point.txid {
+            return Ok(state_of(published));
+        }
+        match Source::of(published).beginning(txid)? {
+            Some(lazy::Beginning { base, since, schema }) => {
+                Ok(Beginning { base, cursor: JournalCursor::at(since, schema) })
+            }
+            None => state_after(published, txid),
+        }
     }
 
     /// Reads on; returns whether there is more.

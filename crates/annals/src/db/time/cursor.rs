@@ -62,6 +62,11 @@ impl JournalCursor {
         Self { since, schema: Schema::clone(view.schema()), knows_state: true }
     }
 
+    /// Begins at a place, with the schema there.
+    pub(in crate::db) const fn at(since: Since, schema: Schema) -> Self {
+        Self { since, schema, knows_state: true }
+    }
+
     /// Begins before the whole kept history.
     pub(in crate::db) fn first(file: &JournalFile) -> Result<Self> {
         let first = first_head(file)?;

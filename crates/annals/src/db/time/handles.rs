@@ -11,7 +11,7 @@ use crate::journal::lock;
 use annals_schema::RowId;
 use annals_schema::TableNumber;
 use std::ops::RangeBounds;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use crate::Result;
 use crate::db::changes::changed::Blame;
@@ -20,10 +20,11 @@ use crate::db::handle::database::Database;
 use crate::db::handle::inner::Inner;
 use crate::db::history::{HistoryCheck, inspection, txid_of};
 use crate::db::past::at::{Present, Through};
+use crate::db::past::lazy::Source;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::reader::Reader;
 use crate::storage::SystemClock;
-use crate::store::{Rescue, Shown};
+use crate::store::Shown;
 
 impl Database {
     /// Returns the last problem of the history index since the database was opened: it was rebuilt, or nothing could
@@ -218,8 +219,8 @@ impl Reader {
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
         let (published, reading) = (self.read().published, &self.pulling().reading);
         let (budget, damage) = (reading.budget(), Arc::clone(reading.damage()));
-        let present = Present { published, clock: &SystemClock, budget, damage, watch: None };
-        rescued(present.at(moment, through)?, &self.pulling().me(), through)
+        let (clock, rescue) = (Arc::new(SystemClock), self.pulling().me());
+        past(Source { published, clock, budget, damage, rescue }, moment, through)
     }
 
     /// Returns the changes of the transactions of a range, up to the last one loaded: see [`Database::changes`].
@@ -274,19 +275,31 @@ pub(in crate::db) fn past_of(
     moment: &Moment,
     through: Through,
 ) -> Result<Snapshot> {
-    let (core, clock) = (inner.core(), &*inner.clock);
+    let (core, clock) = (inner.core(), Arc::clone(&inner.clock));
     let (budget, damage) = match core.image() {
         Some(image_state) => (image_state.budget(), Arc::clone(image_state.damage())),
         None => (0, Arc::default()),
     };
-    let then = Present { published, clock, budget, damage, watch: None }.at(moment, through)?;
-    rescued(then, &core.rescue(), through)
+    let rescue = core.rescue();
+    past(Source { published, clock, budget, damage, rescue }, moment, through)
 }
 
-/// Sets the rescuer of a past state, which rebuilds it if a page is lost.
-fn rescued(then: Snapshot, rescue: &Weak<dyn Rescue>, through: Through) -> Result<Snapshot> {
+/// Returns the state at a moment: of the present schema one that is made when it is read.
+fn past(source: Source, moment: &Moment, through: Through) -> Result<Snapshot> {
+    let txid = txid_of(&source.published, moment)?;
+    if txid == source.published.point.txid {
+        return Ok(Snapshot::new(source.published));
+    }
+    if through == Through::Present
+        && let Some(published) = source.lazily(txid)?
+    {
+        return Ok(Snapshot::new(Arc::new(published)));
+    }
+    let Source { published, clock, budget, damage, rescue } = source;
+    let present = Present { published, clock: &*clock, budget, damage, watch: None };
+    let then = present.after(txid, through)?;
     let is_adapted = through == Through::Present;
-    then.published.view.rescued_by(rescue, Shown { txid: then.txid(), is_adapted });
+    then.published.view.rescued_by(&rescue, Shown { txid, is_adapted });
     Ok(then)
 }
 

@@ -1,0 +1,169 @@
+//! Past states that are made when they are read: a row by its id comes from the history index, without a replay.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, Weak};
+
+use annals_schema::{RowId, Schema, TableNumber, Value};
+
+use crate::db::history::places::{End, Places};
+use crate::db::history::row::Running;
+use crate::db::past::at::{Present, Through};
+use crate::db::present::snapshot::Published;
+use crate::db::replay::segments::Since;
+use crate::image::Damage;
+use crate::journal::lock;
+use crate::storage::{self, Clock, SystemClock};
+use crate::store::{Past, PastRow, Rescue, Shown, View};
+use crate::{Error, ErrorKind, Result};
+
+/// A row with more versions than this is read from the whole state: finding it there takes less than these reads.
+const MOST_VERSIONS: usize = 64;
+
+/// What is needed for making past states.
+#[derive(Clone)]
+pub(in crate::db) struct Source {
+    pub(in crate::db) published: Arc<Published>,
+    pub(in crate::db) clock: Arc<dyn Clock>,
+    /// How much of the image may be kept in memory, in bytes.
+    pub(in crate::db) budget: u64,
+    /// The known damage of images.
+    pub(in crate::db) damage: Arc<Damage>,
+    /// Who rebuilds a view that has lost a page.
+    pub(in crate::db) rescue: Weak<dyn Rescue>,
+}
+
+/// A past state.
+struct PastState {
+    source: Source,
+    /// The end of its last transaction.
+    end: End,
+    places: Mutex<Places>,
+}
+
+impl fmt::Debug for PastState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PastState").field("end", &self.end).finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    /// Returns the whole state after a transaction, through the present schema. The last one is kept, until the next
+    /// backfill.
+    pub(in crate::db) fn whole(&self, txid: u64) -> Result<Arc<View>> {
+        let recent = &self.published.file.past;
+        if let Some((_, view)) = lock(recent).as_ref().filter(|(of, _)| *of == txid) {
+            return Ok(Arc::clone(view));
+        }
+        let Self { published, clock, budget, damage, rescue } = self;
+        let (published, damage) = (Arc::clone(published), Arc::clone(damage));
+        let present = Present { published, clock: &**clock, budget: *budget, damage, watch: None };
+        let view = present.view_of(txid, Through::Present)?;
+        view.rescued_by(rescue, Shown { txid, is_adapted: true });
+        *lock(recent) = Some((txid, Arc::clone(&view)));
+        Ok(view)
+    }
+
+    /// Begins with what is published, for reading changes.
+    pub(in crate::db) fn of(published: &Arc<Published>) -> Self {
+        Self {
+            published: Arc::clone(published),
+            clock: Arc::new(SystemClock),
+            budget: storage::memory() / 2,
+            damage: Arc::default(),
+            rescue: Weak::<NoRescue>::new(),
+        }
+    }
+
+    /// Returns the state after a transaction, of which nothing is read yet; `None` if the history index doesn't lead
+    /// there.
+    pub(in crate::db) fn lazily(&self, txid: u64) -> Result<Option<Published>> {
+        let Some(past) = self.past_state(txid)? else { return Ok(None) };
+        let (point, file) = (past.end.since.point, Arc::clone(&self.published.file));
+        let view = Arc::new(View::lazily(&self.published.view, Arc::new(past)));
+        Ok(Some(Published { view, point, file }))
+    }
+
+    /// Returns the same view, the place in the journal after the transaction, and the schema there.
+    pub(in crate::db) fn beginning(&self, txid: u64) -> Result<Option<Beginning>> {
+        let Some(past) = self.past_state(txid)? else { return Ok(None) };
+        let since = past.end.since;
+        let Ok(schema) = lock(&past.places).schema_after(&past.end) else { return Ok(None) };
+        let base = Arc::new(View::lazily(&self.published.view, Arc::new(past)));
+        Ok(Some(Beginning { base, since, schema }))
+    }
+
+    fn past_state(&self, txid: u64) -> Result<Option<PastState>> {
+        let found = Places::open(&self.published).and_then(|mut places| {
+            let end = places.end_of(txid)?;
+            Ok(end.map(|end| (end, places)))
+        });
+        let (end, places) = match found {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(None),
+            // The whole state needs no index.
+            Err(error) if error.kind() != ErrorKind::Cancelled => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(PastState { source: self.clone(), end, places: Mutex::new(places) }))
+    }
+}
+
+/// A past state, and the place in the journal after it.
+pub(in crate::db) struct Beginning {
+    pub(in crate::db) base: Arc<View>,
+    pub(in crate::db) since: Since,
+    /// The schema there.
+    pub(in crate::db) schema: Schema,
+}
+
+/// Rebuilds nothing.
+#[derive(Debug)]
+struct NoRescue;
+
+impl Rescue for NoRescue {
+    fn rebuilt(&self, _: &View, shown: Shown) -> Result<Arc<View>> {
+        Err(Error::new(
+            ErrorKind::PageLost,
+            format!("the state of transaction {} is lost", shown.txid),
+        ))
+    }
+}
+
+impl Past for PastState {
+    fn whole(&self) -> Result<Arc<View>> {
+        self.source.whole(self.end.since.point.txid)
+    }
+
+    fn row(&self, table: TableNumber, id: RowId) -> Result<PastRow> {
+        let mut places = lock(&self.places);
+        // Should the journal be damaged, making the whole state says so.
+        Ok(self.row_in(&mut places, table, id).unwrap_or(PastRow::Unknown))
+    }
+}
+
+impl PastState {
+    fn row_in(&self, places: &mut Places, table: TableNumber, id: RowId) -> Result<PastRow> {
+        let schema = self.source.published.view.schema();
+        let mut row = Running::new(schema, table, id)?;
+        let mut all = places.of_row(table, id)?;
+        all.retain(|place| place / 2 < self.end.unit);
+        if all.len() > MOST_VERSIONS {
+            return Ok(PastRow::Unknown);
+        }
+        for place in all {
+            places.read(place, Some((table, id)), &mut |schema, event| match row
+                .is_changed_by(schema, event)
+            {
+                true => row.apply(schema, event),
+                false => Ok(()),
+            })?;
+        }
+        let Some(mut values) = row.values else { return Ok(PastRow::Absent) };
+        let fields = schema.table(table).map_or(&[][..], |table| &table.fields);
+        let take = |number: u32| {
+            let value = usize::try_from(number).ok().and_then(|number| values.get_mut(number));
+            value.map_or(Value::Null, |value| std::mem::replace(value, Value::Null))
+        };
+        Ok(PastRow::There(fields.iter().map(|field| field.number.0).map(take).collect()))
+    }
+}
