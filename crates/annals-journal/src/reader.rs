@@ -7,8 +7,10 @@ use super::frame::{self, FrameHeader, Spot, Trailer, Verified};
 use super::head::SlotCopies;
 use annals_storage::{Storage, step};
 
-/// How much is read at once.
+/// How much is read at once, after some smaller reads: whoever looks at a few frames reads little.
 const WINDOW: usize = 1 << 20;
+/// How much is read first.
+const FIRST_WINDOW: usize = 1 << 13;
 /// The alignment of frames.
 const STEP: usize = 8;
 const _: () = assert!(STEP as u64 == format::FRAME_ALIGN);
@@ -33,6 +35,8 @@ pub struct FrameReader<'s> {
     txid: u64,
     window: Vec<u8>,
     window_at: u64,
+    /// How much the next window has.
+    step: usize,
     parts: Vec<u8>,
     /// Where the frame with the next part begins.
     parts_end: u64,
@@ -97,6 +101,7 @@ impl<'s> FrameReader<'s> {
             txid: from.txid,
             window: Vec::new(),
             window_at: 0,
+            step: FIRST_WINDOW,
             parts: Vec::new(),
             parts_end: 0,
         }
@@ -339,7 +344,8 @@ impl<'s> FrameReader<'s> {
         if at >= end || (at >= self.window_at && end <= window_end) {
             return Ok(());
         }
-        let wanted = (end - at).max(WINDOW as u64).min(self.len - at);
+        let wanted = (end - at).max(self.step as u64).min(self.len - at);
+        self.step = (self.step * 4).min(WINDOW);
         let wanted = usize::try_from(wanted).map_err(io::Error::other)?;
         let (kept, len) = (self.rest(at).len(), self.window.len());
         self.window.copy_within(len - kept.., 0);

@@ -49,7 +49,7 @@ impl Files {
     /// `Corrupt`, `Io`.
     pub(in crate::db) fn open(published: &Published) -> Result<Self> {
         let file = Arc::clone(&published.file);
-        let head = Head::read(&*file.storage, &file.name)?;
+        let head = file.head()?.clone();
         let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
         Ok(Self { past, file, head, end: published.point })
     }

@@ -24,8 +24,8 @@ const MOST_VERSIONS: usize = 64;
 pub(in crate::db) struct Source {
     pub(in crate::db) published: Arc<Published>,
     pub(in crate::db) clock: Arc<dyn Clock>,
-    /// How much of the image may be kept in memory, in bytes.
-    pub(in crate::db) budget: u64,
+    /// How much of the image may be kept in memory, in bytes; none: half of the machine's.
+    pub(in crate::db) budget: Option<u64>,
     /// The known damage of images.
     pub(in crate::db) damage: Arc<Damage>,
     /// Who rebuilds a view that has lost a page.
@@ -56,7 +56,8 @@ impl Source {
         }
         let Self { published, clock, budget, damage, rescue } = self;
         let (published, damage) = (Arc::clone(published), Arc::clone(damage));
-        let present = Present { published, clock: &**clock, budget: *budget, damage, watch: None };
+        let budget = budget.unwrap_or_else(|| storage::memory() / 2);
+        let present = Present { published, clock: &**clock, budget, damage, watch: None };
         let view = present.view_of(txid, Through::Present)?;
         view.rescued_by(rescue, Shown { txid, is_adapted: true });
         *lock(recent) = Some((txid, Arc::clone(&view)));
@@ -68,7 +69,7 @@ impl Source {
         Self {
             published: Arc::clone(published),
             clock: Arc::new(SystemClock),
-            budget: storage::memory() / 2,
+            budget: None,
             damage: Arc::default(),
             rescue: Weak::<NoRescue>::new(),
         }

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use crate::Result;
 use crate::db::present::turns::{Claim, Turns};
 use crate::journal::segments::{Place, kept_name};
-use crate::journal::{Checkpoints, lock, segment_hash};
+use crate::journal::{Checkpoints, Head, lock};
 use crate::storage::{Access, Directory, Storage};
 use crate::store::View;
 use crate::store::history::HistoryIndex;
@@ -79,8 +79,8 @@ pub(in crate::db) struct JournalFile {
     pub(in crate::db) directory: Arc<dyn Directory>,
     /// The journal's name in the directory.
     pub(in crate::db) journal: String,
-    /// The hash of the segment's header, computed at first use.
-    hash: OnceLock<u64>,
+    /// The head of the segment, read at first use: its header doesn't change.
+    head: OnceLock<Head>,
     /// Segments before this one, from which something was read.
     kept: Mutex<BTreeMap<u64, Arc<dyn Storage>>>,
     /// Those of them that were removed, and can't be opened again.
@@ -118,7 +118,7 @@ impl JournalFile {
     ) -> Self {
         let name = directory.display(journal);
         let (journal, kept) = (journal.to_owned(), Mutex::default());
-        let (hash, removed) = (OnceLock::new(), Mutex::default());
+        let (head, removed) = (OnceLock::new(), Mutex::default());
         let (index, past) = (Mutex::default(), Mutex::default());
         Self {
             storage,
@@ -127,7 +127,7 @@ impl JournalFile {
             before: 0,
             directory,
             journal,
-            hash,
+            head,
             kept,
             removed,
             index,
@@ -135,13 +135,18 @@ impl JournalFile {
         }
     }
 
+    /// Returns the head of the segment, as it was when it was first read.
+    pub(in crate::db) fn head(&self) -> Result<&Head> {
+        if let Some(head) = self.head.get() {
+            return Ok(head);
+        }
+        let head = Head::read(&*self.storage, &self.name)?;
+        Ok(self.head.get_or_init(|| head))
+    }
+
     /// Returns the hash of the segment's header, which its frames are verified with.
     pub(in crate::db) fn segment_hash(&self) -> Result<u64> {
-        if let Some(hash) = self.hash.get() {
-            return Ok(*hash);
-        }
-        let hash = segment_hash(&*self.storage, &self.name)?;
-        Ok(*self.hash.get_or_init(|| hash))
+        self.head().map(|head| head.hash)
     }
 
     /// Sets the bytes of the journal in earlier segments.

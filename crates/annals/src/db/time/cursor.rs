@@ -14,7 +14,7 @@ use crate::db::replay::scan::{self, Sink};
 use crate::db::replay::segments::{Past, Since};
 use crate::journal::format::{FRAMES_AT, Header};
 use crate::journal::segments::{Kept, Place, Seal, journal_of};
-use crate::journal::{Frame, FrameReader, Head, Point, segment_hash};
+use crate::journal::{Frame, FrameReader, Head, Point};
 use crate::storage::{self, Storage, SystemClock};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -97,14 +97,15 @@ impl JournalCursor {
             let stop = if self.since.segment == end.file.segment {
                 self.keep_up(end)?;
                 let bounds = Bounds { end: end.position, last, most };
-                self.read_segment(&*end.file.storage, &end.file.name, bounds, sink)?
+                let hash = end.file.segment_hash()?;
+                self.read_segment(&*end.file.storage, hash, &end.file.name, bounds, sink)?
             } else {
                 let Some(kept) = self.kept(end.file, self.since.segment)? else {
                     self.skip_forgotten(end.file)?;
                     continue;
                 };
                 let bounds = Bounds { end: kept.len, last, most };
-                self.read_segment(&*kept.storage, &kept.shown, bounds, sink)?
+                self.read_segment(&*kept.storage, kept.head.hash, &kept.shown, bounds, sink)?
             };
             match stop {
                 Stop::Reached => return Ok(false),
@@ -117,13 +118,13 @@ impl JournalCursor {
     fn read_segment(
         &mut self,
         storage: &dyn Storage,
+        segment: u64,
         shown: &str,
         bounds: Bounds,
         sink: &mut impl Sink,
     ) -> Result<Stop> {
         let Bounds { end, last, most } = bounds;
         let begun = self.since.point.position;
-        let segment = segment_hash(storage, shown)?;
         let mut reader = FrameReader::new(storage, segment, self.since.point, end);
         let (mut repeats, mut is_open, mut is_begun) = (false, false, false);
         loop {

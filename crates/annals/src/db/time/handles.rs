@@ -220,6 +220,7 @@ impl Reader {
         let (published, reading) = (self.read().published, &self.pulling().reading);
         let (budget, damage) = (reading.budget(), Arc::clone(reading.damage()));
         let (clock, rescue) = (Arc::new(SystemClock), self.pulling().me());
+        let budget = Some(budget);
         past(Source { published, clock, budget, damage, rescue }, moment, through)
     }
 
@@ -280,7 +281,7 @@ pub(in crate::db) fn past_of(
         Some(image_state) => (image_state.budget(), Arc::clone(image_state.damage())),
         None => (0, Arc::default()),
     };
-    let rescue = core.rescue();
+    let (rescue, budget) = (core.rescue(), Some(budget));
     past(Source { published, clock, budget, damage, rescue }, moment, through)
 }
 
@@ -296,6 +297,7 @@ fn past(source: Source, moment: &Moment, through: Through) -> Result<Snapshot> {
         return Ok(Snapshot::new(Arc::new(published)));
     }
     let Source { published, clock, budget, damage, rescue } = source;
+    let budget = budget.unwrap_or(0);
     let present = Present { published, clock: &*clock, budget, damage, watch: None };
     let then = present.after(txid, through)?;
     let is_adapted = through == Through::Present;
