@@ -67,6 +67,9 @@ impl HistoryIndex {
         let bytes = self.node(node)?;
         if height == 0 {
             let old: Vec<Entry> = Reader::new(&bytes).collect();
+            if !old.is_sorted_by_key(|entry| (entry.key, entry.count)) {
+                return Err(damaged());
+            }
             return Ok(self.leaves(Some(node), &merged(&old, entries)));
         }
         let old: Vec<Child> = children(&bytes).collect();

@@ -41,15 +41,35 @@ impl HistoryIndex {
 
     /// Returns the last record of a table whose row isn't after one, as its row and its numbers.
     ///
+    /// Cost: reads one node for each level of the tree.
+    ///
     /// # Errors
     /// A node can't be loaded.
     pub fn record_at(&self, key: Key) -> Result<Option<Record>> {
-        let mut found = None;
-        self.records_back(key, &mut |record| {
-            found = Some(record);
-            false
-        })?;
-        Ok(found)
+        self.root.map_or(Ok(None), |root| self.last_record(root, self.height, key))
+    }
+
+    fn last_record(&self, node: u64, height: u8, key: Key) -> Result<Option<Record>> {
+        let bytes = self.node(node)?;
+        if height == 0 {
+            let (mut found, mut numbers) = (None, Vec::new());
+            for entry in of_table(&bytes, key) {
+                if found != Some(entry.key.row) {
+                    found = Some(entry.key.row);
+                    numbers.clear();
+                }
+                numbers.push(entry.place);
+            }
+            return Ok(found.map(|row| Record { row, numbers }));
+        }
+        let below: Vec<Child> = children(&bytes).take_while(|child| child.first <= key).collect();
+        for child in below.into_iter().rev() {
+            let found = self.last_record(child.node, height - 1, key)?;
+            if found.is_some() || child.first.table < key.table {
+                return Ok(found);
+            }
+        }
+        Ok(None)
     }
 
     /// Visits the records of a table, from the last one whose row isn't after one, backwards, while `visit` returns
@@ -74,8 +94,7 @@ impl HistoryIndex {
         let bytes = self.node(node)?;
         if height == 0 {
             let mut records: Vec<Record> = Vec::new();
-            let same = |entry: &Entry| entry.key.table == key.table && entry.count == 0;
-            for entry in Reader::new(&bytes).take_while(|entry| entry.key <= key).filter(same) {
+            for entry in of_table(&bytes, key) {
                 match records.last_mut().filter(|last| last.row == entry.key.row) {
                     Some(last) => last.numbers.push(entry.place),
                     None => {
@@ -119,6 +138,12 @@ impl HistoryIndex {
                 .try_for_each(|child| self.each_below(child.node, height - 1, visit)),
         }
     }
+}
+
+/// Returns the numbers of the records of a table in a leaf, up to those of a row.
+fn of_table(leaf: &[u8], key: Key) -> impl Iterator<Item = Entry> {
+    let same = move |entry: &Entry| entry.key.table == key.table && entry.count == 0;
+    Reader::new(leaf).take_while(move |entry| entry.key <= key).filter(same)
 }
 
 /// A record: numbers under a key that has nothing else.
