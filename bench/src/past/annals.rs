@@ -94,9 +94,12 @@ impl Store for Accounts {
                 account(&at(moment)?.table(TABLE)?.rows().next().ok_or("no row")??)
             }
             Question::Sum { moment } => {
+                let then = at(moment)?;
+                let table = then.table(TABLE)?;
+                let balances = table.vector(BALANCE, RowId(0), table.len())?;
                 let mut sum = 0;
-                for row in at(moment)?.table(TABLE)?.rows() {
-                    sum += row?.read::<i64>(BALANCE);
+                for balances in balances.chunks::<i64>()? {
+                    sum += balances?.iter().sum::<i64>();
                 }
                 Answer::Sum(sum)
             }

@@ -28,7 +28,7 @@ impl HistoryIndex {
             let is_before = |entry: &Entry| entry.key <= key;
             let has = |entry: &Entry| entry.count > 0 && key < entry.end();
             let same = |entry: &Entry| entry.key.table == key.table && has(entry);
-            let entries = Reader::new(&bytes).take_while(is_before).filter(same);
+            let entries = Reader::near(&bytes, key).take_while(is_before).filter(same);
             found.extend(entries.map(|entry| entry.place));
             return Ok(());
         }
@@ -53,7 +53,7 @@ impl HistoryIndex {
         let bytes = self.node(node)?;
         if height == 0 {
             let (mut found, mut numbers) = (None, Vec::new());
-            for entry in of_table(&bytes, key) {
+            for entry in of_table(Reader::near(&bytes, key), key) {
                 if found != Some(entry.key.row) {
                     found = Some(entry.key.row);
                     numbers.clear();
@@ -94,7 +94,7 @@ impl HistoryIndex {
         let bytes = self.node(node)?;
         if height == 0 {
             let mut records: Vec<Record> = Vec::new();
-            for entry in of_table(&bytes, key) {
+            for entry in of_table(Reader::new(&bytes), key) {
                 match records.last_mut().filter(|last| last.row == entry.key.row) {
                     Some(last) => last.numbers.push(entry.place),
                     None => {
@@ -141,9 +141,9 @@ impl HistoryIndex {
 }
 
 /// Returns the numbers of the records of a table in a leaf, up to those of a row.
-fn of_table(leaf: &[u8], key: Key) -> impl Iterator<Item = Entry> {
+fn of_table(leaf: Reader<'_>, key: Key) -> impl Iterator<Item = Entry> {
     let same = move |entry: &Entry| entry.key.table == key.table && entry.count == 0;
-    Reader::new(leaf).take_while(move |entry| entry.key <= key).filter(same)
+    leaf.take_while(move |entry| entry.key <= key).filter(same)
 }
 
 /// A record: numbers under a key that has nothing else.

@@ -1,6 +1,8 @@
 //! Leaves: entries, sorted and compact.
 //!
 //! ```text
+//! leaf:   groups │ where stretches of groups begin, 2 bytes each │ how many stretches, 2 bytes
+//!
 //! group:  a compact number: how far its row is after that of the group before, times 4, plus
 //!         0  one row, one place:    place
 //!         1  one row, some places:  how many, the first place, how far each is after the one before
@@ -8,6 +10,9 @@
 //!            the number of rows; then as in 1
 //!         3  another table: the number is its key; rows are counted from 0 again
 //! ```
+//!
+//! A stretch begins with a table, so that a search begins there. The highest bit of its place is set if rows of a
+//! group before it reach beyond its first row.
 
 use std::sync::Arc;
 
@@ -18,6 +23,12 @@ use annals_event::compact;
 const GROUP_AT_MOST: usize = 5 * 9;
 /// The bytes that a place takes at most.
 const PLACE_AT_MOST: usize = 9;
+/// A stretch has at least this many bytes, unless it is the last.
+const STRETCH: usize = 192;
+/// The bytes of a place of a stretch.
+const STRETCH_LEN: usize = 2;
+/// Marks a stretch that rows of an earlier group reach into.
+const IS_REACHED: u16 = 1 << 15;
 /// Marks that the kind of a group doesn't fit into the lowest bits of a row's number.
 const WIDE: u64 = 1 << 61;
 
@@ -40,12 +51,19 @@ pub(super) struct Builder {
     last: Option<Key>,
     first: Option<Key>,
     end: Key,
+    /// The key after the rows of all groups in the bytes.
+    reach: Key,
+    /// Where stretches begin.
+    stretches: Vec<u16>,
+    /// Where the last one begins.
+    stretch: usize,
 }
 
 impl Builder {
     /// Returns the most bytes that it needs with the group so far.
     fn len(&self) -> usize {
-        self.bytes.len() + GROUP_AT_MOST + self.group.len() * PLACE_AT_MOST
+        let directory = (self.stretches.len() + 2) * STRETCH_LEN;
+        self.bytes.len() + GROUP_AT_MOST + self.group.len() * PLACE_AT_MOST + directory
     }
 
     /// Adds an entry, which isn't before the others, unless the leaf would be longer than `most`: then returns the
@@ -72,7 +90,14 @@ impl Builder {
 
     fn end_group(&mut self) {
         let Some(of) = self.of.take() else { return };
-        let last = self.last.filter(|last| last.table == of.key.table);
+        let begins = self.bytes.is_empty() || self.bytes.len() - self.stretch >= STRETCH;
+        if begins {
+            self.stretch = self.bytes.len();
+            let is_reached = if self.reach > of.key { IS_REACHED } else { 0 };
+            self.stretches.push(u16::try_from(self.stretch).unwrap_or(0) | is_reached);
+        }
+        self.reach = self.reach.max(of.end());
+        let last = self.last.filter(|last| !begins && last.table == of.key.table);
         if last.is_none() {
             compact::put(&mut self.bytes, of.key.table << 2 | 3);
         }
@@ -107,10 +132,12 @@ impl Builder {
     pub(super) fn finish(&mut self) -> Option<Made> {
         self.end_group();
         let first = self.first.take()?;
-        self.last = None;
-        let end = std::mem::take(&mut self.end);
+        let end = self.end;
+        let count = u16::try_from(self.stretches.len()).unwrap_or(0);
+        let directory = self.stretches.iter().chain([&count]);
+        self.bytes.extend(directory.flat_map(|at| at.to_le_bytes()));
         let made = Made { bytes: self.bytes.as_slice().into(), first, end };
-        self.bytes.clear();
+        *self = Self::default();
         Some(made)
     }
 }
@@ -129,6 +156,17 @@ pub(super) fn split(entries: &[Entry]) -> usize {
     (len.div_ceil(parts) + 3 * (GROUP_AT_MOST + PLACE_AT_MOST)).min(NODE)
 }
 
+/// Returns the groups of a leaf, and where its stretches begin.
+fn parts_of(leaf: &[u8]) -> (&[u8], &[[u8; STRETCH_LEN]]) {
+    let parts = || {
+        let (rest, count) = leaf.split_last_chunk::<STRETCH_LEN>()?;
+        let len = usize::from(u16::from_le_bytes(*count)) * STRETCH_LEN;
+        let (groups, stretches) = rest.split_at_checked(rest.len().checked_sub(len)?)?;
+        Some((groups, stretches.as_chunks().0))
+    };
+    parts().unwrap_or_default()
+}
+
 /// Reads the entries of a leaf, in order. It ends at the first byte that makes no sense.
 #[derive(Debug)]
 pub(super) struct Reader<'l> {
@@ -140,8 +178,32 @@ pub(super) struct Reader<'l> {
 }
 
 impl<'l> Reader<'l> {
-    pub(super) const fn new(bytes: &'l [u8]) -> Self {
+    pub(super) fn new(leaf: &'l [u8]) -> Self {
+        Self::of_groups(parts_of(leaf).0)
+    }
+
+    const fn of_groups(bytes: &'l [u8]) -> Self {
         Self { bytes, key: Key { table: 0, row: 0 }, count: 0, left: 0, place: 0 }
+    }
+
+    /// Begins where the first entry may be that has a row.
+    pub(super) fn near(leaf: &'l [u8], key: Key) -> Self {
+        let (groups, stretches) = parts_of(leaf);
+        let at = |stretch: &[u8; STRETCH_LEN]| {
+            let groups = groups.get(usize::from(u16::from_le_bytes(*stretch) & !IS_REACHED)..);
+            Self::of_groups(groups.unwrap_or_default())
+        };
+        let is_before =
+            |stretch: &[u8; STRETCH_LEN]| at(stretch).next().is_some_and(|entry| entry.key <= key);
+        let is_reached =
+            |stretch: &[u8; STRETCH_LEN]| u16::from_le_bytes(*stretch) & IS_REACHED != 0;
+        let count = stretches.partition_point(is_before);
+        let begun = stretches.get(..count).unwrap_or_default();
+        let place = begun.iter().rposition(|stretch| !is_reached(stretch));
+        match place.and_then(|place| begun.get(place)) {
+            Some(stretch) => at(stretch),
+            None => Self::of_groups(groups),
+        }
     }
 
     #[inline]
