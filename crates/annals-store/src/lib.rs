@@ -41,6 +41,7 @@ mod reference;
 mod row;
 mod rows;
 mod save;
+mod saved;
 mod savepoint;
 mod successor;
 mod table;
@@ -72,7 +73,7 @@ pub use pages::testing::TestImage;
 #[doc(hidden)]
 pub use row::CellId;
 pub use row::{Cell, Row, Rows};
-pub use save::SavedView as Saved;
+pub use saved::SavedView as Saved;
 pub use savepoint::Savepoint;
 pub use successor::{Rescue, Shown};
 pub use vector_view::VectorView;

@@ -7,7 +7,6 @@
 //! Values that follow from the schema aren't written: numbers, the table of an index, the referrers of a table.
 
 use std::collections::HashMap;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use annals_schema::{Command, FieldNumber, IndexNumber, Schema, TableNumber};
@@ -20,33 +19,13 @@ use crate::pages::base::BaseRoot;
 use crate::pages::keep::Keep;
 use crate::pages::load::Loader;
 use crate::pages::pager::Pager;
-use crate::pages::save::{Saved, Saver};
+use crate::pages::save::Saver;
 use crate::pages::unique::NoWeak;
 use crate::reference::{Referrer, target_of};
+use crate::saved::SavedView;
 use crate::table::Table;
 use crate::{Error, Result};
 use annals_event::{Encoder, Event};
-
-/// The stored parts of a view, and the history index that was stored with them.
-#[derive(Debug)]
-pub struct SavedView {
-    parts: Saved,
-    history: Arc<HistoryIndex>,
-}
-
-impl Deref for SavedView {
-    type Target = Saved;
-
-    fn deref(&self) -> &Saved {
-        &self.parts
-    }
-}
-
-impl DerefMut for SavedView {
-    fn deref_mut(&mut self) -> &mut Saved {
-        &mut self.parts
-    }
-}
 
 impl View {
     /// Stores the parts of a published view that aren't in the image yet. Returns the roots of its arrays and its

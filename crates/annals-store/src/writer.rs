@@ -16,7 +16,7 @@ use crate::index::delaying::Delaying;
 use crate::pages::page::Epoch;
 use crate::previous_view::PreviousView;
 use crate::reference::Doubts;
-use crate::save::SavedView;
+use crate::saved::SavedView;
 use crate::successor::{Rescue, Shown, Successor};
 use crate::view::View;
 use crate::{Error, ErrorKind, Result};

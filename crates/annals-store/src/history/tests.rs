@@ -1,14 +1,13 @@
 //! The tree beside plain maps, on random entries, saved and loaded.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use annals_storage::document::{compare_fields, variants};
 use annals_storage::simulated::Rng;
 
 use super::node::{self, Child};
 use super::{Entry, FIRST_TABLE, HistoryIndex, Key};
-use crate::{Store, TestImage, View};
+use crate::pages::testing::{TestImage, load};
 
 /// All places of each row, and all records.
 #[derive(Default)]
@@ -86,24 +85,21 @@ fn it_finds_what_was_added_whenever_it_is_saved() {
         let mut random = Rng::new(seed);
         let (mut model, mut place) = (Model::default(), 0);
         let (image, pager) = TestImage::new(u64::MAX, random.percent(50));
-        let mut store = Store::new();
-        store.commit();
-        let mut index = Arc::new(HistoryIndex::default());
+        let mut index = HistoryIndex::default();
         for _ in 0..random.below(12) {
             let new = step(&mut random, &mut model, &mut place);
-            Arc::make_mut(&mut index).add(new, vec![1]).unwrap();
+            index.add(new, vec![1]).unwrap();
             compare(&index, &model, &mut random);
             if random.percent(50) {
-                let saved =
-                    store.published().save_with(&index, &pager, &mut image.keeper(true)).unwrap();
-                let loaded = View::load(&saved.metadata, &saved.roots, &pager).unwrap();
-                compare(loaded.history_index(), &model, &mut random);
-                store.rebase(&saved);
-                let rebased = store.republish();
-                index = Arc::clone(match random.percent(50) {
-                    true => loaded.history_index(),
-                    false => rebased.history_index(),
-                });
+                let saved = image.save(&pager, |out| index.save(out));
+                index.rebase(&saved);
+                let loaded = load(&saved, &pager, HistoryIndex::load).unwrap();
+                compare(&loaded, &model, &mut random);
+                assert!(loaded.is_over(&loaded.clone()));
+                assert!(loaded.entries() == 0 || !loaded.is_over(&index));
+                if random.percent(50) {
+                    index = loaded;
+                }
                 compare(&index, &model, &mut random);
             }
         }

@@ -97,6 +97,9 @@ pub(in crate::db) fn plan_retention(core: &Core, live: u64, rules: &Retention) -
     Ok(rules.plan(&forget::segments(core)?, live, core.clock.now()))
 }
 
+/// How many entries a node of the directory of an array has.
+const FANOUT: u64 = 64;
+
 /// Returns how many bytes the newest root of the image reaches, without the history index: that is no part of the state.
 pub(in crate::db) fn reached(core: &Core) -> Result<u64> {
     let reached = core.image_state()?.reached()?.ok_or_else(|| {
@@ -104,8 +107,14 @@ pub(in crate::db) fn reached(core: &Core) -> Result<u64> {
         let message = format!("{name}: there is no image yet: a backfill makes one");
         Error::new(ErrorKind::NotFound, message)
     })?;
-    let index = core.group.published().view.history_index().nodes() * NODE as u64;
-    Ok(reached.saturating_sub(index))
+    let nodes = core.group.published().view.history_index().nodes();
+    // Those of its array, and of the array's directory.
+    let (mut units, mut level) = (nodes, nodes);
+    while level > 0 {
+        level = if level == 1 && units > nodes { 0 } else { level.div_ceil(FANOUT) };
+        units += level;
+    }
+    Ok(reached.saturating_sub(units * NODE as u64))
 }
 
 /// Returns the total length of the blobs that rows refer to.

@@ -20,7 +20,7 @@ use crate::watched::{Watched, Watcher};
 
 /// At most so many reads and bytes, by the first answer after opening and by the next one.
 const BOUNDS: [Bound; 8] = [
-    bound(20_000, Question::HotHistory, cost(36, 1_800_000), cost(36, 1_800_000)),
+    bound(20_000, Question::HotHistory, cost(220, 130_000), cost(215, 120_000)),
     bound(20_000, Question::ShortHistory, cost(20, 780_000), cost(20, 780_000)),
     bound(80_000, Question::ShortHistory, cost(22, 1_380_000), cost(22, 1_380_000)),
     bound(20_000, Question::Row, cost(30, 900_000), cost(30, 900_000)),
