@@ -120,17 +120,7 @@ impl Store for Accounts {
     }
 
     fn undo(&mut self, number: u64) -> Result<(), Failure> {
-        let txid = LOADED + number;
-        let mut before = Vec::new();
-        for changed in self.0.changes(txid..=txid)? {
-            for change in changed?.rows {
-                before.push((change.id, balance(change.before.as_deref())?));
-            }
-        }
-        Ok(self.0.write(|tx| {
-            let mut rows = before.into_iter();
-            rows.try_for_each(|(id, balance)| tx.update(TABLE, id, BALANCE, balance.into()))
-        })?)
+        Ok(self.0.write(|tx| tx.revert(LOADED + number))?)
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {

@@ -113,6 +113,22 @@ impl Changes {
     }
 }
 
+/// Passes the events of one transaction to a sink.
+///
+/// Cost: reading them. The state before is made only if the history index doesn't lead there.
+///
+/// # Errors
+/// `NotFound`: it was forgotten; `Corrupt`; `Unsupported`; `Io`; and errors of the sink.
+pub(in crate::db) fn events_of(
+    published: &Arc<Published>,
+    txid: u64,
+    sink: &mut impl crate::Sink,
+) -> Result<()> {
+    let mut cursor = Changes::begin(published, txid.saturating_sub(1))?.cursor;
+    let end = End { file: &published.file, position: published.point.position };
+    cursor.read(&end, txid, u64::MAX, sink).map(drop)
+}
+
 /// A state, and the place in the journal after it: what changes follow.
 pub(in crate::db) struct Beginning {
     pub(in crate::db) base: Arc<crate::View>,

@@ -15,6 +15,7 @@ mod tail;
 mod versions;
 
 pub use changes::Changes;
+pub(in crate::db) use changes::events_of;
 pub use events::Events;
 pub(in crate::db) use handles::past_of;
 pub use subscription::Subscription;

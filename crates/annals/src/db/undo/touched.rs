@@ -10,7 +10,7 @@ use crate::db::changes::changed::RowChange;
 use crate::db::changes::rows::Key;
 use crate::db::present::snapshot::Published;
 use crate::db::replay::scan::Sink;
-use crate::db::time::{Changes, Events, History};
+use crate::db::time::{Changes, History, events_of};
 use crate::event::Event;
 use crate::journal::Committed;
 
@@ -47,7 +47,7 @@ impl Touched {
             dropped_fields: BTreeMap::new(),
             command: None,
         };
-        Events::between(published, txid.saturating_sub(1), txid)?.read(&mut touched)?;
+        events_of(published, txid, &mut touched)?;
         Ok(touched)
     }
 
