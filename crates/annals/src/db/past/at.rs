@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::Command;
+use annals_schema::{Command, OnDelete, Type};
 
 use crate::db::past::nearest_root::NearestRoot;
 use crate::db::past::nearest_root::late_entries;
@@ -234,13 +234,15 @@ fn without_rule(command: &Command) -> Option<Command> {
             fields: fields.clone(),
             unique: false,
         }),
-        Command::AddField { table, name, ty, nullable, .. } => Some(Command::AddField {
-            table: *table,
-            name: name.clone(),
-            ty: *ty,
-            nullable: *nullable,
-            default: None,
-        }),
+        Command::AddField { table, name, ty: Type::Reference(to, _), nullable, default } => {
+            Some(Command::AddField {
+                table: *table,
+                name: name.clone(),
+                ty: Type::Reference(*to, OnDelete::Dangle),
+                nullable: *nullable,
+                default: default.clone(),
+            })
+        }
         _ => None,
     }
 }

@@ -30,6 +30,8 @@ pub(in crate::db) struct Source {
     pub(in crate::db) damage: Arc<Damage>,
     /// Who rebuilds a view that has lost a page.
     pub(in crate::db) rescue: Weak<dyn Rescue>,
+    /// True if the last whole state is kept: no other process waits for the root of the image under it.
+    pub(in crate::db) keeps: bool,
 }
 
 /// A past state.
@@ -47,20 +49,22 @@ impl fmt::Debug for PastState {
 }
 
 impl Source {
-    /// Returns the whole state after a transaction, through the present schema. The last one is kept, until the next
-    /// backfill.
+    /// Returns the whole state after a transaction, through the present schema. The last one is kept for the next
+    /// question, until the next backfill or restart.
     pub(in crate::db) fn whole(&self, txid: u64) -> Result<Arc<View>> {
         let recent = &self.published.file.past;
         if let Some((_, view)) = lock(recent).as_ref().filter(|(of, _)| *of == txid) {
             return Ok(Arc::clone(view));
         }
-        let Self { published, clock, budget, damage, rescue } = self;
+        let Self { published, clock, budget, damage, rescue, .. } = self;
         let (published, damage) = (Arc::clone(published), Arc::clone(damage));
         let budget = budget.unwrap_or_else(|| storage::memory() / 2);
         let present = Present { published, clock: &**clock, budget, damage, watch: None };
         let view = present.view_of(txid, Through::Present)?;
         view.rescued_by(rescue, Shown { txid, is_adapted: true });
-        *lock(recent) = Some((txid, Arc::clone(&view)));
+        if self.keeps {
+            *lock(recent) = Some((txid, Arc::clone(&view)));
+        }
         Ok(view)
     }
 
@@ -72,6 +76,7 @@ impl Source {
             budget: None,
             damage: Arc::default(),
             rescue: Weak::<NoRescue>::new(),
+            keeps: false,
         }
     }
 

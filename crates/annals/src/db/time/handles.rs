@@ -220,8 +220,8 @@ impl Reader {
         let (published, reading) = (self.read().published, &self.pulling().reading);
         let (budget, damage) = (reading.budget(), Arc::clone(reading.damage()));
         let (clock, rescue) = (Arc::new(SystemClock), self.pulling().me());
-        let budget = Some(budget);
-        past(Source { published, clock, budget, damage, rescue }, moment, through)
+        let (budget, keeps) = (Some(budget), false);
+        past(Source { published, clock, budget, damage, rescue, keeps }, moment, through)
     }
 
     /// Returns the changes of the transactions of a range, up to the last one loaded: see [`Database::changes`].
@@ -281,8 +281,8 @@ pub(in crate::db) fn past_of(
         Some(image_state) => (image_state.budget(), Arc::clone(image_state.damage())),
         None => (0, Arc::default()),
     };
-    let (rescue, budget) = (core.rescue(), Some(budget));
-    past(Source { published, clock, budget, damage, rescue }, moment, through)
+    let (rescue, budget, keeps) = (core.rescue(), Some(budget), core.works_alone);
+    past(Source { published, clock, budget, damage, rescue, keeps }, moment, through)
 }
 
 /// Returns the state at a moment: of the present schema one that is made when it is read.
@@ -296,7 +296,7 @@ fn past(source: Source, moment: &Moment, through: Through) -> Result<Snapshot> {
     {
         return Ok(Snapshot::new(Arc::new(published)));
     }
-    let Source { published, clock, budget, damage, rescue } = source;
+    let Source { published, clock, budget, damage, rescue, .. } = source;
     let budget = budget.unwrap_or(0);
     let present = Present { published, clock: &*clock, budget, damage, watch: None };
     let then = present.after(txid, through)?;

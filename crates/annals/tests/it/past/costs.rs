@@ -20,14 +20,14 @@ use crate::watched::{Watched, Watcher};
 
 /// At most so many reads and bytes, by the first answer after opening and by the next one.
 const BOUNDS: [Bound; 8] = [
-    bound(20_000, Question::HotHistory, cost(220, 130_000), cost(215, 120_000)),
-    bound(20_000, Question::ShortHistory, cost(20, 780_000), cost(20, 780_000)),
-    bound(80_000, Question::ShortHistory, cost(22, 1_380_000), cost(22, 1_380_000)),
-    bound(20_000, Question::Row, cost(30, 900_000), cost(30, 900_000)),
-    bound(20_000, Question::RowByIndex, cost(33, 940_000), cost(33, 940_000)),
-    bound(20_000, Question::FirstRow, cost(31, 900_000), cost(31, 900_000)),
-    bound(20_000, Question::Sum, cost(130, 2_300_000), cost(130, 2_300_000)),
-    bound(20_000, Question::Difference, cost(41, 1_560_000), cost(41, 1_560_000)),
+    bound(20_000, Question::HotHistory, cost(225, 126_000), cost(211, 112_000)),
+    bound(20_000, Question::ShortHistory, cost(20, 20_500), cost(6, 6_500)),
+    bound(80_000, Question::ShortHistory, cost(20, 22_500), cost(6, 6_500)),
+    bound(20_000, Question::Row, cost(20, 24_000), cost(6, 10_300)),
+    bound(20_000, Question::RowByIndex, cost(50, 310_000), cost(3, 5_000)),
+    bound(20_000, Question::FirstRow, cost(48, 275_000), cost(3, 5_000)),
+    bound(20_000, Question::Sum, cost(51, 370_000), cost(3, 5_000)),
+    bound(20_000, Question::Difference, cost(25, 36_000), cost(10, 20_500)),
 ];
 
 /// The transactions that change a balance.
@@ -231,15 +231,16 @@ fn answer(db: &Database, question: Question, row: u64, sought: i64) -> Vec<(u64,
             let versions = db.history_of(TABLE, RowId(row)).unwrap().map(Result::unwrap);
             versions.map(|found| (found.txid - LOADED, value(&found.change.after))).collect()
         }
-        Question::Row => of(at(()).table(TABLE).unwrap().get(RowId(row)).unwrap()),
+        Question::Row => of(at(()).find_row(TABLE, RowId(row)).unwrap().unwrap()),
         Question::RowByIndex => {
             of(at(()).index(IndexNumber(0)).unwrap().first(&[sought.into()]).unwrap().unwrap())
         }
         Question::FirstRow => of(at(()).table(TABLE).unwrap().rows().next().unwrap().unwrap()),
         Question::Sum => {
             let then = at(());
-            let rows = then.table(TABLE).unwrap().rows();
-            vec![(0, rows.map(|row| row.unwrap().read::<i64>(BALANCE)).sum())]
+            let table = then.table(TABLE).unwrap();
+            let balances = table.vector(BALANCE, RowId(0), table.len()).unwrap();
+            vec![(0, balances.to_vec::<i64>().unwrap().into_iter().sum())]
         }
         Question::Difference => {
             let from = LOADED + HALF;
