@@ -55,7 +55,6 @@ fn a_single_change_takes_at_most_13_bytes_of_the_history_index() {
             db.write(|tx| tx.update(TABLE, id, FieldNumber(1), value)).unwrap();
         }
         each = (index(&db, &path) - before) * 100 / (ROWS / ROUNDS * round);
-        println!("after {round} backfills: {each} hundredths of a byte a change");
     }
     assert!(each <= 1300, "{each} hundredths of a byte a change");
 }
@@ -97,7 +96,6 @@ fn a_bulk_load_takes_at_most_a_hundredth_of_the_journal_in_the_history_index() {
         })
         .unwrap();
     });
-    println!("by rows {rows}, by vectors {vectors} hundredths of a percent");
     assert!(rows <= 100, "by rows {rows} hundredths of a percent of the journal");
     assert!(vectors <= 100, "by vectors {vectors} hundredths of a percent of the journal");
 }

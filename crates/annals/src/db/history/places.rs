@@ -188,9 +188,9 @@ impl Places {
     pub(super) fn marks_back(&self, visit: &mut dyn FnMut(u64, i64) -> bool) -> Result<()> {
         let start = self.start();
         let last = Key { table: MARKS, row: self.published.point.txid };
-        self.index.records_back(last, &mut |mark| match mark.numbers.as_slice() {
-            &[unit, _] if unit < start => false,
-            &[unit, least] => visit(unit, unzigzag(least)),
+        self.index.records_back(last, &mut |mark| match *mark.numbers.as_slice() {
+            [unit, _] if unit < start => false,
+            [unit, least] => visit(unit, unzigzag(least)),
             _ => true,
         })
     }
