@@ -2,4 +2,5 @@
 
 mod document;
 mod malformed;
+mod part;
 pub(crate) mod round_trip;
