@@ -35,6 +35,7 @@ mod index_build;
 mod lazy;
 mod lookup;
 mod pages;
+mod past;
 mod pieces;
 mod previous_view;
 mod reference;
@@ -60,7 +61,6 @@ pub use columns::primitive::Primitive;
 pub use columns::primitive::sealed;
 pub use columns::primitive::{from_cells, to_cells};
 pub use columns::values::Values;
-pub use lazy::{Past, PastRow};
 pub use lookup::cursor::IndexCursor;
 pub use lookup::each::FirstOfEach;
 pub use lookup::{IndexRows, IndexView};
@@ -70,6 +70,7 @@ pub use pages::pager::Pager;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub use pages::testing::TestImage;
+pub use past::{Past, PastRow};
 #[doc(hidden)]
 pub use row::CellId;
 pub use row::{Cell, Row, Rows};

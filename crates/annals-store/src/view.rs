@@ -9,11 +9,11 @@ use crate::columns::column::Column;
 use crate::history::HistoryIndex;
 use crate::image::RootPin;
 use crate::index::tree::IndexTree;
-use crate::lazy::Lazy;
 use crate::pages::numbered::Numbered;
 use crate::pages::paged::Counted;
 use crate::pages::refresh::refresh;
 use crate::pages::unique::NoWeak;
+use crate::past::Lazy;
 use crate::successor::Successor;
 use crate::table::Table;
 use crate::{Error, ErrorKind, Result};
@@ -107,6 +107,12 @@ impl View {
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
+    }
+
+    /// Returns the view of the whole state, if this one is lazy.
+    #[inline]
+    pub(super) fn whole(&self) -> Option<&Self> {
+        self.lazy.as_ref().map(|lazy| lazy.whole())
     }
 
     /// Returns a table; `NotFound` if there is none with that number.

@@ -60,7 +60,7 @@ pub fn set_aside(directory: &dyn Directory, name: &str, reason: String) -> Resul
     }
 }
 
-/// Gives an image another name, and returns that.
+/// Renames an image, and returns its new name.
 fn move_aside(directory: &dyn Directory, name: &str) -> io::Result<String> {
     let id = |name: &str| Ok::<_, io::Error>(journal_id_of(&beginning(directory, name)?));
     let kept_as = format!("{name}-damaged");

@@ -161,7 +161,7 @@ impl Current {
         }
         let mut about = self.about;
         about.parts.retain(|part| part.segment >= first);
-        let index = super::places::filtered(&self.index, gone / 8, about.encode())?;
+        let index = super::kept::filtered(&self.index, gone / 8, about.encode())?;
         Ok(Self { index: Arc::new(index), about })
     }
 }

@@ -88,12 +88,12 @@ fn compare(snapshot: &Snapshot, index: &Arc<HistoryIndex>, deep: bool) -> Result
 fn entries_of(Current { index, about }: &Current, first: u64) -> Result<Vec<Entry>> {
     let part = about.parts.iter().find(|part| part.segment == first);
     let base = part.map_or(0, |part| part.base);
-    let kept = super::places::filtered(index, base / 8, vec![0])?;
+    let kept = super::kept::filtered(index, base / 8, vec![0])?;
     let mut all = Vec::new();
     kept.each(&mut |entry| {
         let is_forgotten = entry.key.table == COMMANDS && entry.key.row < base / 8;
         let is_compared = entry.key.table != MARKS && !is_forgotten;
-        all.extend(is_compared.then(|| super::places::moved(entry, base / 8)));
+        all.extend(is_compared.then(|| super::kept::moved(entry, base / 8)));
         Ok(())
     })?;
     Ok(all)

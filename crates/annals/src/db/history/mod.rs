@@ -2,9 +2,9 @@
 //!
 //! In reading order: `files` are those of a journal up to a commit; `about` says how far an index goes, and what its
 //! places mean; a `block` is a part of a long frame. `collect` makes entries of frames, which `cut` cuts into blocks.
-//! `current` is the index up to a published state. `places` reads the places that it leads to; `moments` finds
-//! transactions. `row` applies events to a row, by the `schema` of that time. `keeping` is how an open database
-//! keeps the index; `inspection` examines it.
+//! `current` is the index up to a published state; `kept` is the part of one that isn't forgotten. `places` reads the
+//! places that it leads to; `moments` finds transactions. `row` applies events to a row, by the `schema` of that time.
+//! `keeping` is how an open database keeps the index; `inspection` examines it.
 
 mod about;
 mod block;
@@ -16,6 +16,7 @@ mod document;
 pub(in crate::db) mod files;
 pub(in crate::db) mod inspection;
 pub(in crate::db) mod keeping;
+mod kept;
 pub(in crate::db) mod moments;
 pub(in crate::db) mod places;
 pub(in crate::db) mod row;

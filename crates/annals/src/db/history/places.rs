@@ -1,6 +1,5 @@
 //! Reading the places that a history index leads to: small frames, and blocks of long ones, each verified alone.
 
-use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use crate::db::replay::segments::Since;
 use crate::event::{self, Context, Event, Vector};
 use crate::journal::format::FRAMES_AT;
 use crate::journal::{FrameHeader, FrameReader, Point};
-use crate::store::history::{Entry, HistoryIndex, Key};
+use crate::store::history::{HistoryIndex, Key};
 use crate::{Error, Result};
 
 /// A place that was read.
@@ -469,37 +468,4 @@ fn decode(
         }
     }
     event::decode_from(context, bytes, 0, schema, &mut Each(visit))
-}
-
-/// Returns the part of an index from a unit on, with all commands of the schema.
-///
-/// # Errors
-/// A node of it can't be loaded.
-pub(super) fn filtered(index: &HistoryIndex, from: u64, about: Vec<u8>) -> Result<HistoryIndex> {
-    let mark = Cell::new((0, false));
-    let stays = |entry: &Entry| match entry.key.table {
-        COMMANDS => true,
-        // The first number of a mark is its unit.
-        MARKS if mark.get().0 == entry.key.row + 1 => mark.get().1,
-        MARKS => {
-            mark.set((entry.key.row + 1, entry.place >= from));
-            entry.place >= from
-        }
-        TRANSACTIONS => entry.key.row >= from,
-        BLOCKS | COMMENTED => entry.key.row / 2 >= from,
-        _ => entry.place / 2 >= from,
-    };
-    index.filtered(&stays, about)
-}
-
-/// Returns an entry as if a unit were the first.
-pub(super) fn moved(entry: Entry, first: u64) -> Entry {
-    let Entry { mut key, count, mut place } = entry;
-    match key.table {
-        TRANSACTIONS | COMMANDS => key.row = key.row.saturating_sub(first),
-        BLOCKS | COMMENTED => key.row = key.row.saturating_sub(first * 2),
-        _ if count > 0 => place = place.saturating_sub(first * 2),
-        _ => {}
-    }
-    Entry { key, count, place }
 }

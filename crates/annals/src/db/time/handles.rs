@@ -39,13 +39,20 @@ impl Database {
     /// the present schema, by the numbers of tables and fields: later tables are empty, and later fields have their
     /// default. A later unique index isn't unique there if the old rows have equal keys.
     ///
-    /// Cost: for a transaction, the replay from the nearest older state that the image keeps
-    /// ([`Options::key_frames`](crate::Options::key_frames)), which takes milliseconds. If there is no such state,
-    /// the replay of the journal up to there. For a time or a comment also the cost of [`txid_of`](Self::txid_of). The
-    /// replayed state is in memory as long as the snapshot.
+    /// The state is made when it is read. A row by its id (typed `get` and `find`,
+    /// [`View::find_row`](crate::View::find_row)) comes from the history index: some small reads of the journal for
+    /// each of its changes before. Anything else, and more than 64 such rows, makes the whole state: a replay from the
+    /// nearest older state that the image keeps ([`Options::key_frames`](crate::Options::key_frames)), which takes
+    /// milliseconds; if there is none, the replay of the journal up to there. It is in memory as long as the snapshot.
+    /// The last one is kept until the next backfill, for the next question about the same moment, unless the database
+    /// is shared with other processes. While a snapshot of the past exists, the segments that it may read aren't
+    /// removed.
+    ///
+    /// Cost: some reads; for a time or a comment also that of [`txid_of`](Self::txid_of).
     ///
     /// # Errors
-    /// `NotFound` if there is no such moment, or it was forgotten; `Corrupt`, `Io`; `Poisoned` in a forked child.
+    /// `NotFound` if there is no such moment, or it was forgotten; `Corrupt`, `Io`; `Poisoned` in a forked child. If
+    /// the state can't be made later, every read of the snapshot is that error; the numbers of rows then mean nothing.
     pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
         self.past(&moment.into(), Through::Present)
     }

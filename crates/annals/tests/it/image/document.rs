@@ -286,23 +286,34 @@ impl<'f> Reader<'f> {
 
 /// Reads the entries of a leaf of the history index.
 fn groups(leaf: &[u8], entries: &mut Vec<[u64; 4]>) {
-    let mut from = Reader { file: &[], metadata: leaf, arrays: Vec::new() };
+    let stretches = 2 * number_at(leaf, leaf.len() - 2, 2);
+    let (groups, stretches) = leaf[..leaf.len() - 2].split_at(leaf.len() - 2 - stretches);
+    let begins = stretches.chunks(2).map(|place| number_at(place, 0, 2) % (1 << 15));
+    let mut begins: Vec<_> = begins.collect();
+    let mut from = Reader { file: &[], metadata: groups, arrays: Vec::new() };
     let (mut table, mut row) = (0, 0);
     while !from.metadata.is_empty() {
+        let at = groups.len() - from.metadata.len();
         let mut head = from.number();
+        let is_begin = begins.first() == Some(&at);
+        if is_begin {
+            begins.remove(0);
+            assert_eq!(head % 4, 3, "a stretch begins with a table");
+        }
         if head % 4 == 3 {
             (table, row) = (head / 4, 0);
             head = from.number();
         }
         row += if head / 4 == 1 << 61 { from.number() } else { head / 4 };
         let rows = if head % 4 == 2 { from.number() } else { 1 };
-        let count = if head % 4 == 0 { 1 } else { from.number() };
+        let count = if head.is_multiple_of(4) { 1 } else { from.number() };
         let mut place = 0;
         for _ in 0..count {
             place = from.number() + if rows == 0 { 0 } else { place };
             entries.push([table, row, rows, place]);
         }
     }
+    assert!(begins.is_empty());
 }
 
 fn object<'f>(file: &'f [u8], entry: &[u8]) -> &'f [u8] {
