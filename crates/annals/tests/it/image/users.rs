@@ -252,7 +252,7 @@ fn text(number: u64) -> String {
 
 /// Makes a database of all forms that the document speaks of, and an image of it in two steps.
 fn fill(path: &Path) -> annals::Result<Database> {
-    let db = Database::open(path)?;
+    let db = Options::new().background(false).open(path)?;
     let blob = db.write(|tx| {
         for command in annals_schema::parse(SCHEMA).unwrap().schema.commands() {
             tx.apply_command(command)?;
