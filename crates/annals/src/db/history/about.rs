@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! place:   (where in all kept segments, counted in units of 8 bytes) * 2, plus 1 if it is a block
-//! about:   end of the index: segment, position, txid, chain, commands of the schema
+//! about:   end of the index: chain (8 bytes), segment, position, txid, commands of the schema
 //!          for each segment: its number, where it begins, its end, and of a state: its end, txid, time
 //! ```
 //!
@@ -96,7 +96,8 @@ impl About {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let Since { segment, point: Point { position, txid, chain } } = self.end;
-        let head = [segment, position, txid, chain, self.commands, self.parts.len() as u64];
+        out.extend_from_slice(&chain.to_le_bytes());
+        let head = [segment, position, txid, self.commands, self.parts.len() as u64];
         head.iter().for_each(|&number| compact::put(&mut out, number));
         for Part { segment, base, end, state } in &self.parts {
             let state = state.map_or([0; 3], |state| [state.end, state.txid, zigzag(state.time.0)]);
@@ -107,9 +108,11 @@ impl About {
     }
 
     pub(super) fn decode(mut bytes: &[u8]) -> Result<Self> {
+        let chain = bytes.split_off(..8).and_then(|chain| chain.try_into().ok());
+        let chain = chain.map(u64::from_le_bytes).ok_or_else(damaged)?;
         let mut take = || compact::take(&mut bytes).map_err(|_| damaged());
         let segment = take()?;
-        let point = Point { position: take()?, txid: take()?, chain: take()? };
+        let point = Point { position: take()?, txid: take()?, chain };
         let (commands, count) = (take()?, take()?);
         let mut parts = Vec::new();
         for _ in 0..count {
