@@ -21,7 +21,7 @@ use crate::{Error, ErrorKind, Result};
 pub(super) use annals_storage::sync::lock;
 use annals_storage::{Storage, step};
 
-/// A slot is at most about this many flushed bytes behind the journal.
+/// The journal has at most about this many flushed bytes after those that a slot speaks of.
 pub(super) const SLOT_LAG: u64 = 1 << 20;
 /// Soft commits are flushed in the background when there is more of them than this.
 const SOFT_LAG: u64 = 16 << 20;

@@ -282,7 +282,7 @@ mod tests {
         note(0, 12, 5); // overlaps
         note(0, 17, 1); // goes on
         note(0, 11, 2); // within
-        note(1, 16, 1); // behind a gap
+        note(1, 16, 1); // after a gap
         note(1, 9, 1); // in front
         let runs: Vec<_> =
             doubts.set.iter().map(|(_, field, run)| (field.0, run.first, run.end)).collect();
