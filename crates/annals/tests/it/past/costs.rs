@@ -25,7 +25,7 @@ const BOUNDS: [Bound; 8] = [
     bound(80_000, Question::ShortHistory, cost(20, 22_500), cost(6, 6_500)),
     bound(20_000, Question::Row, cost(20, 24_000), cost(6, 10_300)),
     bound(20_000, Question::RowByIndex, cost(50, 310_000), cost(3, 5_000)),
-    bound(20_000, Question::FirstRow, cost(48, 275_000), cost(3, 5_000)),
+    bound(20_000, Question::FirstRow, cost(20, 24_000), cost(6, 10_300)),
     bound(20_000, Question::Sum, cost(51, 370_000), cost(3, 5_000)),
     bound(20_000, Question::Difference, cost(25, 36_000), cost(10, 20_500)),
 ];
@@ -231,7 +231,7 @@ fn answer(db: &Database, question: Question, row: u64, sought: i64) -> Vec<(u64,
             let versions = db.history_of(TABLE, RowId(row)).unwrap().map(Result::unwrap);
             versions.map(|found| (found.txid - LOADED, value(&found.change.after))).collect()
         }
-        Question::Row => of(at(()).find_row(TABLE, RowId(row)).unwrap().unwrap()),
+        Question::Row => of(at(()).table(TABLE).unwrap().find(RowId(row)).unwrap().unwrap()),
         Question::RowByIndex => {
             of(at(()).index(IndexNumber(0)).unwrap().first(&[sought.into()]).unwrap().unwrap())
         }
