@@ -149,9 +149,8 @@ impl Options {
             Some(stopped) => checkpoints.refuse(stopped.unapplied.explain(&shown)),
         }
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
-        let file =
-            JournalFile::new(storage, survey.head.header.segment, Arc::clone(&directory), name)
-                .behind(found.before);
+        let number = survey.head.header.segment;
+        let file = JournalFile::new(storage, number, directory, name).behind(found.before);
         let checkpoints = Arc::new(checkpoints);
         let segment = Segment {
             checkpoints: Arc::clone(&checkpoints),

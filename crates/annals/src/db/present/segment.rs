@@ -93,7 +93,10 @@ pub(in crate::db) struct JournalFile {
 /// The past state that was made last, with its transaction: until the next backfill. A database of one process keeps
 /// it; else another process may wait for the root of the image under it.
 #[derive(Debug, Default)]
-pub(in crate::db) struct LastPast(Option<Mutex<Option<(u64, Arc<View>)>>>);
+pub(in crate::db) struct LastPast(Option<Mutex<Option<State>>>);
+
+/// A state, after its transaction.
+type State = (u64, Arc<View>);
 
 impl LastPast {
     /// Returns the state after a transaction, if it is the last one.
