@@ -99,10 +99,8 @@ pub fn decode_from<S: Sink>(
     let (mut values, mut columns) = (Vec::new(), Vec::new());
     while let Some((&code, rest)) = decoder.input.split_first() {
         decoder.input = rest;
-        #[cfg(feature = "testing")]
-        crate::testing::count_event();
         match code {
-            opcode::CREATE_TABLE..=opcode::SET_SINGLE_ROW | opcode::CUSTOM => {
+            opcode::CREATE_TABLE..=opcode::SET_HISTORY_INDEX | opcode::CUSTOM => {
                 let command = decoder.command(code, schema)?;
                 let refused = |error: SchemaError| Error::corrupt(error.to_string());
                 schema.check(&command).map_err(refused)?;
@@ -355,6 +353,14 @@ impl<'p> Decoder<'p> {
             opcode::SET_SINGLE_ROW => match self.byte()? {
                 single @ (0 | 1) => Command::SetSingleRow { table, single: single == 1 },
                 _ => return Err(Malformed("whether a table has a single row is neither 0 nor 1")),
+            },
+            opcode::SET_HISTORY_INDEX => match self.byte()? {
+                indexed @ (0 | 1) => Command::SetHistoryIndex { table, indexed: indexed == 1 },
+                _ => {
+                    return Err(Malformed(
+                        "whether a table has a history index is neither 0 nor 1",
+                    ));
+                }
             },
             _ => return Err(Malformed("its code is unknown")),
         })

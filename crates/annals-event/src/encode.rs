@@ -358,6 +358,10 @@ fn encode_command(command: &Command, out: &mut Vec<u8>) {
             put_numbers(opcode::SET_SINGLE_ROW, &[table.0], out);
             out.push(u8::from(*single));
         }
+        Command::SetHistoryIndex { table, indexed } => {
+            put_numbers(opcode::SET_HISTORY_INDEX, &[table.0], out);
+            out.push(u8::from(*indexed));
+        }
         Command::Custom { name } => {
             out.push(opcode::CUSTOM);
             put_bytes(out, name.as_bytes());

@@ -37,6 +37,9 @@ impl Schema {
             Command::SetSingleRow { table, single } => {
                 self.change(*table, |table| table.single_row = *single);
             }
+            Command::SetHistoryIndex { table, indexed } => {
+                self.change(*table, |table| table.history_index = *indexed);
+            }
             Command::CreateIndex { name, table, fields, unique } => {
                 let number = IndexNumber(self.next_index);
                 let (name, fields) = (name.clone(), fields.clone());
@@ -72,6 +75,7 @@ impl Schema {
             name,
             fields: Vec::new(),
             single_row: false,
+            history_index: true,
             next_field: 0,
             names: Names::default(),
             indexes: Vec::new(),
@@ -182,7 +186,9 @@ impl Schema {
                 let holder = table.field_named(name);
                 check_unused(name, holder.is_some_and(|holder| holder.number != *field))
             }
-            Command::SetSingleRow { table, .. } => self.find(*table).map(drop),
+            Command::SetSingleRow { table, .. } | Command::SetHistoryIndex { table, .. } => {
+                self.find(*table).map(drop)
+            }
             Command::CreateIndex { name, table, fields, .. } => {
                 self.check_index(name, *table, fields)
             }

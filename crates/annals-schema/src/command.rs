@@ -76,6 +76,14 @@ pub enum Command {
         /// True if it has.
         single: bool,
     },
+    /// `no_history_index TABLE`, and back `history_index TABLE`: whether the history index leads to the changes of
+    /// the table's rows. No answer depends on it.
+    SetHistoryIndex {
+        /// The table.
+        table: TableNumber,
+        /// True if it does.
+        indexed: bool,
+    },
     /// `custom NAME`: here an upgrade runs the program's function of that name. It changes nothing
     /// in the schema.
     Custom {
@@ -85,13 +93,16 @@ pub enum Command {
 }
 
 impl Command {
-    /// True if two schemas are compared by this command in its place. Indexes and single rows
-    /// are not part of the order: only their outcome is compared.
+    /// True if two schemas are compared by this command in its place. Indexes, single rows
+    /// and the tables of the history index are not part of the order: only their outcome is compared.
     #[must_use]
     pub const fn is_ordered(&self) -> bool {
         !matches!(
             self,
-            Self::CreateIndex { .. } | Self::DropIndex { .. } | Self::SetSingleRow { .. }
+            Self::CreateIndex { .. }
+                | Self::DropIndex { .. }
+                | Self::SetSingleRow { .. }
+                | Self::SetHistoryIndex { .. }
         )
     }
 }

@@ -20,8 +20,8 @@ pub enum Relation {
 /// The additions of a file's schema to that of an older program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Newer {
-    /// The file's commands that the program doesn't know, as lines; without those of indexes and
-    /// single rows.
+    /// The file's commands that the program doesn't know, as lines; without those of indexes,
+    /// single rows and the history index.
     pub lines: Vec<String>,
     /// The program's items that the file doesn't have any more: a phrase each. If there is none, the program can read
     /// the file.
@@ -37,6 +37,8 @@ pub enum Subject {
     Index,
     /// Sets whether a table has just one row.
     SingleRow,
+    /// Sets whether the history index has a table.
+    HistoryIndex,
 }
 
 /// The first difference of two schemas, as lines of the schema language.
@@ -58,6 +60,7 @@ impl fmt::Display for Difference {
             }
             Subject::Index => ("an index".to_owned(), "no such index"),
             Subject::SingleRow => ("a single row".to_owned(), "nothing of it"),
+            Subject::HistoryIndex => ("the history index".to_owned(), "nothing of it"),
         };
         let file = self.file.as_deref().unwrap_or(nothing);
         let program = self.program.as_deref().unwrap_or(nothing);
@@ -69,7 +72,8 @@ impl fmt::Display for Difference {
 }
 
 /// Compares the schema of a file with that of a program: the commands of tables and fields, and the
-/// custom ones, in order; the indexes as a set, by name and definition; the single rows by outcome.
+/// custom ones, in order; the indexes as a set, by name and definition; the single rows, and the
+/// tables of the history index, by outcome.
 ///
 /// ```
 /// use annals_schema::{Relation, compare, parse};
@@ -118,11 +122,20 @@ pub fn first_difference(file: &Schema, program: &Schema) -> Option<Difference> {
         let there = Some(index_line(file, index));
         return Some(Difference { subject: Subject::Index, file: there, program: None });
     }
-    let pairs = file.tables().iter().zip(program.tables());
-    let (there, here) = pairs.into_iter().find(|(a, b)| a.single_row != b.single_row)?;
-    let line = |single| Some(format!("set_single_row {} {single}", here.name));
-    let (file, program) = (line(there.single_row), line(here.single_row));
-    Some(Difference { subject: Subject::SingleRow, file, program })
+    let pairs = || file.tables().iter().zip(program.tables());
+    if let Some((there, here)) = pairs().find(|(a, b)| a.single_row != b.single_row) {
+        let line = |single| {
+            Some(program.command_text(&Command::SetSingleRow { table: here.number, single }))
+        };
+        let (file, program) = (line(there.single_row), line(here.single_row));
+        return Some(Difference { subject: Subject::SingleRow, file, program });
+    }
+    let (there, here) = pairs().find(|(a, b)| a.history_index != b.history_index)?;
+    let line = |indexed| {
+        Some(program.command_text(&Command::SetHistoryIndex { table: here.number, indexed }))
+    };
+    let (file, program) = (line(there.history_index), line(here.history_index));
+    Some(Difference { subject: Subject::HistoryIndex, file, program })
 }
 
 /// Returns the commands that are compared in their places.

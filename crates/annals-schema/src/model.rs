@@ -44,6 +44,8 @@ pub struct Table {
     pub fields: Vec<Field>,
     /// True if it always has exactly one row.
     pub single_row: bool,
+    /// True if the history index leads to the changes of its rows.
+    pub history_index: bool,
     /// The number that its next field gets.
     pub(crate) next_field: u32,
     /// Its fields by their names.
@@ -157,7 +159,8 @@ impl Schema {
 
 impl PartialEq for Table {
     fn eq(&self, other: &Self) -> bool {
-        let kind = |table: &Self| (table.number, table.single_row, table.next_field);
+        let kind =
+            |table: &Self| (table.number, table.single_row, table.history_index, table.next_field);
         kind(self) == kind(other) && self.name == other.name && self.fields == other.fields
     }
 }

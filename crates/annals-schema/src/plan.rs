@@ -6,7 +6,8 @@ use crate::difference::{creating, same_index};
 use crate::{Command, Schema, write_value};
 
 /// The steps that upgrade the schema of a file to that of a program, in order: dropped indexes and single rows, then
-/// changes of tables and fields with the custom functions between, then new single rows, then new indexes.
+/// changes of tables and fields with the custom functions between, then new single rows, then the tables of the history index,
+/// then new indexes.
 ///
 /// So a custom function can repair rows that would violate a new unique index or a single row. Old ones don't hinder
 /// it, and no field is dropped with an index on it. The text of a plan is in the schema language, with the effect of
@@ -47,6 +48,7 @@ impl Plan {
             draft.push(command.clone(), custom);
         }
         draft.set_single_rows(program, true);
+        draft.set_history_indexes(program);
         for index in program.indexes() {
             if same_index(&draft.schema, index).is_none() {
                 draft.push(creating(index), None);
@@ -67,13 +69,16 @@ impl Plan {
         self.steps.iter().filter(|step| step.custom.is_some()).count()
     }
 
-    /// True if the file has all that the program has already: only indexes and single rows go.
+    /// True if the file has all that the program has already: only indexes and single rows go, or
+    /// the history index has other tables.
     #[must_use]
     pub fn adds_nothing(&self) -> bool {
         self.steps.iter().all(|step| {
             matches!(
                 step.command,
-                Command::DropIndex { .. } | Command::SetSingleRow { single: false, .. }
+                Command::DropIndex { .. }
+                    | Command::SetSingleRow { single: false, .. }
+                    | Command::SetHistoryIndex { .. }
             )
         })
     }
@@ -92,6 +97,16 @@ impl Draft {
             let now = self.schema.table(table.number);
             if now.is_some_and(|now| now.single_row != single) {
                 self.push(Command::SetSingleRow { table: table.number, single }, None);
+            }
+        }
+    }
+
+    /// Makes the history index have the same tables as in the program.
+    fn set_history_indexes(&mut self, program: &Schema) {
+        for table in program.tables() {
+            let (now, indexed) = (self.schema.table(table.number), table.history_index);
+            if now.is_some_and(|now| now.history_index != indexed) {
+                self.push(Command::SetHistoryIndex { table: table.number, indexed }, None);
             }
         }
     }
@@ -140,6 +155,12 @@ impl Step {
                 "adds the row if there is none; fails if there are several".to_owned()
             }
             Command::SetSingleRow { single: false, .. } => "the row stays".to_owned(),
+            Command::SetHistoryIndex { indexed: true, .. } => {
+                "the next backfill reads the whole journal for it".to_owned()
+            }
+            Command::SetHistoryIndex { indexed: false, .. } => {
+                "histories of its rows are found by reading the whole journal".to_owned()
+            }
             Command::Custom { .. } => "runs the program's function".to_owned(),
         }
     }

@@ -86,6 +86,10 @@ impl Schema {
             Command::SetSingleRow { table, single } => {
                 write!(out, "set_single_row {} {single}", self.table_name(*table))
             }
+            Command::SetHistoryIndex { table, indexed } => {
+                let verb = if *indexed { "history_index" } else { "no_history_index" };
+                write!(out, "{verb} {}", self.table_name(*table))
+            }
             Command::Custom { name } => write!(out, "custom {name}"),
         }
     }

@@ -55,7 +55,10 @@ impl Store {
                     table.make_mut().single = *single;
                 }
             }
-            Command::RenameTable { .. } | Command::RenameField { .. } | Command::Custom { .. } => {}
+            Command::RenameTable { .. }
+            | Command::RenameField { .. }
+            | Command::SetHistoryIndex { .. }
+            | Command::Custom { .. } => {}
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! A past state that is made when it is read, under a lazy view.
 
 use std::fmt;
-use std::ops::Range as Ids;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
@@ -21,20 +20,20 @@ pub trait Past: Send + Sync + fmt::Debug {
     /// It can't be made any more: the journal or the image can't be read.
     fn whole(&self) -> Result<Arc<View>>;
 
-    /// Returns the first row of a table in a range of ids; or that making the whole state is better.
+    /// Returns the values of a row, in the order of the fields; or that making the whole state is better.
     ///
     /// # Errors
     /// The journal or the image can't be read.
-    fn row(&self, table: TableNumber, ids: &Ids<u64>) -> Result<PastRow>;
+    fn row(&self, table: TableNumber, id: RowId) -> Result<PastRow>;
 }
 
 /// A row of a past state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PastRow {
-    /// There was none with these ids.
+    /// There was none with that id.
     Absent,
-    /// It had that id and these values, in the order of the fields.
-    There(RowId, Vec<Value>),
+    /// It had these values.
+    There(Vec<Value>),
     /// Finding out takes longer than making the whole state.
     Unknown,
 }

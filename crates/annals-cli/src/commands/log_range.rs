@@ -168,7 +168,8 @@ fn table_of(schema: &Schema, event: &Event<'_>) -> Option<TableNumber> {
             | Command::RenameTable { table, .. }
             | Command::DropField { table, .. }
             | Command::RenameField { table, .. }
-            | Command::SetSingleRow { table, .. } => Some(*table),
+            | Command::SetSingleRow { table, .. }
+            | Command::SetHistoryIndex { table, .. } => Some(*table),
             Command::DropIndex { index } => schema
                 .indexes()
                 .iter()

@@ -87,8 +87,9 @@ fn show_tables(view: &View, output: &mut Output) -> Result<()> {
             output.line("")?;
         }
         let single = if table.single_row { ", always one" } else { "" };
+        let left_out = if table.history_index { "" } else { ", no history index" };
         let rows = count(view.table(table.number)?.len(), "row");
-        output.line(&format!("{} ({rows}{single})", table.name))?;
+        output.line(&format!("{} ({rows}{single}{left_out})", table.name))?;
         let names = table.fields.iter().map(|field| field.name.chars().count());
         let width = names.max().unwrap_or(0);
         for field in &table.fields {

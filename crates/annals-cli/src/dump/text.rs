@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 
 use annals::event::{MAX_PIECE, write_field_value};
-use annals::{Blob, Command, Index, Result, RowId, Table, TableView, ValueRef};
+use annals::{Blob, Result, RowId, Table, TableView, ValueRef};
 
+use crate::exchange::finishing;
 use crate::language;
 use crate::output::Output;
 use crate::present::Present;
 
 /// Prints the commands of the tables; then the next ids that don't follow from the rows; then the rows; and last the
-/// tables of a single row, and the indexes, which are then built at once.
+/// tables of a single row, those that the history index leaves out, and the indexes, which are then built at once.
 pub(crate) fn text(present: &Present<'_>, output: &mut Output) -> Result<()> {
     let schema = present.schema();
     let mut blobs = Blobs::default();
@@ -39,16 +40,7 @@ pub(crate) fn text(present: &Present<'_>, output: &mut Output) -> Result<()> {
             output.line(&line)?;
         }
     }
-    for table in schema.tables().iter().filter(|table| table.single_row) {
-        let single = Command::SetSingleRow { table: table.number, single: true };
-        output.line(&schema.command_text(&single))?;
-    }
-    for index in schema.indexes() {
-        let Index { name, table, fields, unique, .. } = Index::clone(index);
-        let command = Command::CreateIndex { name, table, fields, unique };
-        output.line(&schema.command_text(&command))?;
-    }
-    Ok(())
+    finishing(schema).iter().try_for_each(|command| output.line(&schema.command_text(command)))
 }
 
 /// Uses and frees the last id that was ever used, unless a row has it now.

@@ -188,7 +188,9 @@ impl<'o, W: Write> Export<'o, W> {
                 let place = (*table, FieldNumber(0));
                 self.losses.note(Loss::Single, place, || name().unwrap_or_default(), 1)
             }
-            Command::DropIndex { .. } | Command::SetSingleRow { .. } => Ok(()),
+            Command::DropIndex { .. }
+            | Command::SetSingleRow { .. }
+            | Command::SetHistoryIndex { .. } => Ok(()),
         }
     }
 

@@ -4,7 +4,7 @@ use super::command::{Command, Kind, Run};
 use super::{blobs, display, rows, schema, vectors};
 
 /// All commands, in the order of the help.
-pub(crate) static COMMANDS: [Command; 51] = [
+pub(crate) static COMMANDS: [Command; 53] = [
     Command {
         name: "create_table",
         form: "NAME",
@@ -83,6 +83,22 @@ pub(crate) static COMMANDS: [Command; 51] = [
         form: "T true|false",
         help: "says whether a table always has one row",
         more: "",
+        kind: Kind::Schema,
+        run: Run::Change(schema::change),
+    },
+    Command {
+        name: "no_history_index",
+        form: "T",
+        help: "leaves a table out of the history index",
+        more: "The index takes fewer bytes. The history of a row of that table is found by reading the whole journal.",
+        kind: Kind::Schema,
+        run: Run::Change(schema::change),
+    },
+    Command {
+        name: "history_index",
+        form: "T",
+        help: "takes a table into the history index again",
+        more: "The next backfill reads the whole journal for it.",
         kind: Kind::Schema,
         run: Run::Change(schema::change),
     },

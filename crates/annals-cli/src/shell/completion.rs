@@ -240,6 +240,7 @@ mod tests {
         assert_eq!(words("drop_index "), "by_name");
         assert_eq!(words("drop_field author b"), "born");
         assert_eq!(words("set_single_row book "), "true false");
+        assert_eq!(words("no_history_index b"), "book");
         assert_eq!(words("update_vector author 0 alive 2 true "), "true false");
         assert_eq!(words("table b"), "book");
         assert_eq!(words("table book "), "");

@@ -24,7 +24,7 @@ fn what_is_wrong_is_named() {
     let huge = [0, 0, 0, 0, 0, 0, 0, 0, 0x10]; // the compact integer 2^60
     let max = [0, 255, 255, 255, 255, 255, 255, 255, 255];
     let last = (RowId::MAX.0).to_le_bytes();
-    let cases: [(&[u8], &str); 20] = [
+    let cases: [(&[u8], &str); 21] = [
         (
             &[&[code::TABLE, 3, code::INSERT, 0][..], &last, &[code::APPEND]].concat(),
             "an appended row follows no row",
@@ -45,6 +45,7 @@ fn what_is_wrong_is_named() {
         (&[code::ADD_FIELD, 1, 3, b'x', 1, 8], "flags that are unknown"),
         (&[code::ADD_FIELD, 1, 3, b'x', 1, 32], "flags that are unknown"),
         (&[code::SET_SINGLE_ROW, 1, 2], "neither 0 nor 1"),
+        (&[code::SET_HISTORY_INDEX, 1, 2], "neither 0 nor 1"),
         (&[&[code::CREATE_INDEX, 3, b'x', 1, 0][..], &huge].concat(), "ends"),
         (&[0x7f, 1], "code is unknown"),
         (&[0xc0, 1], "only a newer version"),

@@ -60,12 +60,13 @@ fn random_change(rng: &mut Rng, schema: &Schema, owner: &Table, name: String) ->
         0 => FieldNumber(0),
         len => owner.fields[rng.index(len)].number,
     };
-    match rng.index(6) {
+    match rng.index(7) {
         0 => Command::DropTable { table },
         1 => Command::RenameTable { table, name },
         2 => Command::DropField { table, field: field(rng) },
         3 => Command::RenameField { table, field: field(rng), name },
         4 => Command::SetSingleRow { table, single: rng.percent(50) },
+        5 => Command::SetHistoryIndex { table, indexed: rng.percent(50) },
         _ => match schema.indexes() {
             [] => Command::Custom { name },
             indexes => Command::DropIndex { index: indexes[rng.index(indexes.len())].number },

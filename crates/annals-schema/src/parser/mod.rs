@@ -20,7 +20,7 @@ use scope::{Mistake, Scope};
 use crate::{Command, Diagnostic, Schema, Token};
 
 /// The commands of the schema language, `namespace` included.
-pub const COMMANDS: [&str; 12] = [
+pub const COMMANDS: [&str; 14] = [
     "create_table",
     "drop_table",
     "rename_table",
@@ -31,6 +31,8 @@ pub const COMMANDS: [&str; 12] = [
     "create_unique_index",
     "drop_index",
     "set_single_row",
+    "history_index",
+    "no_history_index",
     "custom",
     "namespace",
 ];
@@ -58,6 +60,8 @@ fn command(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Option<Command>, M
         "drop_table" => tables::drop(scope, tokens),
         "rename_table" => tables::rename(scope, tokens),
         "set_single_row" => tables::set_single_row(scope, tokens),
+        "history_index" => tables::set_history_index(scope, tokens, true),
+        "no_history_index" => tables::set_history_index(scope, tokens, false),
         "custom" => tables::custom(scope, tokens),
         "add_field" => fields::add(scope, tokens),
         "drop_field" => fields::drop(scope, tokens),

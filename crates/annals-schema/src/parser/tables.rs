@@ -37,6 +37,19 @@ pub(super) fn set_single_row(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<
     scope.check(Command::SetSingleRow { table, single }, name)
 }
 
+pub(super) fn set_history_index(
+    scope: &Scope<'_>,
+    tokens: &[Token<'_>],
+    indexed: bool,
+) -> Result<Command, Mistake> {
+    let usage = if indexed { "history_index TABLE" } else { "no_history_index TABLE" };
+    let line = Line::new(tokens, usage);
+    let name = line.word(1, "the table's name")?;
+    let table = scope.table(name)?.number;
+    line.end(2)?;
+    scope.check(Command::SetHistoryIndex { table, indexed }, name)
+}
+
 pub(super) fn custom(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mistake> {
     let line = Line::new(tokens, "custom NAME");
     let name = line.word(1, "the function's name")?;

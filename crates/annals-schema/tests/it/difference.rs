@@ -77,6 +77,27 @@ fn indexes_differ_by_name_and_content() {
         "in a single row\nthe file has:    set_single_row city false\n\
              the program has: set_single_row city true"
     ));
+    assert!(difference(&format!("{FILE}no_history_index city")).unwrap().ends_with(
+        "in the history index\nthe file has:    history_index city\n\
+             the program has: no_history_index city"
+    ));
+}
+
+#[test]
+fn the_history_index_is_compared_by_its_tables() {
+    let more = format!("{FILE}no_history_index city\nhistory_index city\n");
+    assert_eq!(difference(&more), None);
+    let left_out = format!("{FILE}no_history_index city\n");
+    let leave = plan(FILE, &left_out);
+    assert!(leave.adds_nothing());
+    assert_eq!(
+        leave.to_string(),
+        "no_history_index city  # histories of its rows are found by reading the whole journal"
+    );
+    assert_eq!(
+        plan(&left_out, FILE).to_string(),
+        "history_index city  # the next backfill reads the whole journal for it"
+    );
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn command(random: &mut Random, schema: &Schema) -> Option<Command> {
     let table = random.pick(schema.tables());
     let number = table.map(|table| table.number);
     let field = table.and_then(|table| random.pick(&table.fields)).map(|field| field.number);
-    Some(match random.below(16) {
+    Some(match random.below(18) {
         0 | 1 => Command::CreateTable { name },
         2 => Command::RenameTable { table: number?, name },
         3 => Command::DropTable { table: number? },
@@ -38,6 +38,7 @@ fn command(random: &mut Random, schema: &Schema) -> Option<Command> {
         5 => Command::DropField { table: number?, field: field? },
         6 => Command::SetSingleRow { table: number?, single: random.below(2) == 0 },
         7 => Command::Custom { name },
+        16 | 17 => Command::SetHistoryIndex { table: number?, indexed: random.below(2) == 0 },
         8 => Command::DropIndex { index: random.pick(schema.indexes())?.number },
         9..12 => {
             let other = random.pick(&table?.fields).map(|field| field.number);

@@ -250,7 +250,9 @@ impl HistorySql {
                 let shown = schema.table(*table).ok_or_else(unknown)?;
                 self.tables.get_mut(&table.0).ok_or_else(unknown)?.command(shown, command)?
             }
-            Command::SetSingleRow { .. } | Command::Custom { .. } => {
+            Command::SetSingleRow { .. }
+            | Command::SetHistoryIndex { .. }
+            | Command::Custom { .. } => {
                 format!("-- {}", schema.command_text(command))
             }
         })

@@ -25,6 +25,9 @@ pub(crate) fn schema(present: &Present<'_>, words: &Words<'_>, screen: &mut Scre
         if table.single_row {
             screen.output.line("  always has one row")?;
         }
+        if !table.history_index {
+            screen.output.line("  is not in the history index")?;
+        }
         let longest = table.fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
         for field in &table.fields {
             let meaning = meaning(schema, field);

@@ -242,13 +242,13 @@ impl Generator {
         self.state.indexes.push((name, owner.key, on));
     }
 
-    /// Drops or renames something, or makes a table one of a single row.
+    /// Drops or renames something, makes a table one of a single row, or sets whether the history index has it.
     fn change_schema(&mut self) {
         let Some(at) = self.table() else { return };
         let (key, table) = (self.key(), self.state.tables[at].clone());
         let field = self.random(table.fields.len() as u64 + 1);
         let field = table.fields.get(usize::try_from(field).unwrap());
-        match (self.random(12), field) {
+        match (self.random(13), field) {
             (0, _) => self.drop_table(at),
             (1..=2, _) => {
                 self.line(&format!("rename_table {} r{key}", table.name));
@@ -280,6 +280,10 @@ impl Generator {
                 if table.rows.is_empty() {
                     self.take_id(at, table.next_id);
                 }
+            }
+            (12, _) => {
+                let no = if self.random(2) == 0 { "no_" } else { "" };
+                self.line(&format!("{no}history_index {}", table.name));
             }
             _ => {}
         }

@@ -25,18 +25,25 @@ pub(in crate::db) fn newest(core: &Core, published: &Published) -> Arc<HistoryIn
         return Arc::clone(there);
     }
     let _alone = core.history.pause();
-    extended(core, published).unwrap_or_else(|error| {
+    extended(core, published, is_closing).unwrap_or_else(|error| {
         *lock(&core.history.problem) = Some(error.to_string());
         Arc::clone(there)
     })
 }
 
-fn extended(core: &Core, published: &Published) -> Result<Arc<HistoryIndex>> {
+fn extended(core: &Core, published: &Published, is_closing: bool) -> Result<Arc<HistoryIndex>> {
     let files = Files::open(published)?;
     let first = files.first().segment;
     let current = Current::up_to(&files, published).and_then(|it| it.without_forgotten(first));
+    let schema = published.view.schema();
     let current = match current {
-        Ok(current) if current.is_of(&files) => current,
+        // For other tables the whole journal is read once.
+        Ok(current) if current.is_of(&files) => match current.is_unwanted(schema) {
+            true if !is_closing || current.len() <= MOST_AT_CLOSE => {
+                Current::made_of(&files, published)?
+            }
+            _ => current,
+        },
         Ok(_) => Current::made_of(&files, published)?,
         Err(error) => {
             *lock(&core.history.problem) = Some(format!("making the history index anew: {error}"));

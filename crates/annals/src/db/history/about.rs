@@ -4,11 +4,14 @@
 //! place:   (where in all kept segments, counted in units of 8 bytes) * 2, plus 1 if it is a block
 //! about:   end of the index: chain (8 bytes), segment, position, txid, commands of the schema
 //!          for each segment: its number, where it begins, its end, and of a state: its end, txid, time
+//!          the numbers of the tables that it leaves out
 //! ```
 //!
 //! A place that isn't a block is a frame of at most [`SMALL`] bytes of events, which is read whole.
 
-use annals_schema::{TableNumber, Timestamp};
+use std::collections::BTreeSet;
+
+use annals_schema::{Schema, TableNumber, Timestamp};
 
 use crate::db::replay::segments::Since;
 use crate::event::compact;
@@ -85,12 +88,20 @@ pub(in crate::db) struct About {
     pub(super) commands: u64,
     /// The segments, in order.
     pub(super) parts: Vec<Part>,
+    /// The tables of which it hasn't all rows, and gets no more.
+    pub(super) left_out: BTreeSet<TableNumber>,
 }
 
 impl About {
     /// Begins with the kept history.
     pub(super) const fn beginning(first: Since) -> Self {
-        Self { end: first, commands: 0, parts: Vec::new() }
+        Self { end: first, commands: 0, parts: Vec::new(), left_out: BTreeSet::new() }
+    }
+
+    /// True if a schema wants an index of other tables.
+    pub(super) fn is_unwanted(&self, schema: &Schema) -> bool {
+        let is_out = |number| self.left_out.contains(&number);
+        schema.tables().iter().any(|table| is_out(table.number) == table.history_index)
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -104,6 +115,7 @@ impl About {
             let numbers = [*segment, *base, *end].into_iter().chain(state);
             numbers.for_each(|number| compact::put(&mut out, number));
         }
+        self.left_out.iter().for_each(|table| compact::put(&mut out, u64::from(table.0)));
         out
     }
 
@@ -121,7 +133,17 @@ impl About {
             let state = (state > 0).then_some(State { end: state, txid, time });
             parts.push(Part { segment, base, end, state });
         }
-        Ok(Self { end: Since { segment, point }, commands, parts })
+        let mut left_out = BTreeSet::new();
+        while !bytes.is_empty() {
+            let table = compact::take(&mut bytes).map_err(|_| damaged())?;
+            left_out.insert(TableNumber(u32::try_from(table).map_err(|_| damaged())?));
+        }
+        Ok(Self { end: Since { segment, point }, commands, parts, left_out })
+    }
+
+    /// Returns how many bytes of the journal it covers.
+    pub(super) fn len(&self) -> u64 {
+        self.parts.iter().map(|part| part.end).sum()
     }
 
     /// Returns where a segment begins after those there are.

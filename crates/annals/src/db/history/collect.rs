@@ -1,10 +1,10 @@
 //! Making the entries of a history index from frames.
 
-use annals_schema::{Schema, Timestamp};
+use annals_schema::{RowId, Schema, TableNumber, Timestamp};
 
 use super::about::{About, COMMANDS, MARKS, Part, SMALL, State, TRANSACTIONS, zigzag};
 use super::block::Block;
-use super::cut::{Cutter, Payload};
+use super::cut::{Cutter, Payload, Wanted};
 use crate::Result;
 use crate::db::history::files::Seen;
 use crate::db::replay::segments::Since;
@@ -28,6 +28,8 @@ pub(super) struct Collector {
     long: Option<(Point, u64)>,
     /// The place of the last block.
     block: u64,
+    /// The row that alone has entries, if they are for one question.
+    only: Option<(TableNumber, RowId)>,
     pub(super) entries: Vec<Entry>,
 }
 
@@ -49,8 +51,8 @@ struct Mark {
 }
 
 impl Collector {
-    /// Begins at the end of an index. `schema` is the one there.
-    pub(super) fn new(about: About, schema: Schema) -> Self {
+    /// Begins at the end of an index. `schema` is the one there; `only` the row that alone has entries, if there is one.
+    pub(super) fn new(about: About, schema: Schema, only: Option<(TableNumber, RowId)>) -> Self {
         Self {
             about,
             schema,
@@ -59,6 +61,7 @@ impl Collector {
             mark: None,
             long: None,
             block: 0,
+            only,
             entries: Vec::new(),
         }
     }
@@ -179,7 +182,8 @@ impl Collector {
         let (bytes, at) = (frame.payload, base + frame.payload_at());
         let payload = Payload { bytes, at, is_alone };
         let out = std::mem::take(&mut self.entries);
-        let mut cutter = Cutter::new(payload, before, self.block, out);
+        let wanted = Wanted { left_out: &self.about.left_out, only: self.only };
+        let mut cutter = Cutter::new(payload, wanted, before, self.block, out);
         cutter.whole = is_small.then_some(unit * 2);
         if let Some((from, commands)) = long {
             let first = self.about.unit_of(segment, from.position);

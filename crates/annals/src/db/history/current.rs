@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use super::about::{About, damaged};
+use annals_schema::{RowId, Schema, TableNumber};
+
+use super::about::{About, damaged, table_key};
 use super::collect::Collector;
 use super::schema::schema_of;
 use crate::Result;
@@ -78,9 +80,11 @@ impl Current {
         };
         let mut current = match newest.filter(goes_on) {
             Some(current) => current,
-            None => Self { index: Arc::default(), about: About::beginning(first) },
+            None => Self::beginning(files),
         };
-        if current.extend(files, published)? {
+        if current.is_before(files) {
+            current.leave_out(published.view.schema())?;
+            current.extend(files, published, None)?;
             let instead_of = is_instead.then(|| published.view.root());
             current.note(files, instead_of);
         }
@@ -92,15 +96,49 @@ impl Current {
         *lock(&files.file.index) = Some(Noted { index, instead_of });
     }
 
-    /// Adds what follows it in some files; returns true if that was anything.
-    pub(super) fn extend(&mut self, files: &Files, published: &Published) -> Result<bool> {
+    /// True if it ends before some files end.
+    fn is_before(&self, files: &Files) -> bool {
+        let from = self.about.end;
+        (from.segment, from.point.position) < (files.segment(), files.end.position)
+    }
+
+    /// Notes the tables that a schema leaves out, unless it has entries of them: then it is up to a backfill to make
+    /// it without.
+    fn leave_out(&mut self, schema: &Schema) -> Result<()> {
+        for table in schema.tables().iter().filter(|table| !table.history_index) {
+            let number = table.number;
+            let is_out = self.about.left_out.contains(&number);
+            if !is_out && !self.index.has_table(table_key(number))? {
+                self.about.left_out.insert(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a schema wants an index of other tables.
+    pub(in crate::db) fn is_unwanted(&self, schema: &Schema) -> bool {
+        self.about.is_unwanted(schema)
+    }
+
+    /// Returns how many bytes of the journal it covers.
+    pub(in crate::db) fn len(&self) -> u64 {
+        self.about.len()
+    }
+
+    /// Adds what follows it in some files, perhaps of one row `only`.
+    pub(super) fn extend(
+        &mut self,
+        files: &Files,
+        published: &Published,
+        only: Option<(TableNumber, RowId)>,
+    ) -> Result<()> {
         let end = Since { segment: files.segment(), point: files.end };
         let from = self.about.end;
-        if (from.segment, from.point.position) >= (end.segment, end.point.position) {
-            return Ok(false);
+        if !self.is_before(files) {
+            return Ok(());
         }
         let schema = schema_of(published.view.schema(), self.about.commands)?;
-        let mut collector = Collector::new(self.about.clone(), schema);
+        let mut collector = Collector::new(self.about.clone(), schema, only);
         let mut next = Some(from);
         while let Some(since) = next {
             next = files.read(since, STEP, &mut |seen| collector.frame(seen))?;
@@ -116,7 +154,7 @@ impl Current {
         collector.about.end = end;
         self.add(std::mem::take(&mut collector.entries), &collector.about)?;
         self.about = collector.about;
-        Ok(true)
+        Ok(())
     }
 
     fn add(&mut self, entries: Vec<Entry>, about: &About) -> Result<()> {
@@ -133,8 +171,28 @@ impl Current {
     /// # Errors
     /// As [`Self::up_to`].
     pub(in crate::db) fn made_of(files: &Files, published: &Published) -> Result<Self> {
-        let mut made = Self { index: Arc::default(), about: About::beginning(files.first()) };
-        made.extend(files, published)?;
+        let mut made = Self::beginning(files);
+        made.leave_out(published.view.schema())?;
+        made.extend(files, published, None)?;
+        Ok(made)
+    }
+
+    /// Returns an index of the kept history that has nothing of it yet.
+    pub(super) fn beginning(files: &Files) -> Self {
+        Self { index: Arc::default(), about: About::beginning(files.first()) }
+    }
+
+    /// Returns an index of one row of the kept history, made from the journal alone.
+    ///
+    /// # Errors
+    /// As [`Self::up_to`].
+    pub(super) fn of_row(
+        files: &Files,
+        published: &Published,
+        row: (TableNumber, RowId),
+    ) -> Result<Self> {
+        let mut made = Self::beginning(files);
+        made.extend(files, published, Some(row))?;
         Ok(made)
     }
 

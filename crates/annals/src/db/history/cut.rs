@@ -1,5 +1,7 @@
 //! Cutting the events of a frame into blocks, with an entry for the rows that each changes.
 
+use std::collections::BTreeSet;
+
 use annals_schema::{FieldNumber, RowId, Schema, TableNumber, ValueRef};
 
 use super::about::{BLOCKS, COMMENTED, COMMENTS, SMALL, table_key};
@@ -31,10 +33,31 @@ pub(super) struct Payload<'p> {
     pub(super) is_alone: bool,
 }
 
+/// The rows that get entries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'w> {
+    /// None of these tables.
+    pub(super) left_out: &'w BTreeSet<TableNumber>,
+    /// This one alone, if there is one.
+    pub(super) only: Option<(TableNumber, RowId)>,
+}
+
+impl Wanted<'_> {
+    /// True if some of consecutive rows get one.
+    #[inline]
+    fn has(&self, rows: &Rows) -> bool {
+        match self.only {
+            Some((table, row)) => rows.place_of(table, row).is_some(),
+            None => self.left_out.is_empty() || !self.left_out.contains(&rows.table),
+        }
+    }
+}
+
 /// Cuts the events of a frame into blocks.
 #[derive(Debug)]
 pub(super) struct Cutter<'p> {
     of: Payload<'p>,
+    wanted: Wanted<'p>,
     /// The place of the whole, if it isn't cut.
     pub(super) whole: Option<u64>,
     /// The unit of the last block.
@@ -90,10 +113,17 @@ enum Special {
 
 impl<'p> Cutter<'p> {
     /// Begins with a payload, after some commands of the schema, and after a block.
-    pub(super) fn new(of: Payload<'p>, commands: u64, block: u64, out: Vec<Entry>) -> Self {
+    pub(super) fn new(
+        of: Payload<'p>,
+        wanted: Wanted<'p>,
+        commands: u64,
+        block: u64,
+        out: Vec<Entry>,
+    ) -> Self {
         let start = Spot { commands, ..Spot::default() };
         Self {
             of,
+            wanted,
             whole: None,
             block,
             begin: start,
@@ -131,12 +161,12 @@ impl<'p> Cutter<'p> {
         self.put(unit, &block(Bytes { shift, len, hash: hash(bytes), commands }))
     }
 
-    /// Ends the block after the last event.
+    /// Ends the block after the last event. One that nothing leads to isn't kept.
     fn cut(&mut self) {
         let (begin, done) = (self.begin, self.done);
         if let Some(place) = self.whole {
             self.put_rows(place);
-        } else if begin.at < done.at {
+        } else if begin.at < done.at && !self.rows.is_empty() {
             let context = begin.context;
             let place = self.put_bytes(begin.at, done.at, |bytes| Block::Events { bytes, context });
             self.put_rows(place);
@@ -182,6 +212,9 @@ impl<'p> Cutter<'p> {
     fn put_special(&mut self, special: Special, end: usize) {
         match special {
             Special::Zeros(rows) => {
+                if !self.wanted.has(&rows) {
+                    return;
+                }
                 let unit = (self.of.at + self.begin.at as u64) / 8;
                 let place = self.put(unit, &Block::Zeros { commands: self.begin.commands, rows });
                 self.push(rows);
@@ -194,6 +227,9 @@ impl<'p> Cutter<'p> {
                     let (from, to) = (start + part.at, start + part.at + part.len);
                     let first = RowId(rows.first.0 + part.first);
                     let rows = Rows { first, count: part.count, ..rows };
+                    if !self.wanted.has(&rows) {
+                        continue;
+                    }
                     let block = |bytes| Block::Values { bytes, rows, field, part };
                     let place = self.put_bytes(from, to, block);
                     self.push(rows);
@@ -237,27 +273,34 @@ impl event::Sink for Cutter<'_> {
     #[inline]
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         let (table, first, count) = match *event {
+            Event::Comment(text) => {
+                let key = Key { table: COMMENTS, row: comment_key(text) };
+                self.now.push(Range { key, count: 1 });
+                return Ok(());
+            }
             Event::Insert { table, id, .. }
             | Event::Update { table, id, .. }
-            | Event::Delete { table, id } => (table_key(table), id.0, 1),
+            | Event::Delete { table, id } => (table, id, 1),
             Event::InsertVector { table, id, count } | Event::DeleteVector { table, id, count } => {
                 self.special = self.special(schema, event);
-                (table_key(table), id.0, count)
+                (table, id, count)
             }
             Event::UpdateVector { table, id, field, values } => {
                 self.special = self.special(schema, event);
                 let field = schema.table(table).and_then(|table| table.field(field));
                 let count = field.and_then(|field| values.len(field.ty)).unwrap_or(0);
-                (table_key(table), id.0, count as u64)
+                (table, id, count as u64)
             }
-            Event::Comment(text) => (COMMENTS, comment_key(text), 1),
             Event::Schema(_) => {
                 self.is_command = true;
                 return Ok(());
             }
             _ => return Ok(()),
         };
-        self.now.push(Range { key: Key { table, row: first }, count });
+        if self.wanted.has(&Rows { table, first, count }) {
+            let key = Key { table: table_key(table), row: first.0 };
+            self.now.push(Range { key, count });
+        }
         Ok(())
     }
 

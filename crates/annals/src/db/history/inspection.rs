@@ -75,9 +75,11 @@ fn compare(snapshot: &Snapshot, index: &Arc<HistoryIndex>, deep: bool) -> Result
     if about.end.segment < first {
         return Ok(()); // all of it was forgotten
     }
-    let made = Current::made_of(&files, &snapshot.published)?;
     let mut current = Current { index: Arc::clone(index), about };
-    current.extend(&files, &snapshot.published)?;
+    current.extend(&files, &snapshot.published, None)?;
+    let mut made = Current::beginning(&files);
+    made.about.left_out.clone_from(&current.about.left_out);
+    made.extend(&files, &snapshot.published, None)?;
     if entries_of(&current, first)? != entries_of(&made, first)? {
         return Err(Error::corrupt("the history index has other changes than the journal"));
     }

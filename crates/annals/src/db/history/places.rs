@@ -95,9 +95,8 @@ impl Places {
     /// `Corrupt`, `Unsupported`, `Io`.
     pub(in crate::db) fn open(published: &Arc<Published>) -> Result<Self> {
         let files = Files::open(published)?;
-        let Current { index, about } = Current::up_to(&files, published)?;
-        let (published, buffer) = (Arc::clone(published), Vec::new());
-        Ok(Self { files, published, index, about, buffer, schema: None, bytes: 0 })
+        let current = Current::up_to(&files, published)?;
+        Ok(Self::with(files, published, current))
     }
 
     /// Does what [`open`](Self::open) does, with an index made of the journal alone, which the next backfill stores.
@@ -106,25 +105,43 @@ impl Places {
     /// As `open`.
     pub(in crate::db) fn anew(published: &Arc<Published>) -> Result<Self> {
         let files = Files::open(published)?;
-        let Current { index, about } = Current::anew(&files, published)?;
+        let current = Current::anew(&files, published)?;
+        Ok(Self::with(files, published, current))
+    }
+
+    fn with(files: Files, published: &Arc<Published>, current: Current) -> Self {
+        let Current { index, about } = current;
         let (published, buffer) = (Arc::clone(published), Vec::new());
-        Ok(Self { files, published, index, about, buffer, schema: None, bytes: 0 })
+        Self { files, published, index, about, buffer, schema: None, bytes: 0 }
     }
 
-    /// Returns the places where a row was changed, in order, up to the published state.
+    /// Returns the places where a row was changed, in order, up to the published state; `None` if the index leaves its
+    /// table out.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub(in crate::db) fn of_row(&self, table: TableNumber, row: RowId) -> Result<Vec<u64>> {
-        self.of_key(Key { table: table_key(table), row: row.0 })
+    pub(in crate::db) fn of_row(&self, table: TableNumber, row: RowId) -> Result<Option<Vec<u64>>> {
+        if self.about.left_out.contains(&table) {
+            return Ok(None);
+        }
+        self.of_key(Key { table: table_key(table), row: row.0 }).map(Some)
     }
 
-    /// Returns the first row of a table with a place, from one on.
+    /// Returns the places where a row was changed, in order, and what reads them: this, or, if the index leaves the
+    /// table out, one with an index of this row alone, made of the journal.
+    ///
+    /// Cost: for a table that is left out, reading the whole journal.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`.
-    pub(in crate::db) fn row_from(&self, table: TableNumber, row: u64) -> Result<Option<u64>> {
-        self.index.row_from(Key { table: table_key(table), row })
+    /// `Corrupt`, `Unsupported`, `Io`.
+    pub(in crate::db) fn reading(self, table: TableNumber, row: RowId) -> Result<(Vec<u64>, Self)> {
+        if let Some(found) = self.of_row(table, row)? {
+            return Ok((found, self));
+        }
+        let Self { files, published, .. } = self;
+        let current = Current::of_row(&files, &published, (table, row))?;
+        let made = Self::with(files, &published, current);
+        Ok((made.of_row(table, row)?.unwrap_or_default(), made))
     }
 
     pub(super) fn of_key(&self, key: Key) -> Result<Vec<u64>> {

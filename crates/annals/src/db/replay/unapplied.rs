@@ -314,7 +314,7 @@ impl Trying<'_, '_> {
     fn describe_code(&self, schema: &Schema) -> String {
         let Some(&code) = self.rest().first() else { return "an event".to_owned() };
         let kind = match code {
-            opcode::CREATE_TABLE..=opcode::SET_SINGLE_ROW | opcode::CUSTOM => {
+            opcode::CREATE_TABLE..=opcode::SET_HISTORY_INDEX | opcode::CUSTOM => {
                 "a command of the schema"
             }
             opcode::TABLE => "the choice of a table",

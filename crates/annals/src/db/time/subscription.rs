@@ -208,7 +208,8 @@ impl Subscription {
             .map_err(|error| Error::new(ErrorKind::Poisoned, error.to_string()))?;
         let Some(latest) = self.source.latest(self.cursor.txid())? else { return Ok(Read::Over) };
         let Latest { published, position, is_last } = latest;
-        let Since { segment, point } = self.cursor.since();
+        let before = self.cursor.since();
+        let Since { segment, point } = before;
         let is_there = match segment == published.file.segment {
             true => point.position >= position,
             false => point.txid >= published.point.txid,
@@ -232,7 +233,8 @@ impl Subscription {
         standing.txid = self.cursor.txid();
         standing.is_idle = false;
         *lock(&self.slot) = Some(standing);
-        Ok(if self.ready.is_empty() { Read::Nothing } else { Read::Some })
+        // A part may only have the state with which a segment begins: then the rest is read at once.
+        Ok(if self.cursor.since() == before { Read::Nothing } else { Read::Some })
     }
 
     /// Continues from the last commit, if that is its position.

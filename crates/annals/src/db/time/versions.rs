@@ -58,13 +58,12 @@ impl History {
         id: RowId,
     ) -> Result<Self> {
         let row = Running::new(published.view.schema(), table, id)?;
-        let found =
-            Places::open(published).and_then(|places| Ok((places.of_row(table, id)?, places)));
+        let found = Places::open(published).and_then(|places| places.reading(table, id));
         let (left, places, problem) = match found {
             Ok((left, places)) => (left, places, None),
             Err(error) if is_of_index(&error) => {
-                let places = Places::anew(published)?;
-                (places.of_row(table, id)?, places, Some(error.to_string()))
+                let (left, places) = Places::anew(published)?.reading(table, id)?;
+                (left, places, Some(error.to_string()))
             }
             Err(error) => return Err(error),
         };
@@ -151,8 +150,8 @@ impl History {
     /// Starts anew with an index made of the journal: what the present one says can't be.
     fn start_anew(&mut self, error: &Error) -> Result<()> {
         let (table, id) = (self.row.table, self.row.id);
-        self.places = Places::anew(&self.published)?;
-        self.left = self.places.of_row(table, id)?.into();
+        let (left, places) = Places::anew(&self.published)?.reading(table, id)?;
+        (self.left, self.places) = (left.into(), places);
         self.row = Running::new(self.published.view.schema(), table, id)?;
         (self.transaction, self.again) = (None, self.returned);
         self.problem = Some(error.to_string());

@@ -41,7 +41,7 @@ impl Step<'_, '_> {
             return self.draw_field(table, name, &tables);
         }
         let field = self.random.pick(&fields).number;
-        match self.random.below(20) {
+        match self.random.below(22) {
             0 => Command::DropTable { table },
             1..4 => Command::DropField { table, field },
             4 => Command::RenameTable { table, name },
@@ -51,6 +51,7 @@ impl Step<'_, '_> {
                 all => Command::DropIndex { index: self.random.pick(all).number },
             },
             9..12 => Command::SetSingleRow { table, single: self.random.chance(50) },
+            12..14 => Command::SetHistoryIndex { table, indexed: self.random.chance(50) },
             _ => {
                 let mut on = vec![field];
                 on.extend(fields.iter().map(|f| f.number).find(|&f| f != field));

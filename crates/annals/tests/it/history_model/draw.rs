@@ -45,7 +45,7 @@ pub(super) fn command(random: &mut Random, model: &Model) -> Command {
     }
     let (table, field) = (TableNumber(stray(random, table)), *random.pick(&fields));
     let field = FieldNumber(stray(random, field.0));
-    match random.below(24) {
+    match random.below(26) {
         0 => Command::DropTable { table },
         1..4 => Command::DropField { table, field },
         4 => Command::RenameTable { table, name },
@@ -57,6 +57,7 @@ pub(super) fn command(random: &mut Random, model: &Model) -> Command {
         }
         9..12 => Command::SetSingleRow { table, single: random.chance(50) },
         12..14 => Command::Custom { name },
+        14..16 => Command::SetHistoryIndex { table, indexed: random.chance(50) },
         _ => {
             let mut on = vec![field];
             for _ in 0..random.below(3) {

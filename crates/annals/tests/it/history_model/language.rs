@@ -20,7 +20,8 @@ fn is_name(name: &str) -> bool {
 /// True if a command is compared in its place.
 pub(super) fn is_ordered(command: &Command) -> bool {
     use Command as C;
-    !matches!(command, C::CreateIndex { .. } | C::DropIndex { .. } | C::SetSingleRow { .. })
+    let is_outcome = matches!(command, C::SetSingleRow { .. } | C::SetHistoryIndex { .. });
+    !is_outcome && !matches!(command, C::CreateIndex { .. } | C::DropIndex { .. })
 }
 
 impl Model {
@@ -94,7 +95,9 @@ impl Model {
                 check(numbers.len() == fields.len() && !fields.is_empty())
             }
             Command::DropIndex { index } => check(self.indexes.contains_key(&index.0)),
-            Command::SetSingleRow { table, .. } => there(table),
+            Command::SetSingleRow { table, .. } | Command::SetHistoryIndex { table, .. } => {
+                there(table)
+            }
             Command::Custom { name } => check(is_name(name)),
         }
     }
@@ -137,7 +140,15 @@ impl Model {
         match command.clone() {
             Command::CreateTable { name } => {
                 let (fields, rows) = (Vec::new(), std::collections::BTreeMap::new());
-                let table = Table { name, fields, single: false, next_field: 0, next_id: 0, rows };
+                let table = Table {
+                    name,
+                    fields,
+                    single: false,
+                    is_indexed: true,
+                    next_field: 0,
+                    next_id: 0,
+                    rows,
+                };
                 self.tables.insert(self.next_table, table);
                 self.next_table += 1;
             }
@@ -178,6 +189,9 @@ impl Model {
                 if single && table.rows.is_empty() {
                     table.insert(table.next_id, table.defaults());
                 }
+            }
+            Command::SetHistoryIndex { table, indexed } => {
+                self.table_mut(table.0).is_indexed = indexed;
             }
             Command::Custom { .. } => {}
         }
@@ -228,6 +242,10 @@ impl Model {
             Command::DropIndex { index } => format!("drop_index {}", self.indexes[&index.0].name),
             Command::SetSingleRow { table, single } => {
                 format!("set_single_row {} {single}", table_name(table))
+            }
+            Command::SetHistoryIndex { table, indexed } => {
+                let no = if *indexed { "" } else { "no_" };
+                format!("{no}history_index {}", table_name(table))
             }
             Command::Custom { name } => format!("custom {name}"),
         }

@@ -86,6 +86,7 @@ pub(super) fn schema(view: &View, model: &Model) {
     for (&number, expected) in &model.tables {
         let table = schema.table(TableNumber(number)).unwrap();
         assert_eq!((&table.name, table.single_row), (&expected.name, expected.single));
+        assert_eq!(table.history_index, expected.is_indexed);
         assert_eq!(table.fields.len(), expected.fields.len());
         for (field, expected) in table.fields.iter().zip(&expected.fields) {
             let found = (field.number.0, &field.name, field.ty, field.nullable);

@@ -26,6 +26,7 @@ pub(super) struct Table {
     pub(super) name: String,
     pub(super) fields: Vec<Field>,
     pub(super) single: bool,
+    pub(super) is_indexed: bool,
     pub(super) next_field: u32,
     pub(super) next_id: u64,
     pub(super) rows: Rows,

@@ -48,6 +48,11 @@ fn plan(file: &Model, program: &Model) -> Option<Vec<Command>> {
     steps.extend(set(false));
     steps.extend(missing.iter().copied().cloned());
     steps.extend(set(true));
+    for (&table, wanted) in &program.tables {
+        let is_now = file.tables.get(&table).is_none_or(|table| table.is_indexed);
+        let (table, indexed) = (TableNumber(table), wanted.is_indexed);
+        steps.extend((is_now != indexed).then_some(Command::SetHistoryIndex { table, indexed }));
+    }
     for index in program.indexes.values().filter(|index| !is_in(file, index)) {
         let fields = index.fields.iter().map(|&field| annals::FieldNumber(field)).collect();
         let (name, table, unique) = (index.name.clone(), TableNumber(index.table), index.unique);

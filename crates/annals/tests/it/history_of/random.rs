@@ -6,7 +6,6 @@ use annals::{
     Timestamp, Transaction, Type, Value, ValueRef,
 };
 
-use super::lazily::compare_lazily;
 use super::{IMAGE, NAME, compare, has_index, open, options};
 use crate::store_model::Random;
 
@@ -62,7 +61,7 @@ fn upgrade(tx: &mut Transaction<'_>, now: &Snapshot, random: &mut Random) {
     let name = format!("name_{}", random.below(1 << 30));
     let table = table(now, random).unwrap_or(TableNumber(0));
     let fields = now.schema().table(table).map_or(0, |table| table.fields.len());
-    let command = match random.below(10) {
+    let command = match random.below(13) {
         0 | 1 => Command::CreateTable { name },
         2 if now.schema().tables().len() > 2 => Command::DropTable { table },
         3 if fields > 1 => {
@@ -70,6 +69,7 @@ fn upgrade(tx: &mut Transaction<'_>, now: &Snapshot, random: &mut Random) {
             Command::DropField { table, field }
         }
         4 => Command::RenameTable { table, name },
+        10..13 => Command::SetHistoryIndex { table, indexed: random.chance(50) },
         5 => {
             let rule = *random.pick(&[OnDelete::Cascade, OnDelete::SetNull]);
             let ty = Type::Reference(TableNumber(0), rule);
@@ -140,7 +140,6 @@ fn run(seed: u64, steps: u64) -> (usize, bool) {
         seen |= has_index(&database);
         if step % 40 == 39 {
             versions += compare(&directory, &database);
-            compare_lazily(&database, &mut random);
             let error = database.history_error();
             assert!(error.is_none(), "{error:?}");
         }
