@@ -85,7 +85,7 @@ impl Store for Accounts {
                 Answer::History(versions.collect::<Result<_, Failure>>()?)
             }
             Question::Row { row, moment } => {
-                account(&at(moment)?.find_row(TABLE, RowId(row))?.ok_or("no row")?)
+                account(&at(moment)?.table(TABLE)?.find(RowId(row))?.ok_or("no row")?)
             }
             Question::RowByBalance { balance, moment } => {
                 account(&at(moment)?.index(INDEX)?.first(&[balance.into()])?.ok_or("no row")?)

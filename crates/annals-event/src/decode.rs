@@ -99,6 +99,8 @@ pub fn decode_from<S: Sink>(
     let (mut values, mut columns) = (Vec::new(), Vec::new());
     while let Some((&code, rest)) = decoder.input.split_first() {
         decoder.input = rest;
+        #[cfg(feature = "testing")]
+        crate::testing::count_event();
         match code {
             opcode::CREATE_TABLE..=opcode::SET_HISTORY_INDEX | opcode::CUSTOM => {
                 let command = decoder.command(code, schema)?;

@@ -5,6 +5,7 @@
     reason = "it is for tests, which fail where it is wrong, as they should"
 )]
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use annals_schema::{Blob, Command, FieldNumber, RowId, Schema, TableNumber, Value, ValueRef};
@@ -12,6 +13,20 @@ use annals_storage::document::constants;
 
 use super::{Event, Vector, decode, opcode, piece};
 use crate::Result;
+
+thread_local! {
+    static DECODED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns how many events this thread has decoded.
+#[must_use]
+pub fn decoded_events() -> u64 {
+    DECODED.get()
+}
+
+pub(super) fn count_event() {
+    DECODED.set(DECODED.get() + 1);
+}
 
 /// Decodes the events of one frame's payload, as replay does.
 ///

@@ -1,12 +1,14 @@
 //! Views of past states that are made when they are read.
 //!
-//! A row by its id is asked of whoever knows the past. Any other read, and too many of these, makes the whole state.
+//! Rows by their ids, and the first ones of a range, are asked of whoever knows the past. Any other read, and too many
+//! of these, makes the whole state.
 //!
 //! Invariants
-//! 1. A lazy view has the tables of its schema, without rows: nothing is read from them.
-//! 2. Tables and indexes that it returns are those of the whole state. If that can't be made, they are of a view
-//!    whose every read is the error.
+//! 1. A lazy view has the tables of its schema, without rows: what isn't found there is looked for in the past.
+//! 2. Indexes that it returns are those of the whole state. If that can't be made, they are of a view whose every
+//!    read is the error.
 
+use std::ops::Range as Ids;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -15,12 +17,15 @@ use annals_schema::{RowId, TableNumber};
 use crate::Result;
 use crate::pages::numbered::Numbered;
 use crate::past::{Lazy, Past, PastRow};
-use crate::row::Row;
+use crate::row::{Row, Rows};
+use crate::rows::RowMap;
 use crate::table::Table;
-use crate::view::{TableView, View, no_table};
+use crate::view::{TableView, View};
 
 /// So many rows are looked up one by one before the whole state is made, which takes as long as some hundred.
 const MOST_ROWS: u32 = 64;
+/// Who reads a row and the next ones is likely to read many: each counts as so many.
+const STEP: u32 = 8;
 
 impl View {
     /// Makes a view of a past state of a database, which is read through the present schema.
@@ -29,10 +34,13 @@ impl View {
     pub fn lazily(present: &Arc<Self>, past: Arc<dyn Past>) -> Self {
         let mut tables = Numbered::new();
         for number in 0..present.tables.next() {
+            let of_present = present.tables.get(number);
             let number = u32::try_from(number).map(TableNumber).ok();
-            match number.and_then(|number| present.schema.table(number)) {
-                Some(schema) => {
+            match number.and_then(|number| present.schema.table(number)).zip(of_present) {
+                Some((schema, of_present)) => {
+                    let rows = RowMap::new(of_present.rows.next_id());
                     let mut table = Table::new();
+                    (table.rows, table.single) = (rows, of_present.single);
                     schema.fields.iter().for_each(|field| table.add_field(field));
                     tables.push(table);
                 }
@@ -48,34 +56,83 @@ impl View {
             ..Self::new()
         }
     }
+}
 
-    /// True if its rows are looked up one by one.
-    #[doc(hidden)]
+impl Lazy {
+    /// Returns the first row of a table in a range of ids.
+    fn row(&self, table: TableNumber, ids: &Ids<u64>, weight: u32) -> Result<PastRow> {
+        let is_cheap = self.rows.fetch_add(weight, Ordering::Relaxed) < MOST_ROWS;
+        match is_cheap && self.whole.get().is_none() {
+            true => self.past.row(table, ids),
+            false => Ok(PastRow::Unknown),
+        }
+    }
+}
+
+impl<'a> TableView<'a> {
+    /// Returns the table with all of its rows.
     #[inline]
-    #[must_use]
-    pub fn is_lazy(&self) -> bool {
-        self.lazy.as_ref().is_some_and(|lazy| lazy.whole.get().is_none())
+    pub(super) fn whole(&self) -> Self {
+        let whole = self.view.whole().and_then(|whole| whole.table(self.number).ok());
+        whole.unwrap_or(*self)
     }
 
-    /// Returns the row of a table, if there is one with that id.
-    ///
-    /// Cost: of a past state, some reads of the journal; the whole state isn't made.
-    ///
-    /// # Errors
-    /// `NotFound`: no such table. The row can't be loaded.
-    pub fn find_row(&self, table: TableNumber, id: RowId) -> Result<Option<Row<'_>>> {
-        let Some(lazy) = self.lazy.as_ref().filter(|lazy| lazy.whole.get().is_none()) else {
-            return self.table(table)?.find(id);
-        };
-        let data = self.tables.get(table.0 as usize).ok_or_else(|| no_table(table))?;
-        let is_cheap = lazy.rows.fetch_add(1, Ordering::Relaxed) < MOST_ROWS;
-        match if is_cheap { lazy.past.row(table, id)? } else { PastRow::Unknown } {
+    /// Returns a row that a lazy view hasn't got, if there is one with that id.
+    #[cold]
+    pub(super) fn past_row(&self, id: RowId) -> Result<Option<Row<'a>>> {
+        let Some(lazy) = &self.view.lazy else { return Ok(None) };
+        match lazy.row(self.number, &(id.0..id.0.saturating_add(1)), 1)? {
             PastRow::Absent => Ok(None),
-            PastRow::There(values) => {
-                let table = TableView { view: self, data, number: table };
-                Ok(Some(Row::holding(table, id, values)))
-            }
-            PastRow::Unknown => self.table(table)?.find(id),
+            PastRow::There(id, values) => Ok(Some(Row::holding(*self, id, values))),
+            PastRow::Unknown => lazy.whole().table(self.number)?.find(id),
         }
+    }
+}
+
+impl<'a> Rows<'a> {
+    /// Continues after the rows of a view: with the next one of the past, if the view is lazy.
+    #[cold]
+    pub(super) fn next_past_row(&mut self) -> Option<Result<Row<'a>>> {
+        let (lazy, ids) = (self.table.view.lazy.as_ref()?, self.rows.rest());
+        if ids.is_empty() {
+            return None;
+        }
+        match lazy.row(self.table.number, &ids, STEP) {
+            Ok(PastRow::Absent) => self.rows.skip_to(ids.end),
+            Ok(PastRow::There(id, values)) => {
+                self.rows.skip_to(id.0 + 1);
+                return Some(Ok(Row::holding(self.table, id, values)));
+            }
+            Ok(PastRow::Unknown) => {
+                return match self.continue_in_whole()? {
+                    Ok(()) => self.next(),
+                    Err(error) => Some(Err(error)),
+                };
+            }
+            Err(error) => {
+                self.rows.skip_to(ids.end);
+                return Some(Err(error));
+            }
+        }
+        None
+    }
+
+    /// Continues in the whole state, if the view is lazy. Nothing follows an error.
+    #[cold]
+    pub(super) fn continue_in_whole(&mut self) -> Option<Result<()>> {
+        let (lazy, ids) = (self.table.view.lazy.as_ref()?, self.rows.rest());
+        if ids.is_empty() {
+            return None;
+        }
+        Some(match lazy.whole().table(self.table.number) {
+            Ok(table) => {
+                *self = table.rows_in(ids);
+                Ok(())
+            }
+            Err(error) => {
+                self.rows.skip_to(ids.end);
+                Err(error)
+            }
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! A past state that is made when it is read, under a lazy view.
 
 use std::fmt;
+use std::ops::Range as Ids;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
@@ -20,20 +21,20 @@ pub trait Past: Send + Sync + fmt::Debug {
     /// It can't be made any more: the journal or the image can't be read.
     fn whole(&self) -> Result<Arc<View>>;
 
-    /// Returns the values of a row, in the order of the fields; or that making the whole state is better.
+    /// Returns the first row of a table in a range of ids; or that making the whole state is better.
     ///
     /// # Errors
     /// The journal or the image can't be read.
-    fn row(&self, table: TableNumber, id: RowId) -> Result<PastRow>;
+    fn row(&self, table: TableNumber, ids: &Ids<u64>) -> Result<PastRow>;
 }
 
 /// A row of a past state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PastRow {
-    /// There was none with that id.
+    /// There was none with these ids.
     Absent,
-    /// It had these values.
-    There(Vec<Value>),
+    /// It had that id and these values, in the order of the fields.
+    There(RowId, Vec<Value>),
     /// Finding out takes longer than making the whole state.
     Unknown,
 }

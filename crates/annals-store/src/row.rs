@@ -191,7 +191,10 @@ fn find<'a>(table: &TableView<'a>, id: RowId) -> Result<Loaded<'a>> {
             Ok(Loaded { table: *table, slot, held: None })
         }
         Ok(Some(slot)) => load_row(table, id, slot),
-        Ok(None) => Err(no_row(table.view, table.number, id)),
+        Ok(None) => match table.past_row(id)? {
+            Some(Row { table, slot, held, .. }) => Ok(Loaded { table, slot, held }),
+            None => Err(no_row(table.view, table.number, id)),
+        },
         Err(error) => find(&table.instead(error)?, id),
     }
 }
@@ -343,23 +346,30 @@ impl<'a> Iterator for Rows<'a> {
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            match self.rows.next()? {
-                Ok((id, slot)) => return Some(Row::load(self.table, id, slot)),
-                Err(error) => match self.go_on(error) {
+            match self.rows.next() {
+                Some(Ok((id, slot))) => return Some(Row::load(self.table, id, slot)),
+                Some(Err(error)) => match self.go_on(error) {
                     Ok(()) => {}
                     Err(error) => return Some(Err(error)),
                 },
+                None => return self.next_past_row(),
             }
         }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.rows.size_hint()
+        match self.table.view.lazy {
+            Some(_) => (0, None),
+            None => self.rows.size_hint(),
+        }
     }
 
     /// Counts without reading rows: at once for all rows of a table, else 64 ids in a step.
-    fn count(self) -> usize {
-        self.rows.count()
+    fn count(mut self) -> usize {
+        match self.continue_in_whole() {
+            Some(Err(_)) => 1,
+            _ => self.rows.count(),
+        }
     }
 
     fn last(mut self) -> Option<Self::Item> {
@@ -371,12 +381,17 @@ impl DoubleEndedIterator for Rows<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         loop {
-            match self.rows.next_back()? {
-                Ok((id, slot)) => return Some(Row::load(self.table, id, slot)),
-                Err(error) => match self.go_on(error) {
+            match self.rows.next_back() {
+                Some(Ok((id, slot))) => return Some(Row::load(self.table, id, slot)),
+                Some(Err(error)) => match self.go_on(error) {
                     Ok(()) => {}
                     Err(error) => return Some(Err(error)),
                 },
+                None => {
+                    if let Err(error) = self.continue_in_whole()? {
+                        return Some(Err(error));
+                    }
+                }
             }
         }
     }
@@ -388,6 +403,7 @@ impl<'a> TableView<'a> {
     pub fn find(&self, id: RowId) -> Result<Option<Row<'a>>> {
         match self.data.rows.find(id.0) {
             Ok(Some(slot)) => Row::load(*self, id, slot).map(Some),
+            Ok(None) if self.view.lazy.is_some() => self.past_row(id),
             Ok(None) => Ok(None),
             Err(error) => self.instead(error)?.find(id),
         }

@@ -52,7 +52,7 @@ impl Table {
     /// Makes a table without fields.
     pub(super) fn new() -> Self {
         Self {
-            rows: RowMap::new(),
+            rows: RowMap::new(0),
             columns: Vec::new(),
             indexes: Vec::new(),
             referrers: Vec::new(),

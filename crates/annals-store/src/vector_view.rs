@@ -40,6 +40,9 @@ impl<'a> TableView<'a> {
     /// # Errors
     /// `NotFound`: no such field, or a row of the run doesn't exist (the message names the first missing one).
     pub fn vector(&self, field: FieldNumber, first: RowId, count: u64) -> Result<VectorView<'a>> {
+        if let Some(whole) = self.view.whole() {
+            return whole.table(self.number)?.vector(field, first, count);
+        }
         let column = self.data.column(field).ok_or_else(|| {
             let name = &self.schema().name;
             Error::new(

@@ -118,7 +118,7 @@ impl View {
     /// Returns a table; `NotFound` if there is none with that number.
     #[inline]
     pub fn table(&self, number: TableNumber) -> Result<TableView<'_>> {
-        if let Some(whole) = self.whole() {
+        if let Some(whole) = self.lazy.as_ref().and_then(|lazy| lazy.whole.get()) {
             return whole.table(number);
         }
         match self.tables.get(number.0 as usize) {
@@ -164,7 +164,7 @@ pub struct TableView<'a> {
     pub(super) number: TableNumber,
 }
 
-brief!(TableView<'_>, "TableView", "name": |it| it.schema().name, "rows": |it| it.len());
+brief!(TableView<'_>, "TableView", "name": |it| it.schema().name);
 
 impl<'a> TableView<'a> {
     /// Returns the table's part of the schema.
@@ -176,7 +176,7 @@ impl<'a> TableView<'a> {
     /// Returns the number of rows. Constant time.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.data.rows.len()
+        self.whole().data.rows.len()
     }
 
     /// True if there is no row.
@@ -188,7 +188,7 @@ impl<'a> TableView<'a> {
     /// Returns the id that the next `insert` without an id gets: larger than any id ever used.
     #[must_use]
     pub fn next_id(&self) -> u64 {
-        self.data.rows.next_id()
+        self.whole().data.rows.next_id()
     }
 
     /// Returns true if there is a row with that id.
@@ -196,6 +196,9 @@ impl<'a> TableView<'a> {
     /// # Errors
     /// The needed pages can't be loaded.
     pub fn contains(&self, id: RowId) -> Result<bool> {
+        if self.view.lazy.is_some() {
+            return Ok(self.find(id)?.is_some());
+        }
         self.view.again(|view| Ok(view.table(self.number)?.data.rows.find(id.0)?.is_some()))
     }
 
@@ -208,13 +211,13 @@ impl<'a> TableView<'a> {
     /// True if a field that may not be null has, or once had, values that were erased: those are null.
     #[must_use]
     pub fn has_erased(&self, field: FieldNumber) -> bool {
-        self.data.column(field).is_some_and(Column::has_erased)
+        self.whole().data.column(field).is_some_and(Column::has_erased)
     }
 
     /// Returns how much memory the table takes, in bytes, without its indexes. Walks over all pages.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.data.memory(Counted::All)
+        self.whole().data.memory(Counted::All)
     }
 }
 

@@ -39,6 +39,39 @@ impl HistoryIndex {
         })
     }
 
+    /// Returns the first row of a table that was changed, from one on.
+    ///
+    /// Cost: as [`places_of`](Self::places_of), twice.
+    ///
+    /// # Errors
+    /// A node can't be loaded.
+    pub fn row_from(&self, key: Key) -> Result<Option<u64>> {
+        let Some(root) = self.root else { return Ok(None) };
+        if !self.places_of(key)?.is_empty() {
+            return Ok(Some(key.row));
+        }
+        let next = self.entry_from(root, self.height, key)?;
+        Ok(next.filter(|next| next.table == key.table).map(|next| next.row))
+    }
+
+    fn entry_from(&self, node: u64, height: u8, key: Key) -> Result<Option<Key>> {
+        let bytes = self.node(node)?;
+        if height == 0 {
+            let mut entries = Reader::near(&bytes, key);
+            return Ok(entries.find(|entry| entry.key >= key).map(|entry| entry.key));
+        }
+        let mut below = children(&bytes).peekable();
+        while let Some(child) = below.next() {
+            // A child is before the key if the next one doesn't begin after it.
+            if below.peek().is_none_or(|next| next.first > key)
+                && let Some(found) = self.entry_from(child.node, height - 1, key)?
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns the last record of a table whose row isn't after one, as its row and its numbers.
     ///
     /// Cost: reads one node for each level of the tree.

@@ -92,6 +92,11 @@ impl RowIter<'_> {
         start..self.ids.end
     }
 
+    /// Leaves out the rows before an id, if none of the others was given.
+    pub(in super::super) fn skip_to(&mut self, id: u64) {
+        self.ids.start = id;
+    }
+
     /// Finds the extents, if that wasn't done yet.
     fn begin(&mut self) -> Result<()> {
         if self.extents.is_none() {
@@ -216,7 +221,8 @@ impl Iterator for RowIter<'_> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         let Some(left) = self.left else {
-            let most = self.ids.end.saturating_sub(self.ids.start).min(self.map.len);
+            let rest = self.rest();
+            let most = rest.end.saturating_sub(rest.start).min(self.map.len);
             return (0, usize::try_from(most).ok());
         };
         let left = usize::try_from(left).ok();

@@ -106,8 +106,8 @@ fn key_of(id: u64) -> [u8; 8] {
 }
 
 impl RowMap {
-    /// Makes the map of a table without rows.
-    pub(super) fn new() -> Self {
+    /// Makes the map of a table without rows. Its next id is `next_id`.
+    pub(super) fn new(next_id: u64) -> Self {
         Self {
             live: Bits::default(),
             extents: NoWeak::new(Tree::new(16)),
@@ -116,7 +116,7 @@ impl RowMap {
             slots_end: 0,
             free: NoWeak::new(FreeSlots::default()),
             len: 0,
-            next_id: 0,
+            next_id,
             fresh_end: 0,
             fresh_tail: (0, 0),
             tail_fresh: true,

@@ -17,7 +17,7 @@ struct Case {
 
 impl Case {
     fn new() -> Self {
-        Self { map: RowMap::new(), model: BTreeMap::new(), epoch: Epoch::first() }
+        Self { map: RowMap::new(0), model: BTreeMap::new(), epoch: Epoch::first() }
     }
 
     fn moved(&mut self, moves: &[(usize, usize)]) {

@@ -149,12 +149,12 @@ impl Options {
             Some(stopped) => checkpoints.refuse(stopped.unapplied.explain(&shown)),
         }
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
-        let file =
-            JournalFile::new(storage, survey.head.header.segment, Arc::clone(&directory), name);
+        let number = survey.head.header.segment;
+        let file = JournalFile::new(storage, number, directory, name).behind(found.before);
         let checkpoints = Arc::new(checkpoints);
         let segment = Segment {
             checkpoints: Arc::clone(&checkpoints),
-            file: Arc::new(file.behind(found.before)),
+            file: Arc::new(if self.shared { file } else { file.keeping_past() }),
             turns,
             is_named: AtomicBool::new(true),
         };

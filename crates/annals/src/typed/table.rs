@@ -11,9 +11,7 @@ use crate::{Result, TableView, View};
 
 /// A table in a view, for reading.
 pub struct Table<'a, R> {
-    view: &'a View,
-    /// The table, unless its rows are looked up one by one.
-    table: Option<TableView<'a>>,
+    table: TableView<'a>,
     kind: PhantomData<fn() -> R>,
 }
 
@@ -24,18 +22,9 @@ impl<'a, R: Record> Table<'a, R> {
     /// If the view has no such table: a database is only opened when it has the program's tables.
     #[must_use]
     pub fn new(view: &'a View) -> Self {
-        let mut new = Self { view, table: None, kind: PhantomData };
-        if !view.is_lazy() {
-            new.table = Some(new.table());
-        }
-        new
-    }
-
-    #[inline]
-    fn table(&self) -> TableView<'a> {
-        let of_view = || self.view.table(R::TABLE);
-        self.table
-            .unwrap_or_else(|| of_view().expect("opening compared the tables with the program's"))
+        let table = view.table(R::TABLE);
+        let table = table.expect("opening compared the tables with the program's");
+        Self { table, kind: PhantomData }
     }
 
     /// Returns the row with that id.
@@ -44,18 +33,9 @@ impl<'a, R: Record> Table<'a, R> {
     /// There is no such row (`NotFound`), or it can't be loaded.
     #[inline(always)]
     pub fn get(&self, id: Id<R>) -> Result<R::Row<'a>> {
-        let Some(table) = self.table else { return self.get_one(id) };
-        match table.get(id.into()) {
+        match self.table.get(id.into()) {
             Ok(row) => Ok(row.into()),
             Err(error) => Err(error),
-        }
-    }
-
-    #[cold]
-    fn get_one(&self, id: Id<R>) -> Result<R::Row<'a>> {
-        match self.view.find_row(R::TABLE, id.into())? {
-            Some(row) => Ok(row.into()),
-            None => self.table().get(id.into()).map(Into::into),
         }
     }
 
@@ -67,17 +47,11 @@ impl<'a, R: Record> Table<'a, R> {
     #[inline]
     pub fn find(&self, id: impl Nullable<Id<R>>) -> Result<Option<R::Row<'a>>> {
         match id.or_null() {
-            Some(id) => {
-                let found = match &self.table {
-                    Some(table) => table.find(id.into()),
-                    None => self.view.find_row(R::TABLE, id.into()),
-                };
-                match found {
-                    Ok(Some(row)) => Ok(Some(row.into())),
-                    Ok(None) => Ok(None),
-                    Err(error) => Err(error),
-                }
-            }
+            Some(id) => match self.table.find(id.into()) {
+                Ok(Some(row)) => Ok(Some(row.into())),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            },
             None => Ok(None),
         }
     }
@@ -98,27 +72,24 @@ impl<'a, R: Record> Table<'a, R> {
     /// # Errors
     /// Where it would be can't be loaded.
     pub fn contains(&self, id: Id<R>) -> Result<bool> {
-        match &self.table {
-            Some(table) => table.contains(id.into()),
-            None => Ok(self.view.find_row(R::TABLE, id.into())?.is_some()),
-        }
+        self.table.contains(id.into())
     }
 
     /// Returns the number of rows. Constant time.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.table().len()
+        self.table.len()
     }
 
     /// True if there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.table().is_empty()
+        self.table.is_empty()
     }
 
     /// Returns all rows in order of their ids, from either end.
     pub fn iter(&self) -> Rows<'a, R> {
-        Rows { rows: self.table().rows(), kind: PhantomData }
+        Rows { rows: self.table.rows(), kind: PhantomData }
     }
 
     /// Returns the rows whose ids are in the bounds, in order of their ids, from either end. Beginning
@@ -147,13 +118,13 @@ impl<'a, R: Record> Table<'a, R> {
     pub fn range(&self, ids: impl RangeBounds<Id<R>>) -> Rows<'a, R> {
         let bounds: (Bound<RowId>, Bound<RowId>) =
             (ids.start_bound().map(|&id| id.into()), ids.end_bound().map(|&id| id.into()));
-        Rows { rows: self.table().range(bounds), kind: PhantomData }
+        Rows { rows: self.table.range(bounds), kind: PhantomData }
     }
 
     /// Returns the same table without its type.
     #[must_use]
     pub fn as_dynamic(&self) -> TableView<'a> {
-        self.table()
+        self.table
     }
 }
 

@@ -224,7 +224,7 @@ pub(in crate::db) fn load(view: &View, (table, id): Key) -> Result<Values> {
     let values = |row: Row<'_>| {
         row_of(schema, schema.fields.iter().map(|field| row.value(field.number).to_value()))
     };
-    Ok(view.find_row(table, id)?.map(values))
+    Ok(view.table(table)?.find(id)?.map(values))
 }
 
 /// Returns the same row in the form of a schema: a field that was added later has its default, a dropped one is null.

@@ -207,7 +207,7 @@ pub(in crate::db) fn carry_out(
     };
     #[cfg(feature = "testing")]
     backfill_check::compare(working, &published.view);
-    *lock(&published.file.past) = None; // it keeps a root
+    published.file.past.forget();
     let begun = image_state.clock().elapsed();
     run.phases.install = install_soon(core, image_state, counts.bytes);
     drop((published, retiring)); // no reader of the root before

@@ -67,7 +67,7 @@ fn finish_restarting(
 
 /// Waits until no reader pins a root of the image older than the newest.
 fn wait_for_readers(db: &Database, image_state: &ImageState, timeout: Duration) -> Result<()> {
-    *crate::journal::lock(&db.inner().segment().load().file.past) = None;
+    db.inner().segment().load().file.past.forget();
     let begun = db.inner().clock.elapsed();
     loop {
         let oldest = image_state.oldest_reader(&*backfill::wait_for_backfill(

@@ -144,6 +144,14 @@ impl Places {
         Ok((made.of_row(table, row)?.unwrap_or_default(), made))
     }
 
+    /// Returns the first row of a table with a place, from one on.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(in crate::db) fn row_from(&self, table: TableNumber, row: u64) -> Result<Option<u64>> {
+        self.index.row_from(Key { table: table_key(table), row })
+    }
+
     pub(super) fn of_key(&self, key: Key) -> Result<Vec<u64>> {
         let (first, end) = (self.files.first().segment, self.end());
         let mut places = self.index.places_of(key)?;

@@ -1,6 +1,7 @@
 //! Past states that are made when they are read: a row by its id comes from the history index, without a replay.
 
 use std::fmt;
+use std::ops::Range as Ids;
 use std::sync::{Arc, Mutex, Weak};
 
 use annals_schema::{RowId, Schema, TableNumber, Value};
@@ -14,10 +15,12 @@ use crate::image::Damage;
 use crate::journal::lock;
 use crate::storage::{self, Clock, SystemClock};
 use crate::store::{Past, PastRow, Rescue, Shown, View};
-use crate::{Error, ErrorKind, Result};
+use crate::{ErrorKind, Result};
 
 /// A row with more versions than this is read from the whole state: finding it there takes less than these reads.
 const MOST_VERSIONS: usize = 64;
+/// So many rows that didn't exist are passed over in search of the next one.
+const MOST_ABSENT: usize = 8;
 
 /// What is needed for making past states.
 #[derive(Clone)]
@@ -29,9 +32,7 @@ pub(in crate::db) struct Source {
     /// The known damage of images.
     pub(in crate::db) damage: Arc<Damage>,
     /// Who rebuilds a view that has lost a page.
-    pub(in crate::db) rescue: Weak<dyn Rescue>,
-    /// True if the last whole state is kept: no other process waits for the root of the image under it.
-    pub(in crate::db) keeps: bool,
+    pub(in crate::db) rescue: Option<Weak<dyn Rescue>>,
 }
 
 /// A past state.
@@ -52,20 +53,31 @@ impl Source {
     /// Returns the whole state after a transaction, through the present schema. The last one is kept for the next
     /// question, until the next backfill or restart.
     pub(in crate::db) fn whole(&self, txid: u64) -> Result<Arc<View>> {
-        let recent = &self.published.file.past;
-        if let Some((_, view)) = lock(recent).as_ref().filter(|(of, _)| *of == txid) {
-            return Ok(Arc::clone(view));
-        }
-        let Self { published, clock, budget, damage, rescue, .. } = self;
+        let last = &self.published.file.past;
+        let view = match last.after(txid) {
+            Some(view) => view,
+            None => {
+                let view = self.present().view_of(txid, Through::Present)?;
+                last.keep(txid, &view);
+                view
+            }
+        };
+        self.rescue(&view, Shown { txid, is_adapted: true });
+        Ok(view)
+    }
+
+    pub(in crate::db) fn present(&self) -> Present<'_> {
+        let Self { published, clock, budget, damage, .. } = self;
         let (published, damage) = (Arc::clone(published), Arc::clone(damage));
         let budget = budget.unwrap_or_else(|| storage::memory() / 2);
-        let present = Present { published, clock: &**clock, budget, damage, watch: None };
-        let view = present.view_of(txid, Through::Present)?;
-        view.rescued_by(rescue, Shown { txid, is_adapted: true });
-        if self.keeps {
-            *lock(recent) = Some((txid, Arc::clone(&view)));
+        Present { published, clock: &**clock, budget, damage, watch: None }
+    }
+
+    /// Makes reads of a view continue elsewhere if a page is lost.
+    pub(in crate::db) fn rescue(&self, view: &View, shown: Shown) {
+        if let Some(rescue) = &self.rescue {
+            view.rescued_by(rescue, shown);
         }
-        Ok(view)
     }
 
     /// Begins with what is published, for reading changes.
@@ -75,8 +87,7 @@ impl Source {
             clock: Arc::new(SystemClock),
             budget: None,
             damage: Arc::default(),
-            rescue: Weak::<NoRescue>::new(),
-            keeps: false,
+            rescue: None,
         }
     }
 
@@ -122,33 +133,36 @@ pub(in crate::db) struct Beginning {
     pub(in crate::db) schema: Schema,
 }
 
-/// Rebuilds nothing.
-#[derive(Debug)]
-struct NoRescue;
-
-impl Rescue for NoRescue {
-    fn rebuilt(&self, _: &View, shown: Shown) -> Result<Arc<View>> {
-        Err(Error::new(
-            ErrorKind::PageLost,
-            format!("the state of transaction {} is lost", shown.txid),
-        ))
-    }
-}
-
 impl Past for PastState {
     fn whole(&self) -> Result<Arc<View>> {
         self.source.whole(self.end.since.point.txid)
     }
 
-    fn row(&self, table: TableNumber, id: RowId) -> Result<PastRow> {
+    fn row(&self, table: TableNumber, ids: &Ids<u64>) -> Result<PastRow> {
         let mut places = lock(&self.places);
         // Should the journal be damaged, making the whole state says so.
-        Ok(self.row_in(&mut places, table, id).unwrap_or(PastRow::Unknown))
+        Ok(self.first_in(&mut places, table, ids).unwrap_or(PastRow::Unknown))
     }
 }
 
 impl PastState {
-    fn row_in(&self, places: &mut Places, table: TableNumber, id: RowId) -> Result<PastRow> {
+    fn first_in(&self, places: &mut Places, table: TableNumber, ids: &Ids<u64>) -> Result<PastRow> {
+        let mut next = Some(ids.start);
+        for _ in 0..MOST_ABSENT {
+            let Some(id) = next.filter(|id| ids.contains(id)) else { return Ok(PastRow::Absent) };
+            match self.row_of(places, table, RowId(id))? {
+                PastRow::Absent => {}
+                found => return Ok(found),
+            }
+            next = match ids.contains(&(id + 1)) {
+                true => places.row_from(table, id + 1)?,
+                false => None,
+            };
+        }
+        Ok(PastRow::Unknown)
+    }
+
+    fn row_of(&self, places: &mut Places, table: TableNumber, id: RowId) -> Result<PastRow> {
         let schema = self.source.published.view.schema();
         let mut row = Running::new(schema, table, id)?;
         let Some(mut all) = places.of_row(table, id)? else { return Ok(PastRow::Unknown) };
@@ -170,6 +184,6 @@ impl PastState {
             let value = usize::try_from(number).ok().and_then(|number| values.get_mut(number));
             value.map_or(Value::Null, |value| std::mem::replace(value, Value::Null))
         };
-        Ok(PastRow::There(fields.iter().map(|field| field.number.0).map(take).collect()))
+        Ok(PastRow::There(id, fields.iter().map(|field| field.number.0).map(take).collect()))
     }
 }

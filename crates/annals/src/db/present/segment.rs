@@ -87,8 +87,37 @@ pub(in crate::db) struct JournalFile {
     removed: Mutex<BTreeSet<u64>>,
     /// The history index as far as somebody asked for it, if that is farther than the image's.
     pub(in crate::db) index: Mutex<Option<Noted>>,
-    /// The past state that was made last, after its transaction: until the next backfill.
-    pub(in crate::db) past: Mutex<Option<(u64, Arc<View>)>>,
+    pub(in crate::db) past: LastPast,
+}
+
+/// The past state that was made last, with its transaction: until the next backfill. A database of one process keeps
+/// it; else another process may wait for the root of the image under it.
+#[derive(Debug, Default)]
+pub(in crate::db) struct LastPast(Option<Mutex<Option<State>>>);
+
+/// A state, after its transaction.
+type State = (u64, Arc<View>);
+
+impl LastPast {
+    /// Returns the state after a transaction, if it is the last one.
+    pub(in crate::db) fn after(&self, txid: u64) -> Option<Arc<View>> {
+        let last = lock(self.0.as_ref()?);
+        last.as_ref().filter(|(of, _)| *of == txid).map(|(_, view)| Arc::clone(view))
+    }
+
+    /// Keeps a state in place of the last one, if any is kept.
+    pub(in crate::db) fn keep(&self, txid: u64, view: &Arc<View>) {
+        if let Some(last) = &self.0 {
+            *lock(last) = Some((txid, Arc::clone(view)));
+        }
+    }
+
+    /// Drops the state, and the root under it.
+    pub(in crate::db) fn forget(&self) {
+        if let Some(last) = &self.0 {
+            *lock(last) = None;
+        }
+    }
 }
 
 /// A history index that goes farther than the image's.
@@ -119,7 +148,7 @@ impl JournalFile {
         let name = directory.display(journal);
         let (journal, kept) = (journal.to_owned(), Mutex::default());
         let (head, removed) = (OnceLock::new(), Mutex::default());
-        let (index, past) = (Mutex::default(), Mutex::default());
+        let (index, past) = (Mutex::default(), LastPast::default());
         Self {
             storage,
             name,
@@ -154,10 +183,16 @@ impl JournalFile {
         Self { before, ..self }
     }
 
+    /// Keeps the last past state.
+    pub(in crate::db) fn keeping_past(self) -> Self {
+        Self { past: LastPast(Some(Mutex::default())), ..self }
+    }
+
     /// Returns a segment after this one, which ended at a position.
     pub(in crate::db) fn next(&self, storage: Arc<dyn Storage>, segment: u64, end: u64) -> Self {
         let next = Self::new(storage, segment, Arc::clone(&self.directory), &self.journal);
-        next.behind(self.reach(end))
+        let next = next.behind(self.reach(end));
+        if self.past.0.is_some() { next.keeping_past() } else { next }
     }
 
     /// Returns how long the journal is up to a position in this segment, in bytes, including earlier segments that

@@ -19,7 +19,7 @@ use crate::db::changes::moment::Moment;
 use crate::db::handle::database::Database;
 use crate::db::handle::inner::Inner;
 use crate::db::history::{HistoryCheck, inspection, txid_of};
-use crate::db::past::at::{Present, Through};
+use crate::db::past::at::Through;
 use crate::db::past::lazy::Source;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::reader::Reader;
@@ -39,9 +39,9 @@ impl Database {
     /// the present schema, by the numbers of tables and fields: later tables are empty, and later fields have their
     /// default. A later unique index isn't unique there if the old rows have equal keys.
     ///
-    /// The state is made when it is read. A row by its id (typed `get` and `find`,
-    /// [`View::find_row`](crate::View::find_row)) comes from the history index: some small reads of the journal for
-    /// each of its changes before. Anything else, and more than 64 such rows, makes the whole state: a replay from the
+    /// The state is made when it is read. A row by its id, and the first rows of a range of ids, come from the history
+    /// index: some small reads of the journal for each of their changes before. Anything else, and more than 64 such
+    /// rows (or 8 of ranges), makes the whole state: a replay from the
     /// nearest older state that the image keeps ([`Options::key_frames`](crate::Options::key_frames)), which takes
     /// milliseconds; if there is none, the replay of the journal up to there. It is in memory as long as the snapshot.
     /// The last one is kept until the next backfill, for the next question about the same moment, unless the database
@@ -226,9 +226,8 @@ impl Reader {
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
         let (published, reading) = (self.read().published, &self.pulling().reading);
         let (budget, damage) = (reading.budget(), Arc::clone(reading.damage()));
-        let (clock, rescue) = (Arc::new(SystemClock), self.pulling().me());
-        let (budget, keeps) = (Some(budget), false);
-        past(Source { published, clock, budget, damage, rescue, keeps }, moment, through)
+        let (clock, rescue) = (Arc::new(SystemClock), Some(self.pulling().me()));
+        past(&Source { published, clock, budget: Some(budget), damage, rescue }, moment, through)
     }
 
     /// Returns the changes of the transactions of a range, up to the last one loaded: see [`Database::changes`].
@@ -288,27 +287,24 @@ pub(in crate::db) fn past_of(
         Some(image_state) => (image_state.budget(), Arc::clone(image_state.damage())),
         None => (0, Arc::default()),
     };
-    let (rescue, budget, keeps) = (core.rescue(), Some(budget), core.works_alone);
-    past(Source { published, clock, budget, damage, rescue, keeps }, moment, through)
+    let rescue = Some(core.rescue());
+    past(&Source { published, clock, budget: Some(budget), damage, rescue }, moment, through)
 }
 
 /// Returns the state at a moment: of the present schema one that is made when it is read.
-fn past(source: Source, moment: &Moment, through: Through) -> Result<Snapshot> {
+fn past(source: &Source, moment: &Moment, through: Through) -> Result<Snapshot> {
     let txid = txid_of(&source.published, moment)?;
     if txid == source.published.point.txid {
-        return Ok(Snapshot::new(source.published));
+        return Ok(Snapshot::new(Arc::clone(&source.published)));
     }
     if through == Through::Present
         && let Some(published) = source.lazily(txid)?
     {
         return Ok(Snapshot::new(Arc::new(published)));
     }
-    let Source { published, clock, budget, damage, rescue, .. } = source;
-    let budget = budget.unwrap_or(0);
-    let present = Present { published, clock: &*clock, budget, damage, watch: None };
-    let then = present.after(txid, through)?;
+    let then = source.present().after(txid, through)?;
     let is_adapted = through == Through::Present;
-    then.published.view.rescued_by(&rescue, Shown { txid, is_adapted });
+    source.rescue(&then.published.view, Shown { txid, is_adapted });
     Ok(then)
 }
 

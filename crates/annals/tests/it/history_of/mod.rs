@@ -3,6 +3,7 @@
 mod damage;
 mod indexed;
 mod large;
+mod lazily;
 mod left_out;
 mod oracle;
 mod random;

@@ -6,6 +6,7 @@ use annals::{
     Timestamp, Transaction, Type, Value, ValueRef,
 };
 
+use super::lazily::compare_lazily;
 use super::{IMAGE, NAME, compare, has_index, open, options};
 use crate::store_model::Random;
 
@@ -140,6 +141,7 @@ fn run(seed: u64, steps: u64) -> (usize, bool) {
         seen |= has_index(&database);
         if step % 40 == 39 {
             versions += compare(&directory, &database);
+            compare_lazily(&database, &mut random);
             let error = database.history_error();
             assert!(error.is_none(), "{error:?}");
         }
