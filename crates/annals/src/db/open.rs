@@ -87,6 +87,19 @@ impl Options {
         Ok(database.fix_schema())
     }
 
+    /// Makes a database in memory that has just this schema: see [`Database::in_memory`].
+    ///
+    /// # Errors
+    /// As [`Database::upgrade`].
+    pub(crate) fn in_memory(
+        schema: &Schema,
+        customs: Option<&mut Customs<'_>>,
+    ) -> Result<Database> {
+        let database = Database::in_memory()?;
+        database.upgrade(schema, customs.unwrap_or(&mut upgrade::none))?;
+        Ok(database.fix_schema())
+    }
+
     /// Opens an existing database for reading only, as [`Self::open_read_only`] does. Its schema is
     /// this one or a newer one that still has all tables, fields, indexes and single rows of this.
     ///

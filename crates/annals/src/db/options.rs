@@ -309,7 +309,7 @@ impl Options {
 /// `Invalid`: it is `:memory:`, which is no file; `Io` if the path can't be used.
 pub fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     if path == Path::new(":memory:") {
-        let message = "`:memory:` is no file: use `Options::open_in` with a `MemoryDirectory`, or write `./:memory:`";
+        let message = "`:memory:` is no file: use `Database::in_memory()`, or write `./:memory:`";
         return Err(Error::invalid(message));
     }
     FileDirectory::split(path)

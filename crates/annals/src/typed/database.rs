@@ -52,6 +52,25 @@ impl<S: PlainSchema> Database<S> {
         Self::open_with(path, &Options::new())
     }
 
+    /// Makes a database in memory, for tests: see [`Database::in_memory`](crate::Database::in_memory).
+    ///
+    /// ```
+    /// annals::schema!("tutorial.schema");
+    ///
+    /// # fn main() -> annals::Result<()> {
+    /// let db = tutorial::Database::in_memory()?;
+    /// let lille = db.write(|tx| tx.city().insert("Lille"))?;
+    /// assert_eq!(db.read().city().get(lille)?.name(), "Lille");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn in_memory() -> Result<Self> {
+        Options::in_memory(S::schema()?, None).map(Self::new)
+    }
+
     /// Opens or creates a database. A file with an older schema is upgraded.
     ///
     /// # Errors
@@ -70,6 +89,15 @@ impl<S: CustomSchema> Database<WithCustoms<S>> {
     /// Those of [`open_with`](Self::open_with).
     pub fn open(path: impl AsRef<Path>, customs: S::Customs<'_>) -> Result<Self> {
         Self::open_with(path, &Options::new(), customs)
+    }
+
+    /// Makes a database in memory, for tests: see [`Database::in_memory`](crate::Database::in_memory).
+    ///
+    /// # Errors
+    /// Those of `customs`.
+    pub fn in_memory(mut customs: S::Customs<'_>) -> Result<Self> {
+        let run: &mut crate::Customs<'_> = &mut |custom, tx| S::run(&mut customs, custom, tx);
+        Options::in_memory(S::schema()?, Some(run)).map(Self::new)
     }
 
     /// Opens or creates a database. A file with an older schema is upgraded, with the help of

@@ -25,7 +25,7 @@ use crate::db::present::segment::{Current, Segment};
 use crate::db::present::snapshot::Snapshot;
 use crate::debug::brief;
 use crate::journal::{Level, Point, Recovered, Retention, Writer, lock};
-use crate::storage::{Clock, Lock, Origin};
+use crate::storage::{Clock, Lock, MemoryDirectory, Origin, SystemClock};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
@@ -129,6 +129,20 @@ impl Database {
     /// See [`Options::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().open(path)
+    }
+
+    /// Makes an empty database in memory, for tests and for data that nobody needs later: dropping it drops all.
+    /// It does what one in a file does, at the speed of memory: the past, histories and subscriptions too. Nothing is
+    /// done in the background, so its journal grows until it is dropped.
+    ///
+    /// Each call makes another one. [`Options::open_in`] with one
+    /// [`MemoryDirectory`](crate::storage::MemoryDirectory) is for tests that close a database and open it again.
+    ///
+    /// # Errors
+    /// None that is known: those of [`Options::open`], whose files are in memory.
+    pub fn in_memory() -> Result<Self> {
+        let (directory, clock) = (Arc::new(MemoryDirectory::new()), Arc::new(SystemClock));
+        Options::new().background(false).level(Level::Soft).open_in(directory, "memory", clock)
     }
 
     /// Refuses every change of the schema from now on.
