@@ -94,9 +94,7 @@ impl Places {
     /// # Errors
     /// `Corrupt`, `Unsupported`, `Io`.
     pub(in crate::db) fn open(published: &Arc<Published>) -> Result<Self> {
-        let files = Files::open(published)?;
-        let current = Current::up_to(&files, published)?;
-        Ok(Self::with(files, published, current))
+        Self::with(published, Current::up_to)
     }
 
     /// Does what [`open`](Self::open) does, with an index made of the journal alone, which the next backfill stores.
@@ -104,15 +102,17 @@ impl Places {
     /// # Errors
     /// As `open`.
     pub(in crate::db) fn anew(published: &Arc<Published>) -> Result<Self> {
-        let files = Files::open(published)?;
-        let current = Current::anew(&files, published)?;
-        Ok(Self::with(files, published, current))
+        Self::with(published, Current::anew)
     }
 
-    fn with(files: Files, published: &Arc<Published>, current: Current) -> Self {
-        let Current { index, about } = current;
+    fn with(
+        published: &Arc<Published>,
+        current: fn(&Files, &Published) -> Result<Current>,
+    ) -> Result<Self> {
+        let files = Files::open(published)?;
+        let Current { index, about } = current(&files, published)?;
         let (published, buffer) = (Arc::clone(published), Vec::new());
-        Self { files, published, index, about, buffer, schema: None, bytes: 0 }
+        Ok(Self { files, published, index, about, buffer, schema: None, bytes: 0 })
     }
 
     /// Returns the places where a row was changed, in order, up to the published state; `None` if the index leaves its
@@ -145,9 +145,6 @@ impl Places {
     }
 
     /// Returns the first row of a table with a place, from one on.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
     pub(in crate::db) fn row_from(&self, table: TableNumber, row: u64) -> Result<Option<u64>> {
         self.index.row_from(Key { table: table_key(table), row })
     }
