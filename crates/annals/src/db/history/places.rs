@@ -71,6 +71,8 @@ struct Stretch {
     end: u64,
 }
 
+type Make = fn(&Files, &Published) -> Result<Current>;
+
 /// Takes the events of a place.
 pub(in crate::db) type Visit<'v> = dyn FnMut(&Schema, &Event<'_>) -> Result<()> + 'v;
 
@@ -105,10 +107,7 @@ impl Places {
         Self::with(published, Current::anew)
     }
 
-    fn with(
-        published: &Arc<Published>,
-        current: fn(&Files, &Published) -> Result<Current>,
-    ) -> Result<Self> {
+    fn with(published: &Arc<Published>, current: Make) -> Result<Self> {
         let files = Files::open(published)?;
         let Current { index, about } = current(&files, published)?;
         let (published, buffer) = (Arc::clone(published), Vec::new());
