@@ -71,8 +71,6 @@ struct Stretch {
     end: u64,
 }
 
-type Make = fn(&Files, &Published) -> Result<Current>;
-
 /// Takes the events of a place.
 pub(in crate::db) type Visit<'v> = dyn FnMut(&Schema, &Event<'_>) -> Result<()> + 'v;
 
@@ -96,7 +94,9 @@ impl Places {
     /// # Errors
     /// `Corrupt`, `Unsupported`, `Io`.
     pub(in crate::db) fn open(published: &Arc<Published>) -> Result<Self> {
-        Self::with(published, Current::up_to)
+        let files = Files::open(published)?;
+        let current = Current::up_to(&files, published)?;
+        Ok(Self::with(files, published, current))
     }
 
     /// Does what [`open`](Self::open) does, with an index made of the journal alone, which the next backfill stores.
@@ -104,14 +104,14 @@ impl Places {
     /// # Errors
     /// As `open`.
     pub(in crate::db) fn anew(published: &Arc<Published>) -> Result<Self> {
-        Self::with(published, Current::anew)
+        let files = Files::open(published)?;
+        let current = Current::anew(&files, published)?;
+        Ok(Self::with(files, published, current))
     }
 
-    fn with(published: &Arc<Published>, current: Make) -> Result<Self> {
-        let files = Files::open(published)?;
-        let Current { index, about } = current(&files, published)?;
-        let (published, buffer) = (Arc::clone(published), Vec::new());
-        Ok(Self { files, published, index, about, buffer, schema: None, bytes: 0 })
+    fn with(files: Files, published: &Arc<Published>, current: Current) -> Self {
+        let (Current { index, about }, published) = (current, Arc::clone(published));
+        Self { files, published, index, about, buffer: Vec::new(), schema: None, bytes: 0 }
     }
 
     /// Returns the places where a row was changed, in order, up to the published state; `None` if the index leaves its
