@@ -5,8 +5,8 @@ use std::time::Duration;
 use annals::event::Event;
 use annals::storage::MemoryDirectory;
 use annals::{
-    BackfillMode, Database, Error, ErrorKind, FieldNumber, Moment, Restarting, RowId, TableNumber,
-    Txid, Value, ValueRef, VersionKind, Violation,
+    BackfillMode, Command, Database, Error, ErrorKind, FieldNumber, Moment, Restarting, RowId,
+    TableNumber, Txid, Value, ValueRef, VersionKind, Violation,
 };
 
 use crate::database_model::open;
@@ -124,6 +124,21 @@ fn a_row_that_cannot_be_restored_is_refused() {
     assert_eq!(db.read().txid(), 5);
     db.write(|tx| ada(tx).and_then(|()| tx.restore(CITY, RowId(0), Txid(2)))).unwrap();
     assert_eq!(name(&db, 0).unwrap(), "Lille");
+}
+
+#[test]
+fn a_dropped_field_stands_against_reverting_a_row_that_was_deleted_since() {
+    let db = made();
+    let changed = db.write(|tx| {
+        tx.update(CITY, RowId(0), PEOPLE, 7_u32.into())?;
+        tx.update(CITY, RowId(1), NAME, "Lugdunum".into())
+    });
+    changed.unwrap();
+    db.write(|tx| tx.delete(PERSON, RowId(0)).and_then(|()| tx.delete(CITY, RowId(0)))).unwrap();
+    db.write(|tx| tx.apply_command(&Command::DropField { table: CITY, field: PEOPLE })).unwrap();
+    let says = "cannot revert transaction 3, and nothing was changed:\n  \
+                table `city`, row 0: its field `people` was dropped";
+    refused(db.write(|tx| tx.revert(3)), ErrorKind::Conflict, says);
 }
 
 #[test]

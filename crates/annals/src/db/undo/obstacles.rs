@@ -33,7 +33,11 @@ pub(super) fn conflict(what: &str, obstacles: Vec<Obstacle>) -> Error {
 }
 
 /// Returns what was dropped since, with values that a transaction changed.
-pub(super) fn dropped(touched: &Touched, versions: &BTreeMap<Key, Versions>) -> Vec<Obstacle> {
+pub(super) fn dropped(
+    touched: &Touched,
+    versions: &BTreeMap<Key, Versions>,
+    txid: u64,
+) -> Vec<Obstacle> {
     let tables = touched
         .dropped_tables
         .values()
@@ -41,6 +45,8 @@ pub(super) fn dropped(touched: &Touched, versions: &BTreeMap<Key, Versions>) -> 
     let fields = touched.dropped_fields.iter().filter_map(|(key, name)| {
         // A row that the transaction inserted or deleted has no value to get back.
         let change = versions.get(key).and_then(|versions| versions.first());
+        // If it changed dropped fields only, the first version is by a later one.
+        let change = change.filter(|(of, _)| *of == txid);
         let is_update = change.is_none_or(|(_, it)| it.before.is_some() && it.after.is_some());
         let reason = format!("its field `{name}` was dropped");
         let table = touched.name_of(key.0);

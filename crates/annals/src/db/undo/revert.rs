@@ -33,7 +33,7 @@ pub(super) fn revert(
         )));
     }
     let versions = versions_since(published, txid, &touched.rows)?;
-    let mut obstacles = dropped(&touched, &versions);
+    let mut obstacles = dropped(&touched, &versions, txid);
     let mut steps = BTreeMap::new();
     for (key, versions) in &versions {
         let Some(table) = schema.table(key.0) else { continue };
