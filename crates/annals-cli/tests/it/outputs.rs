@@ -212,6 +212,6 @@ fn a_path_that_ends_as_a_directory_makes_no_file() {
         assert_eq!(fs::read_dir(dir).unwrap().count(), 0, "{path}");
     }
     let told = run(dir, &["shell", ":memory:"], b"");
-    assert!(String::from_utf8_lossy(&told.stderr).contains("MemoryDirectory"));
+    assert!(String::from_utf8_lossy(&told.stderr).contains("Database::in_memory()"));
     succeed(dir, &["shell", "./:memory:"], "create_table t\n");
 }
