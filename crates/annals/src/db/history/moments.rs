@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::about::COMMENTS;
+use super::ask::ask;
 use super::cut::comment_key;
 use super::places::Places;
 use crate::db::changes::moment::Moment;
@@ -21,9 +22,9 @@ pub(in crate::db) fn txid_of(published: &Arc<Published>, moment: &Moment) -> Res
         Moment::Txid(txid) if *txid <= now => return Ok(*txid),
         Moment::Txid(txid) => format!("there is no transaction {txid}: the last is {now}"),
         Moment::Time(time) => {
-            let mut places = Places::open(published)?;
+            let (found, places) = ask(published, |places| places.last_at(time.0))?;
             let first = places.files.first();
-            match places.last_at(time.0)? {
+            match found {
                 Some(txid) => return Ok(txid),
                 None if first.segment == 0 => return Ok(0),
                 None => format!(
@@ -32,7 +33,7 @@ pub(in crate::db) fn txid_of(published: &Arc<Published>, moment: &Moment) -> Res
                 ),
             }
         }
-        Moment::Comment(text) => match Places::open(published)?.last_with(text)? {
+        Moment::Comment(text) => match ask(published, |places| places.last_with(text))?.0 {
             Some(txid) => return Ok(txid),
             None => format!("no transaction has the comment {text:?}"),
         },

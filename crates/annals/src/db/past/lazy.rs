@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use annals_schema::{RowId, Schema, TableNumber, Value};
 
+use crate::db::history::ask::ask;
 use crate::db::history::places::{End, Places};
 use crate::db::history::row::Running;
 use crate::db::past::at::{Present, Through};
@@ -110,13 +111,9 @@ impl Source {
     }
 
     fn past_state(&self, txid: u64) -> Result<Option<PastState>> {
-        let found = Places::open(&self.published).and_then(|mut places| {
-            let end = places.end_of(txid)?;
-            Ok(end.map(|end| (end, places)))
-        });
-        let (end, places) = match found {
-            Ok(Some(found)) => found,
-            Ok(None) => return Ok(None),
+        let (end, places) = match ask(&self.published, |places| places.end_of(txid)) {
+            Ok((Some(end), places)) => (end, places),
+            Ok((None, _)) => return Ok(None),
             // The whole state needs no index.
             Err(error) if error.kind() != ErrorKind::Cancelled => return Ok(None),
             Err(error) => return Err(error),

@@ -7,12 +7,13 @@ use annals_schema::{RowId, Schema, TableNumber, Value};
 
 use crate::db::changes::changed::RowChange;
 use crate::db::changes::changed::Version;
+use crate::db::history::ask::may_be_of_index;
 use crate::db::history::places::{Places, Whose};
 use crate::db::history::row::Running;
 use crate::db::present::snapshot::Published;
 use crate::debug::brief;
 use crate::event::Event;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// The history of a row, the oldest version first: an iterator.
 ///
@@ -61,7 +62,7 @@ impl History {
         let found = Places::open(published).and_then(|places| places.reading(table, id));
         let (left, places, problem) = match found {
             Ok((left, places)) => (left, places, None),
-            Err(error) if is_of_index(&error) => {
+            Err(error) if may_be_of_index(&error) => {
                 let (left, places) = Places::anew(published)?.reading(table, id)?;
                 (left, places, Some(error.to_string()))
             }
@@ -159,11 +160,6 @@ impl History {
     }
 }
 
-/// True if an error may be the index's.
-fn is_of_index(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::PageLost | ErrorKind::Io)
-}
-
 /// Takes an event of a place.
 fn see(
     row: &mut Running,
@@ -195,7 +191,7 @@ impl Iterator for History {
                 }
                 Ok(None) => return None,
                 Err(error) => {
-                    let is_anew = self.problem.is_some() || !is_of_index(&error);
+                    let is_anew = self.problem.is_some() || !may_be_of_index(&error);
                     let anew = if is_anew { Err(error) } else { self.start_anew(&error) };
                     if let Err(error) = anew {
                         self.left.clear();

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use annals_schema::{RowId, TableNumber};
 
-use crate::Result;
 use crate::db::changes::moment::Moment;
-use crate::db::changes::rows::{fitted, load};
+use crate::db::changes::rows::{Key, fitted, load};
 use crate::db::engine::core::Writing;
+use crate::db::engine::rebuild::get_over_lost_page;
 use crate::db::handle::transaction::Transaction;
 use crate::db::past::at::Through;
 use crate::db::present::snapshot::Published;
@@ -15,6 +15,7 @@ use crate::db::time::past_of;
 use crate::db::undo::obstacles::conflict;
 use crate::db::undo::revert;
 use crate::db::undo::steps::Step;
+use crate::{ErrorKind, Result};
 
 impl Transaction<'_> {
     /// Restores a row as it was at a moment, by ordinary changes: it is inserted again with its id, or deleted as
@@ -50,18 +51,8 @@ impl Transaction<'_> {
         id: RowId,
         moment: impl Into<Moment>,
     ) -> Result<()> {
-        self.usable()?;
-        let (moment, key) = (moment.into(), (table, id));
-        let described = self.view().table(table)?.schema().clone();
-        let then = past_of(self.database, committed(self), &moment, Through::Present)?;
-        let target = fitted(load(&then, key)?, &described);
-        let step = Step { table, id, now: load(self.view(), key)?, target };
-        let obstacles = step.missing_values(self, &described);
-        if !obstacles.is_empty() {
-            let what = format!("row {} of table `{}` as of {moment}", id.0, described.name);
-            return Err(conflict(&format!("cannot restore {what}"), obstacles));
-        }
-        step.apply(self)
+        let moment = moment.into();
+        as_one(self, |tx| restore(tx, (table, id), &moment))
     }
 
     /// Undoes an earlier transaction: the rows that it inserted are deleted, those that it deleted are inserted again
@@ -101,9 +92,38 @@ impl Transaction<'_> {
     /// `Invalid`: it changed the schema, or no rows that a table still has. `Corrupt`, `Io`. The commit returns
     /// `Unique` and `Reference` for other changes of the same transaction.
     pub fn revert(&mut self, txid: u64) -> Result<()> {
-        self.usable()?;
-        let published = committed(self);
-        revert::revert(self, &published, txid)
+        as_one(self, |tx| revert::revert(tx, &committed(tx), txid))
+    }
+}
+
+fn restore(tx: &mut Transaction<'_>, key: Key, moment: &Moment) -> Result<()> {
+    let (table, id) = key;
+    let described = tx.view().table(table)?.schema().clone();
+    let then = past_of(tx.database, committed(tx), moment, Through::Present)?;
+    let target = fitted(load(&then, key)?, &described);
+    let step = Step { table, id, now: load(tx.view(), key)?, target };
+    let obstacles = step.missing_values(tx, &described);
+    if !obstacles.is_empty() {
+        let what = format!("row {} of table `{}` as of {moment}", id.0, described.name);
+        return Err(conflict(&format!("cannot restore {what}"), obstacles));
+    }
+    step.apply(tx)
+}
+
+/// Does something wholly or not at all: again, where a page is lost and the transaction had changed nothing before.
+fn as_one(
+    tx: &mut Transaction<'_>,
+    mut undo: impl FnMut(&mut Transaction<'_>) -> Result<()>,
+) -> Result<()> {
+    loop {
+        let had_changed = !tx.is_empty() || !tx.savepoints.is_empty();
+        match tx.savepoint(&mut undo) {
+            Err(error) if error.kind() == ErrorKind::PageLost => {
+                let core = tx.database.core();
+                get_over_lost_page(core, &mut tx.writing, had_changed, error)?;
+            }
+            done => return done,
+        }
     }
 }
 

@@ -7,14 +7,14 @@ use super::indexed::fill;
 use super::{CITY, IMAGE, NAME, compare, open};
 use crate::hostile::journals::thorough;
 
-fn bytes(directory: &MemoryDirectory, name: &str) -> Vec<u8> {
+pub(super) fn bytes(directory: &MemoryDirectory, name: &str) -> Vec<u8> {
     let storage = directory.open(name, Access::Read).unwrap();
     let mut bytes = vec![0; usize::try_from(storage.len().unwrap()).unwrap()];
     storage.read_at(0, &mut bytes).unwrap();
     bytes
 }
 
-fn put(directory: &MemoryDirectory, name: &str, bytes: &[u8]) {
+pub(super) fn put(directory: &MemoryDirectory, name: &str, bytes: &[u8]) {
     let _ = directory.remove(name);
     directory.create(name).unwrap().write_at(0, bytes).unwrap();
 }

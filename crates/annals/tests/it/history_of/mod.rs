@@ -6,6 +6,7 @@ mod large;
 mod lazily;
 mod left_out;
 mod oracle;
+mod questions;
 mod random;
 
 use std::sync::Arc;
