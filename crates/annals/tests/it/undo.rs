@@ -5,8 +5,8 @@ use std::time::Duration;
 use annals::event::Event;
 use annals::storage::MemoryDirectory;
 use annals::{
-    BackfillMode, Command, Database, Error, ErrorKind, FieldNumber, Moment, Restarting, RowId,
-    TableNumber, Txid, Value, ValueRef, VersionKind, Violation,
+    BackfillMode, Command, Database, Error, ErrorKind, FieldNumber, Moment, OnDelete, Restarting,
+    RowId, TableNumber, Txid, Type, Value, ValueRef, VersionKind, Violation,
 };
 
 use crate::database_model::open;
@@ -139,6 +139,40 @@ fn a_dropped_field_stands_against_reverting_a_row_that_was_deleted_since() {
     let says = "cannot revert transaction 3, and nothing was changed:\n  \
                 table `city`, row 0: its field `people` was dropped";
     refused(db.write(|tx| tx.revert(3)), ErrorKind::Conflict, says);
+}
+
+#[test]
+fn a_plain_reference_to_a_dropped_table_is_just_a_number() {
+    let db = made();
+    let ty = Type::Reference(CITY, OnDelete::Dangle);
+    let (name, nullable, default) = ("born".to_owned(), true, None);
+    let born = FieldNumber(2);
+    db.write(|tx| {
+        tx.apply_command(&Command::AddField { table: PERSON, name, ty, nullable, default })?;
+        tx.update(PERSON, RowId(0), born, home(1))
+    })
+    .unwrap();
+    db.write(|tx| tx.update(PERSON, RowId(0), born, home(77))).unwrap();
+    db.write(|tx| tx.delete(PERSON, RowId(0))).unwrap();
+    db.write(|tx| tx.apply_command(&Command::DropField { table: PERSON, field: FieldNumber(1) }))
+        .unwrap();
+    db.write(|tx| tx.apply_command(&Command::DropTable { table: CITY })).unwrap();
+    let value = |db: &Database| {
+        let now = db.read();
+        let row = now.table(PERSON).unwrap().find(RowId(0)).unwrap();
+        row.map(|row| row.value(born).to_value())
+    };
+    db.write(|tx| tx.restore(PERSON, RowId(0), Txid(3))).unwrap();
+    assert_eq!(value(&db), Some(Value::Reference(RowId(1))));
+    db.write(|tx| tx.restore(PERSON, RowId(0), Txid(4))).unwrap();
+    db.write(|tx| tx.update(PERSON, RowId(0), born, ValueRef::Null)).unwrap();
+    db.write(|tx| tx.revert(10)).unwrap();
+    assert_eq!(value(&db), Some(Value::Reference(RowId(77))));
+    assert_eq!(db.history_of(PERSON, RowId(0)).unwrap().map(Result::unwrap).count(), 8);
+    db.write(|tx| tx.delete(PERSON, RowId(0))).unwrap();
+    db.write(|tx| tx.revert(11)).unwrap_err();
+    db.write(|tx| tx.revert(12)).unwrap();
+    assert_eq!(value(&db), Some(Value::Reference(RowId(77))));
 }
 
 #[test]

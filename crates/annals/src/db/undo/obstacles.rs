@@ -117,11 +117,15 @@ impl Plan<'_, '_> {
             let (Type::Reference(target, rule), Value::Reference(to)) = (field.ty, value) else {
                 continue;
             };
+            // Without a rule it is just a number, also of a table that was dropped.
+            if !rule.is_enforced() {
+                continue;
+            }
             let exists = match self.steps.get(&(target, *to)) {
                 Some(other) => other.target.is_some(),
                 None => self.tx.view().table(target)?.contains(*to)?,
             };
-            if exists || !rule.is_enforced() {
+            if exists {
                 continue;
             }
             let txid = last_change(self.published, (target, *to), None)?;

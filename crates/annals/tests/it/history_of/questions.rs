@@ -103,7 +103,8 @@ impl Told {
         let id = random.below(400);
         match question % 6 {
             0 => {
-                let (comment, txid) = self.commented.iter().nth(other as usize % 37).unwrap();
+                let (comment, txid) =
+                    self.commented.iter().nth(usize::try_from(other % 37).unwrap()).unwrap();
                 self.at(reader, Moment::Comment(comment.clone()), *txid, id);
             }
             1 => self.at(reader, Moment::Time(Timestamp(time(some).0 + 7)), some, id),
