@@ -58,9 +58,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     if let Some(problem) = history.index_problem() {
         crate::notes::note(&format!("{problem}; the whole journal is read instead"));
     }
-    let (mut output, mut found) = (Output::new(), false);
+    let (mut output, mut found, mut is_begun) = (Output::new(), false, false);
     let mut print = |version: &Version| {
-        let is_first = !std::mem::replace(&mut found, true);
+        let is_first = !std::mem::replace(&mut is_begun, true);
         match arguments.format {
             Format::Text => text(table, version, &mut output),
             Format::Json => {
@@ -70,11 +70,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         }
     };
     match arguments.limit {
-        Some(limit) => history.newest(limit.max(1))?.iter().rev().try_for_each(&mut print)?,
-        None => history.into_iter().try_for_each(|version| print(&version?))?,
+        Some(limit) => {
+            let newest = history.newest(limit.max(1))?;
+            found = !newest.is_empty();
+            newest.iter().take(limit).rev().try_for_each(&mut print)?;
+        }
+        None => history.into_iter().try_for_each(|version| {
+            found = true;
+            print(&version?)
+        })?,
     }
     if found && matches!(arguments.format, Format::Json) {
-        output.line("]")?;
+        output.line(if is_begun { "]" } else { "[]" })?;
     }
     output.flush()?;
     match found {
