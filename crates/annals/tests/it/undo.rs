@@ -175,6 +175,149 @@ fn a_plain_reference_to_a_dropped_table_is_just_a_number() {
     assert_eq!(value(&db), Some(Value::Reference(RowId(77))));
 }
 
+fn drop_people(tx: &mut annals::Transaction<'_>) -> annals::Result<()> {
+    tx.apply_command(&Command::DropField { table: CITY, field: PEOPLE })
+}
+
+#[test]
+fn values_of_dropped_fields_and_tables_stand_against_reverting_if_they_are_lost() {
+    let db = made();
+    db.write(|tx| tx.insert(CITY, &["Arras".into(), 0_u32.into()])).unwrap();
+    db.write(|tx| tx.insert(CITY, &["Calais".into(), 9_u32.into()])).unwrap();
+    // 5 and 6 lose a value; 7 replaces a row by another one with its id.
+    db.write(|tx| tx.delete(CITY, RowId(1))).unwrap();
+    db.write(|tx| tx.update(CITY, RowId(0), PEOPLE, 7_u32.into())).unwrap();
+    db.write(|tx| {
+        tx.delete(CITY, RowId(3))?;
+        tx.insert_at(CITY, RowId(3), &["Dunkerque".into(), 8_u32.into()])
+    })
+    .unwrap();
+    // These don't: the value is a zero, it is the same in the end, or the row is new.
+    db.write(|tx| tx.delete(CITY, RowId(2))).unwrap();
+    db.write(|tx| {
+        tx.update(CITY, RowId(0), PEOPLE, 1_u32.into())?;
+        tx.update(CITY, RowId(0), PEOPLE, 7_u32.into())?;
+        tx.update(CITY, RowId(0), NAME, "Rijsel".into())
+    })
+    .unwrap();
+    db.write(|tx| tx.insert(CITY, &["Douai".into(), 5_u32.into()])).unwrap();
+    // 11 inserts rows into a table that is dropped, 12 changes one, 13 changes nothing in the end.
+    let note = TableNumber(2);
+    db.write(|tx| {
+        tx.apply_command(&Command::CreateTable { name: "note".to_owned() })?;
+        let (table, name, ty) = (note, "text".to_owned(), Type::String);
+        let (nullable, default) = (false, None);
+        tx.apply_command(&Command::AddField { table, name, ty, nullable, default })
+    })
+    .unwrap();
+    db.write(|tx| {
+        tx.insert(note, &["first".into()])?;
+        tx.insert(CITY, &["Lens".into(), 6_u32.into()])
+    })
+    .unwrap();
+    db.write(|tx| tx.update(note, RowId(0), NAME, "second".into())).unwrap();
+    db.write(|tx| {
+        tx.update(note, RowId(0), NAME, "third".into())?;
+        tx.update(note, RowId(0), NAME, "second".into())?;
+        tx.update(CITY, RowId(3), NAME, "Duinkerke".into())
+    })
+    .unwrap();
+    db.write(drop_people).unwrap();
+    db.write(|tx| tx.apply_command(&Command::DropTable { table: note })).unwrap();
+    for (txid, what) in [
+        (5, "table `city`, row 1: its field `people` was dropped"),
+        (6, "table `city`, row 0: its field `people` was dropped"),
+        (13, "table `note`, row 0: the table was dropped"),
+    ] {
+        let says = format!("cannot revert transaction {txid}, and nothing was changed:\n  {what}");
+        refused(db.write(|tx| tx.revert(txid)), ErrorKind::Conflict, &says);
+    }
+    for txid in [14, 12, 10, 9, 8] {
+        db.write(|tx| tx.revert(txid)).unwrap();
+    }
+    let names = [0, 1, 2, 3, 4, 5].map(|id| name(&db, id));
+    let names = names.each_ref().map(|name| name.as_deref());
+    assert_eq!(names, [Some("Lille"), None, Some("Arras"), Some("Dunkerque"), None, None]);
+    let says = "cannot revert transaction 7, and nothing was changed:\n  \
+                table `city`, row 3: its field `people` was dropped\n  \
+                table `city`, row 3, field `name`: transaction 17 changed it";
+    refused(db.write(|tx| tx.revert(7)), ErrorKind::Conflict, says);
+}
+
+#[test]
+fn what_was_erased_is_not_restored_though_it_may_be_null() {
+    let directory = MemoryDirectory::new();
+    let db = open(&directory);
+    let file = "create_table city\nadd_field city name string\nadd_field city mayor string null\n\
+                add_field city motto string null\n";
+    let file = annals_schema::parse(file).unwrap();
+    db.write(|tx| file.schema.commands().iter().try_for_each(|it| tx.apply_command(it))).unwrap();
+    let (mayor, motto) = (FieldNumber(1), FieldNumber(2));
+    let values = ["Lille".into(), "Aubry".into(), ValueRef::Null];
+    db.write(|tx| tx.insert(CITY, &values)).unwrap();
+    db.write(|tx| tx.update(CITY, RowId(0), mayor, "Deslandes".into())).unwrap();
+    db.write(|tx| tx.update(CITY, RowId(0), motto, "Fortior".into())).unwrap();
+    db.close().unwrap();
+    let place: std::sync::Arc<dyn annals::storage::Directory> =
+        std::sync::Arc::new(directory.clone());
+    let mut what = annals_tools::Erase::new("city", RowId(0));
+    what.field = Some("mayor".to_owned());
+    let clock = std::sync::Arc::new(annals::storage::SystemClock) as _;
+    annals_tools::erase_in(&annals::Options::new(), &place, "db", &clock, &what).unwrap();
+    let db = open(&directory);
+    // 5 is the mark of the erasure. A null that was one is restored.
+    db.write(|tx| tx.update(CITY, RowId(0), mayor, "Mauroy".into())).unwrap();
+    db.write(|tx| tx.revert(4)).unwrap();
+    let says = "cannot revert transaction 3, and nothing was changed:\n  table `city`, row 0, field `mayor`: ";
+    let error = db.write(|tx| tx.revert(3)).unwrap_err();
+    assert!(error.to_string().starts_with(says) || error.kind() == ErrorKind::Invalid, "{error}");
+    let says = "cannot restore row 0 of table `city` as of txid:2, and nothing was changed:\n  table `city`, \
+                row 0, field `mayor`: its value was erased";
+    refused(restore(&db, 0, Txid(2)), ErrorKind::Conflict, says);
+    db.write(|tx| tx.delete(CITY, RowId(0))).unwrap();
+    refused(restore(&db, 0, Txid(2)), ErrorKind::Conflict, says);
+    // After the erasure it was null.
+    db.write(|tx| tx.restore(CITY, RowId(0), Txid(5))).unwrap();
+    let now = db.read();
+    assert_eq!(now.table(CITY).unwrap().get(RowId(0)).unwrap().value(mayor), ValueRef::Null);
+    db.write(|tx| tx.revert(9)).unwrap();
+    db.write(|tx| tx.revert(8)).unwrap_err();
+}
+
+#[test]
+fn zeros_of_both_signs_are_two_values_of_the_past() {
+    let db = open(&MemoryDirectory::new());
+    let file = annals_schema::parse("create_table city\nadd_field city height float64\n").unwrap();
+    db.write(|tx| file.schema.commands().iter().try_for_each(|it| tx.apply_command(it))).unwrap();
+    db.write(|tx| tx.insert(CITY, &[ValueRef::Float64(-0.0)])).unwrap();
+    db.write(|tx| tx.update(CITY, RowId(0), NAME, ValueRef::Float64(0.0))).unwrap();
+    db.write(|tx| tx.update(CITY, RowId(0), NAME, ValueRef::Float64(0.0))).unwrap();
+    let versions = db.history_of(CITY, RowId(0)).unwrap().map(Result::unwrap);
+    assert_eq!(versions.map(|version| version.txid).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(db.blame(CITY, RowId(0)).unwrap()[0].txid, 3);
+    let changes = db.changes(3..).unwrap().map(|changed| changed.unwrap().rows);
+    let fields: Vec<_> =
+        changes.map(|rows| rows.iter().flat_map(|row| row.fields()).count()).collect();
+    assert_eq!(fields, [1, 0]);
+    assert_eq!(db.read().differences(2, 4).unwrap().len(), 1);
+    let is_negative = |db: &Database| {
+        let now = db.read();
+        let row = now.table(CITY).unwrap().get(RowId(0)).unwrap();
+        row.read::<f64>(NAME).is_sign_negative()
+    };
+    assert!(!is_negative(&db));
+    db.write(|tx| tx.revert(3)).unwrap();
+    assert!(is_negative(&db));
+    db.write(|tx| tx.restore(CITY, RowId(0), Txid(4))).unwrap();
+    assert!(!is_negative(&db));
+    refused(
+        db.write(|tx| tx.revert(4)),
+        ErrorKind::Invalid,
+        "cannot revert transaction 4: it left all rows that a table still has as they were, so there is nothing to \
+         revert",
+    );
+}
+
 #[test]
 fn erased_and_forgotten_values_are_not_restored() {
     let db = made();
@@ -292,8 +435,8 @@ fn a_transaction_with_commands_or_without_rows_is_refused() {
     let says = "cannot revert transaction 1: it changed the schema (`create_table city`); only changes of rows can \
                 be reverted";
     refused(db.write(|tx| tx.revert(1)), ErrorKind::Invalid, says);
-    let says =
-        "cannot revert transaction 3: it left all rows as they were, so there is nothing to revert";
+    let says = "cannot revert transaction 3: it left all rows that a table still has as they were, so there is nothing to \
+         revert";
     refused(db.write(|tx| tx.revert(3)), ErrorKind::Invalid, says);
     refused(
         db.write(|tx| tx.revert(0)),

@@ -1,6 +1,6 @@
 //! Changes: rows with their values before and after, by transaction and by row.
 
-use annals_schema::{FieldNumber, RowId, TableNumber, Timestamp, Value};
+use annals_schema::{FieldNumber, RowId, TableNumber, Timestamp, Value, ValueRef};
 
 /// The change of one row from one moment to a later one.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,14 +17,36 @@ pub struct RowChange {
 }
 
 impl RowChange {
-    /// Returns the fields whose values differ, as keys of indexes do (one NaN is like another); all of them if the
-    /// row was inserted or deleted.
+    /// Returns the fields whose values differ, bit by bit: 0.0 and -0.0 do. All of them if the row was inserted or
+    /// deleted.
     pub fn fields(&self) -> impl Iterator<Item = FieldNumber> + '_ {
         let [before, after] =
             [&self.before, &self.after].map(|side| side.as_deref().unwrap_or_default());
         (0..before.len().max(after.len()))
-            .filter(move |&field| before.get(field) != after.get(field))
+            .filter(move |&field| match (before.get(field), after.get(field)) {
+                (Some(before), Some(after)) => !is_same(before.as_ref(), after.as_ref()),
+                _ => true,
+            })
             .filter_map(|field| u32::try_from(field).ok().map(FieldNumber))
+    }
+}
+
+/// True if two values are the same bit by bit: 0.0 and -0.0 are equal, but not the same.
+pub(in crate::db) fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
+    match (a, b) {
+        (ValueRef::Float32(a), ValueRef::Float32(b)) => a.to_bits() == b.to_bits(),
+        (ValueRef::Float64(a), ValueRef::Float64(b)) => a.to_bits() == b.to_bits(),
+        (a, b) => a == b,
+    }
+}
+
+/// True if two rows have the same values, or neither exists.
+pub(in crate::db) fn is_same_row(a: Option<&[Value]>, b: Option<&[Value]>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a.as_ref(), b.as_ref()))
+        }
+        (a, b) => a.is_none() && b.is_none(),
     }
 }
 

@@ -13,6 +13,7 @@ use annals_schema::{FieldNumber, RowId, Schema, Table, TableNumber, Value};
 
 use crate::db::changes::changed::Changed;
 use crate::db::changes::changed::RowChange;
+use crate::db::changes::changed::is_same_row;
 use crate::db::replay::scan::Sink;
 use crate::event::Event;
 use crate::journal::Committed;
@@ -97,7 +98,7 @@ impl RowChanges {
             known.weight = weight;
             let Some(shown) = self.present.table(table) else { continue };
             let (before, after) = (fitted(before, shown), fitted(known.values.clone(), shown));
-            if before != after {
+            if !is_same_row(before.as_deref(), after.as_deref()) {
                 rows.push(RowChange { table, id, before, after });
             }
         }
@@ -253,7 +254,8 @@ pub(in crate::db) fn row_change(
     let Some(shown) = after.schema().table(table) else { return Ok(None) };
     let (before, after) = (load(before, key)?, load(after, key)?);
     let (before, after) = (fitted(before, shown), fitted(after, shown));
-    Ok((before != after).then_some(RowChange { table, id, before, after }))
+    let is_same = is_same_row(before.as_deref(), after.as_deref());
+    Ok((!is_same).then_some(RowChange { table, id, before, after }))
 }
 
 fn weight_of(values: &Values) -> usize {

@@ -28,7 +28,7 @@ pub(in crate::db) fn txid_of(published: &Arc<Published>, moment: &Moment) -> Res
                 Some(txid) => return Ok(txid),
                 None if first.segment == 0 => return Ok(0),
                 None => format!(
-                    "the state at {moment} was forgotten: the history begins with transaction {}",
+                    "the state at {moment} was forgotten: the history begins with the state after transaction {}",
                     first.point.txid + 1
                 ),
             }

@@ -3,9 +3,10 @@
 //! Pages, slots and nodes of trees may differ, and so they do: they depend on when a store was loaded. Values visible
 //! to a program may not.
 
-use annals_schema::{Blob, Schema, Table, ValueRef};
+use annals_schema::{Blob, Schema, Table};
 
 use crate::Result;
+use crate::db::changes::changed::is_same;
 use crate::store::View;
 
 /// Returns the first difference of two views, if there is one: schema, rows with all their values and ids, next ids,
@@ -71,15 +72,6 @@ fn rows(a: &View, b: &View, table: &Table) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// True if two values are the same bit by bit: 0.0 and -0.0 are equal, but not the same.
-pub(in crate::db) fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
-    match (a, b) {
-        (ValueRef::Float32(a), ValueRef::Float32(b)) => a.to_bits() == b.to_bits(),
-        (ValueRef::Float64(a), ValueRef::Float64(b)) => a.to_bits() == b.to_bits(),
-        (a, b) => a == b,
-    }
-}
-
 /// Compares where the pieces of all blobs are.
 fn blobs(a: &View, b: &View) -> Result<Option<String>> {
     if a.last_blob() != b.last_blob() {
@@ -108,7 +100,7 @@ mod tests {
     use super::*;
     use crate::event::Event;
     use crate::store::Store;
-    use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber};
+    use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, ValueRef};
 
     const SCHEMA: &str = "create_table t\nadd_field t x float64\nadd_field t s string\n\
                           create_index by_x t x";

@@ -22,7 +22,6 @@ pub(in crate::db) mod spill;
 pub(in crate::db) mod survey;
 pub(in crate::db) mod verify;
 
-pub(super) use compare::is_same;
 pub(super) use image_state::ImageState;
 pub(super) use inspection::inspect;
 pub(super) use opening::{Found, Looking, load};

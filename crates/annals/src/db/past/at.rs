@@ -251,6 +251,8 @@ fn forgotten(name: &str, txid: u64, first: &Header) -> Error {
     let first = first.first_txid;
     Error::new(
         ErrorKind::NotFound,
-        format!("{name}: transaction {txid} was forgotten: the history begins with {first}"),
+        format!(
+            "{name}: transaction {txid} was forgotten: the history begins with the state after transaction {first}"
+        ),
     )
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use annals_schema::{Blob, Command, RowId, Table, TableNumber, Timestamp, ValueRef};
 
-use crate::db::image::{is_same, load};
+use crate::db::changes::changed::is_same;
+use crate::db::image::load;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::replay::scan::Replay;

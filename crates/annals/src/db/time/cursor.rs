@@ -195,10 +195,15 @@ impl JournalCursor {
         let known = first.header.first_own_txid() - 1;
         let is_known = self.knows_state && first.header.begins_with_state() && known == self.txid();
         if !is_known || first.header.segment <= self.since.segment {
-            return Err(forgotten(file, self.txid() + 1));
+            return Err(self.forgotten(file));
         }
         self.since = Since { segment: first.header.segment, point: first.start() };
         Ok(())
+    }
+
+    /// Returns the error that the next transaction is forgotten.
+    fn forgotten(&self, file: &JournalFile) -> Error {
+        forgotten(file, &format!("the history of transaction {}", self.txid() + 1))
     }
 
     /// Continues in the segment that a seal names.
@@ -207,7 +212,7 @@ impl JournalCursor {
             true => Head::read(&*file.storage, &file.name)?,
             false => {
                 let kept = self.kept(file, seal.next.segment)?;
-                kept.ok_or_else(|| forgotten(file, self.txid() + 1))?.head
+                kept.ok_or_else(|| self.forgotten(file))?.head
             }
         };
         if !seal.is_followed_by(&head.header) {
@@ -239,7 +244,7 @@ impl JournalCursor {
 pub(in crate::db) fn state_at(end: &End<'_>, txid: u64) -> Result<(Arc<View>, Since)> {
     let file = end.file;
     if txid < earliest(file)? {
-        return Err(forgotten(file, txid + 1));
+        return Err(forgotten(file, &format!("the state after transaction {txid}")));
     }
     // Only the end of the history is asked of it, not the state there.
     let (view, file) = (Arc::clone(Store::new().published()), Arc::clone(file));
@@ -267,15 +272,14 @@ fn first_head(file: &JournalFile) -> Result<Head> {
     Ok(past.segments().first().map_or(head, |kept| kept.head.clone()))
 }
 
-/// Returns the error that the requested history is forgotten, with the beginning of the rest.
-fn forgotten(file: &JournalFile, txid: u64) -> Error {
+/// Returns the error that something is forgotten, with the beginning of the rest.
+fn forgotten(file: &JournalFile, what: &str) -> Error {
     match earliest(file) {
         Ok(earliest) => Error::new(
             ErrorKind::NotFound,
             format!(
-                "{}: the history of transaction {txid} was forgotten: the oldest state that is known is \
-                 the one behind transaction {earliest}; begin anew with that or a newer one, and read on \
-                 from transaction {}",
+                "{}: {what} was forgotten: the oldest state that is known is the one after transaction \
+                 {earliest}; begin again with that or a newer one, and read on from transaction {}",
                 file.name,
                 earliest + 1
             ),

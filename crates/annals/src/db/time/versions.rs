@@ -7,6 +7,7 @@ use annals_schema::{RowId, Schema, TableNumber, Value};
 
 use crate::db::changes::changed::RowChange;
 use crate::db::changes::changed::Version;
+use crate::db::changes::changed::is_same_row;
 use crate::db::history::ask::may_be_of_index;
 use crate::db::history::places::{Places, Whose};
 use crate::db::history::row::Running;
@@ -137,7 +138,7 @@ impl History {
             Some(next) => next.before.clone(),
             None => self.row.values.clone(),
         };
-        if before == after {
+        if is_same_row(before.as_deref(), after.as_deref()) {
             return Ok(None);
         }
         if !whose.has_own_comments() {

@@ -12,6 +12,7 @@ use crate::db::handle::transaction::Transaction;
 use crate::db::past::at::Through;
 use crate::db::present::snapshot::Published;
 use crate::db::time::past_of;
+use crate::db::undo::erased::Erased;
 use crate::db::undo::obstacles::conflict;
 use crate::db::undo::revert;
 use crate::db::undo::steps::Step;
@@ -102,7 +103,8 @@ fn restore(tx: &mut Transaction<'_>, key: Key, moment: &Moment) -> Result<()> {
     let then = past_of(tx.database, committed(tx), moment, Through::Present)?;
     let target = fitted(load(&then, key)?, &described);
     let step = Step { table, id, now: load(tx.view(), key)?, target };
-    let obstacles = step.missing_values(tx, &described);
+    let erased = Erased::since(&committed(tx), then.txid())?;
+    let obstacles = step.missing_values(tx, &described, &erased);
     if !obstacles.is_empty() {
         let what = format!("row {} of table `{}` as of {moment}", id.0, described.name);
         return Err(conflict(&format!("cannot restore {what}"), obstacles));

@@ -12,8 +12,9 @@ use crate::db::changes::changed::RowChange;
 use crate::db::changes::rows::Key;
 use crate::db::handle::transaction::Transaction;
 use crate::db::present::snapshot::Published;
+use crate::db::undo::erased::Erased;
 use crate::db::undo::steps::Step;
-use crate::db::undo::touched::{Touched, Versions, last_change};
+use crate::db::undo::touched::last_change;
 use crate::{Error, Obstacle, Result, Violation};
 
 /// The obstacles that the message of an error shows; its data has all of them.
@@ -30,29 +31,6 @@ pub(super) fn conflict(what: &str, obstacles: Vec<Obstacle>) -> Error {
         message.push_str(&format!("\n  and {} more", obstacles.len() - SHOWN));
     }
     Error::violating(Violation::Conflict { obstacles }, message)
-}
-
-/// Returns what was dropped since, with values that a transaction changed.
-pub(super) fn dropped(
-    touched: &Touched,
-    versions: &BTreeMap<Key, Versions>,
-    txid: u64,
-) -> Vec<Obstacle> {
-    let tables = touched
-        .dropped_tables
-        .values()
-        .map(|(row, name)| Obstacle::new(name, *row, "the table was dropped".to_owned()));
-    let fields = touched.dropped_fields.iter().filter_map(|(key, name)| {
-        // A row that the transaction inserted or deleted has no value to get back.
-        let change = versions.get(key).and_then(|versions| versions.first());
-        // If it changed dropped fields only, the first version is by a later one.
-        let change = change.filter(|(of, _)| *of == txid);
-        let is_update = change.is_none_or(|(_, it)| it.before.is_some() && it.after.is_some());
-        let reason = format!("its field `{name}` was dropped");
-        let table = touched.name_of(key.0);
-        is_update.then(|| Obstacle::new(table, key.1, reason))
-    });
-    tables.chain(fields).collect()
 }
 
 /// Returns the later changes of a row that stand against undoing one.
@@ -87,6 +65,7 @@ pub(super) struct Plan<'p, 'db> {
     /// The transaction that is reverted.
     pub(super) txid: u64,
     pub(super) steps: &'p BTreeMap<Key, Step>,
+    pub(super) erased: &'p Erased,
 }
 
 impl Plan<'_, '_> {
@@ -99,7 +78,7 @@ impl Plan<'_, '_> {
                 let reason = "it is the only row of a table of a single row".to_owned();
                 obstacles.push(Obstacle::new(&table.name, step.id, reason));
             }
-            obstacles.extend(step.missing_values(self.tx, table));
+            obstacles.extend(step.missing_values(self.tx, table, self.erased));
             self.dangling(table, step, &mut obstacles)?;
             self.taken_keys(table, step, &mut obstacles)?;
         }

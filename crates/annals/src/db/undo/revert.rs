@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use annals_schema::{Table, Value};
 
-use crate::db::changes::changed::RowChange;
+use crate::db::changes::changed::{RowChange, is_same};
 use crate::db::changes::rows::{Key, Values, fitted, load};
 use crate::db::handle::transaction::Transaction;
 use crate::db::present::snapshot::Published;
-use crate::db::undo::obstacles::{Plan, conflict, dropped, standing};
+use crate::db::undo::dropped::dropped;
+use crate::db::undo::erased::Erased;
+use crate::db::undo::obstacles::{Plan, conflict, standing};
 use crate::db::undo::steps::Step;
 use crate::db::undo::touched::{Touched, Versions, versions_since};
 use crate::{Error, ErrorKind, Obstacle, Result};
@@ -33,7 +35,10 @@ pub(super) fn revert(
         )));
     }
     let versions = versions_since(published, txid, &touched.rows)?;
-    let mut obstacles = dropped(&touched, &versions, txid);
+    let mut obstacles = match touched.is_of_dropped {
+        true => dropped(tx, published, txid)?,
+        false => Vec::new(),
+    };
     let mut steps = BTreeMap::new();
     for (key, versions) in &versions {
         let Some(table) = schema.table(key.0) else { continue };
@@ -49,14 +54,16 @@ pub(super) fn revert(
         let target = target_of(table, change, &now);
         steps.insert(*key, Step { table: key.0, id: key.1, now, target });
     }
-    let plan = Plan { tx, published, txid, steps: &steps };
+    let erased = Erased::since(published, txid - 1)?;
+    let plan = Plan { tx, published, txid, steps: &steps, erased: &erased };
     obstacles.extend(plan.obstacles()?);
     if !obstacles.is_empty() {
         return Err(conflict(&format!("cannot revert transaction {txid}"), obstacles));
     }
     if steps.is_empty() {
         return Err(Error::invalid(format!(
-            "cannot revert transaction {txid}: it left all rows as they were, so there is nothing to revert"
+            "cannot revert transaction {txid}: it left all rows that a table still has as they were, so there is \
+             nothing to revert"
         )));
     }
     apply(tx, &steps)?;
@@ -115,7 +122,10 @@ fn own_change(
     let is_same = match (committed, now) {
         (Some(committed), Some(now)) => change.fields().all(|field| {
             let at = field.0 as usize;
-            committed.get(at) == now.get(at)
+            match (committed.get(at), now.get(at)) {
+                (Some(committed), Some(now)) => is_same(committed.as_ref(), now.as_ref()),
+                (committed, now) => committed.is_none() && now.is_none(),
+            }
         }),
         (committed, now) => committed.is_none() && now.is_none(),
     };

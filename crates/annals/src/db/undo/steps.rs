@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use annals_schema::{Field, RowId, Table, TableNumber, Value, ValueRef};
 
+use crate::db::changes::changed::is_same;
 use crate::db::changes::rows::Values;
 use crate::db::handle::transaction::Transaction;
+use crate::db::undo::erased::Erased;
 use crate::event::is_erased;
 use crate::store::Uniqueness;
 use crate::{Obstacle, Result};
@@ -28,15 +30,26 @@ impl Step {
         table.fields.iter().filter_map(|field| {
             let at = field.number.0 as usize;
             let target = self.target.as_ref()?.get(at)?;
-            let is_same = self.now.as_ref().is_some_and(|now| now.get(at) == Some(target));
+            let now = self.now.as_ref().and_then(|now| now.get(at));
+            let is_same = now.is_some_and(|now| is_same(now.as_ref(), target.as_ref()));
             (!is_same).then_some((field, target))
         })
     }
 
-    /// Returns the fields whose values are no longer known.
-    pub(super) fn missing_values(&self, tx: &Transaction<'_>, table: &Table) -> Vec<Obstacle> {
+    /// Returns the fields whose values are no longer known. `erased` is what was erased since they had them.
+    pub(super) fn missing_values(
+        &self,
+        tx: &Transaction<'_>,
+        table: &Table,
+        erased: &Erased,
+    ) -> Vec<Obstacle> {
+        let was_erased = |field: &Field, value: &Value| {
+            let is_null = matches!(value, Value::Null);
+            let key = (self.table, self.id);
+            is_null && (is_erased(field, &value.as_ref()) || erased.has(key, field.number))
+        };
         let reason = |field: &Field, value: &Value| match value {
-            value if is_erased(field, &value.as_ref()) => Some("its value was erased".to_owned()),
+            value if was_erased(field, value) => Some("its value was erased".to_owned()),
             Value::Blob(blob) if tx.blob(*blob).is_err() => {
                 Some(format!("blob {} was forgotten", blob.0))
             }

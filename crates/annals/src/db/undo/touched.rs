@@ -26,10 +26,8 @@ pub(super) struct Touched {
     present: Arc<Schema>,
     /// The rows whose tables still exist.
     pub(super) rows: BTreeSet<Key>,
-    /// The first row of each table that was dropped since, with the table's old name.
-    pub(super) dropped_tables: BTreeMap<TableNumber, (RowId, String)>,
-    /// The names of fields that were updated, and were dropped since, by rows.
-    pub(super) dropped_fields: BTreeMap<Key, String>,
+    /// True if it replaced values of tables or fields that were dropped since.
+    pub(super) is_of_dropped: bool,
     /// The text of the first command of the schema.
     pub(super) command: Option<String>,
 }
@@ -43,38 +41,30 @@ impl Touched {
         let mut touched = Self {
             present: Arc::clone(present),
             rows: BTreeSet::new(),
-            dropped_tables: BTreeMap::new(),
-            dropped_fields: BTreeMap::new(),
+            is_of_dropped: false,
             command: None,
         };
         events_of(published, txid, &mut touched)?;
         Ok(touched)
     }
 
-    /// Returns the present name of a table.
-    pub(super) fn name_of(&self, table: TableNumber) -> &str {
-        self.present.table(table).map_or("?", |table| &table.name)
-    }
-
-    fn add(&mut self, then: &Schema, table: TableNumber, id: RowId, count: u64) {
+    fn add(&mut self, table: TableNumber, id: RowId, count: u64) {
         if self.present.table(table).is_some() {
             let ids = id.0..id.0.saturating_add(count);
             self.rows.extend(ids.map(|id| (table, RowId(id))));
-        } else if let Some(old) = then.table(table) {
-            self.dropped_tables.entry(table).or_insert_with(|| (id, old.name.clone()));
         }
     }
 
-    fn add_update(&mut self, then: &Schema, key: Key, field: FieldNumber, count: u64) {
-        let (table, first) = key;
-        self.add(then, table, first, count);
-        let is_present = self.present.table(table).is_none_or(|now| now.field(field).is_some());
-        let old = then.table(table).and_then(|table| table.field(field));
-        if let Some(old) = old.filter(|_| !is_present) {
-            for id in first.0..first.0.saturating_add(count) {
-                self.dropped_fields.insert((table, RowId(id)), old.name.clone());
-            }
-        }
+    /// Notes that values of a field, or of all fields, are replaced.
+    fn note_replaced(&mut self, then: &Schema, table: TableNumber, field: Option<FieldNumber>) {
+        let now = self.present.table(table);
+        let is_there = |field| now.is_some_and(|now| now.field(field).is_some());
+        let fields = then.table(table).map_or(&[][..], |then| &then.fields);
+        let are_there = fields
+            .iter()
+            .filter(|it| field.is_none_or(|field| field == it.number))
+            .all(|it| is_there(it.number));
+        self.is_of_dropped |= now.is_none() || !are_there;
     }
 }
 
@@ -84,19 +74,25 @@ impl Sink for Touched {
             Event::Schema(command) => {
                 self.command.get_or_insert_with(|| schema.command_text(command));
             }
-            Event::Insert { table, id, .. } | Event::Delete { table, id } => {
-                self.add(schema, table, id, 1);
+            Event::Insert { table, id, .. } => self.add(table, id, 1),
+            Event::InsertVector { table, id, count } => self.add(table, id, count),
+            Event::Delete { table, id } => {
+                self.add(table, id, 1);
+                self.note_replaced(schema, table, None);
             }
-            Event::InsertVector { table, id, count } | Event::DeleteVector { table, id, count } => {
-                self.add(schema, table, id, count);
+            Event::DeleteVector { table, id, count } => {
+                self.add(table, id, count);
+                self.note_replaced(schema, table, None);
             }
             Event::Update { table, id, field, .. } => {
-                self.add_update(schema, (table, id), field, 1);
+                self.add(table, id, 1);
+                self.note_replaced(schema, table, Some(field));
             }
             Event::UpdateVector { table, id, field, values } => {
                 let described = schema.table(table).and_then(|table| table.field(field));
                 let count = described.and_then(|field| values.len(field.ty)).unwrap_or(0);
-                self.add_update(schema, (table, id), field, count as u64);
+                self.add(table, id, count as u64);
+                self.note_replaced(schema, table, Some(field));
             }
             Event::Blob { .. } | Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => {}
         }

@@ -12,6 +12,7 @@ use annals::{
 };
 
 use super::NAME;
+use super::look::same_rows;
 use super::model::Model;
 use super::statements::{Step, agree};
 use crate::store_model::Random;
@@ -109,7 +110,7 @@ impl Past {
                     values[number] = old.get(number).unwrap_or(&field.default).clone();
                 }
             }
-            row.before != row.after
+            !same_rows(row.before.as_ref(), row.after.as_ref())
         });
         rows
     }
@@ -174,7 +175,8 @@ impl Past {
             before: from.get(&(table, id)).cloned(),
             after: to.get(&(table, id)).cloned(),
         };
-        keys.into_iter().map(change).filter(|change| change.before != change.after).collect()
+        let is_one = |it: &RowChange| !same_rows(it.before.as_ref(), it.after.as_ref());
+        keys.into_iter().map(change).filter(is_one).collect()
     }
 
     /// Compares all that can be asked of the past with the states that there were.

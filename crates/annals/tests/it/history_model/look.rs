@@ -10,12 +10,19 @@ use super::{blobs, indexes};
 use crate::store_model::Random;
 
 /// True if a value is just this one: -0 isn't 0 here.
-fn same(found: ValueRef<'_>, expected: &Value) -> bool {
+pub(super) fn same(found: ValueRef<'_>, expected: &Value) -> bool {
     match (found, expected) {
         (ValueRef::Float32(a), Value::Float32(b)) if !b.is_nan() => a.to_bits() == b.to_bits(),
         (ValueRef::Float64(a), Value::Float64(b)) if !b.is_nan() => a.to_bits() == b.to_bits(),
         _ => found == expected.as_ref(),
     }
+}
+
+/// True if two rows have the same values, or neither exists.
+pub(crate) fn same_rows(a: Option<&Vec<Value>>, b: Option<&Vec<Value>>) -> bool {
+    let all =
+        |(a, b): (&Vec<Value>, &Vec<Value>)| a.iter().zip(b).all(|(a, b)| same(a.as_ref(), b));
+    a.is_some() == b.is_some() && a.zip(b).is_none_or(all)
 }
 
 /// Compares all rows and ids.

@@ -14,7 +14,7 @@ mod draw;
 mod indexes;
 mod journal;
 mod language;
-mod look;
+pub(crate) mod look;
 mod model;
 mod rules;
 mod statements;

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use annals::storage::{MemoryDirectory, SystemClock};
 use annals::{
-    BackfillMode, Blame, Database, Error, ErrorKind, FieldNumber, Level, Older, OnDelete, Options,
-    Pending, RowId, TableNumber, Txid, Type, Value, VersionKind, Violation,
+    BackfillMode, Blame, Database, ErrorKind, FieldNumber, Level, Older, OnDelete, Options,
+    Pending, RowId, TableNumber, Txid, Type, Value, VersionKind,
 };
 
 use super::NAME;
 use super::changes::{Rows, rows_of};
+use super::look::{same, same_rows};
 use super::model::{Answer, Model};
 use super::rules::key;
 use super::statements::{Step, agree};
@@ -150,7 +151,9 @@ impl World {
             }
         }
         let row = |model: &Model| rows_of(model, model);
-        expected.is_ok() && row(&before) != row(model)
+        let (before, after) = (row(&before), row(model));
+        let is_same = |key| same_rows(before.get(key), after.get(key));
+        expected.is_ok() && !before.keys().chain(after.keys()).all(is_same)
     }
 
     /// Reverts a transaction; returns whether anything was written.
@@ -166,13 +169,6 @@ impl World {
             Expected::Refused(kind) => {
                 self.met(format!("refused: {kind:?}"));
                 agree(done, Err(kind));
-                false
-            }
-            Expected::Steps(_) if done.as_ref().is_err_and(is_of_dropped) => {
-                // Values that the model's states don't have any more.
-                let dropped = self.dropped(txid, model);
-                assert!(dropped, "{done:?}");
-                self.met("refused: dropped");
                 false
             }
             Expected::Steps(steps) if steps.is_empty() => {
@@ -196,12 +192,18 @@ impl World {
         }
     }
 
-    /// True if a table or a field was dropped since.
-    fn dropped(&self, txid: u64, now: &Model) -> bool {
-        let then = self.state(txid);
-        then.tables.iter().any(|(number, table)| {
-            now.tables.get(number).is_none_or(|now| {
-                table.fields.iter().any(|field| now.place(field.number).is_none())
+    /// True if a transaction replaced values of tables or fields that were dropped since.
+    fn has_lost(&self, txid: u64, now: &Model) -> bool {
+        let [before, after] = [txid - 1, txid].map(|txid| &self.state(txid).tables);
+        before.iter().any(|(number, table)| {
+            table.rows.iter().any(|(id, old)| {
+                let new = after[number].rows.get(id);
+                let Some(now) = now.tables.get(number) else { return !same_rows(Some(old), new) };
+                table.fields.iter().enumerate().any(|(at, field)| {
+                    let is = |other: &Value| same(old[at].as_ref(), other);
+                    let is_gone = now.place(field.number).is_none();
+                    is_gone && !is(&field.default) && !new.is_some_and(|new| is(&new[at]))
+                })
             })
         })
     }
@@ -220,7 +222,7 @@ impl World {
         let mut steps = BTreeMap::new();
         for key in before.keys().chain(after.keys()) {
             let [old, new] = [&before, &after].map(|rows| rows.get(key));
-            if old == new {
+            if same_rows(old, new) {
                 continue;
             }
             let fields = differing(old, new);
@@ -242,20 +244,13 @@ impl World {
             };
             steps.insert(*key, target);
         }
-        let known: Vec<_> = now.tables.keys().collect();
-        let is_lost = |number: &u32, rows: &super::model::Table| {
-            let then = self.state(txid - 1).tables.get(number).map(|table| &table.rows);
-            !known.contains(&number) && then.is_some_and(|then| *then != rows.rows)
-        };
-        if self.state(txid).tables.iter().any(|(number, rows)| is_lost(number, rows)) {
+        if self.has_lost(txid, now) {
             return Expected::Refused(ErrorKind::Conflict);
         }
         if stands_against(&steps, now, &present) {
             return Expected::Refused(ErrorKind::Conflict);
         }
         match steps.is_empty() {
-            // Unless it touched what was dropped.
-            true if self.dropped(txid, now) => Expected::Steps(steps),
             true => Expected::Refused(ErrorKind::Invalid),
             false => Expected::Steps(steps),
         }
@@ -325,7 +320,8 @@ fn origins<'s>(
     let (mut before, mut origins) = (None, BTreeMap::new());
     for (txid, state) in (0..).zip(states) {
         let kind = if before.is_none() { VersionKind::Insert } else { VersionKind::Update };
-        let fields = if state == before { BTreeSet::new() } else { differing(before, state) };
+        let fields =
+            if same_rows(state, before) { BTreeSet::new() } else { differing(before, state) };
         for field in fields {
             state.map(|row| origins.insert(field, ((txid, kind), row[field].clone())));
         }
@@ -337,7 +333,8 @@ fn origins<'s>(
 /// Returns the places of fields that differ; all where there is one row only.
 fn differing(a: Option<&Vec<Value>>, b: Option<&Vec<Value>>) -> BTreeSet<usize> {
     let len = a.or(b).map_or(0, Vec::len);
-    (0..len).filter(|&at| a.map(|row| &row[at]) != b.map(|row| &row[at])).collect()
+    let is_same = |at: usize| a.zip(b).is_some_and(|(a, b)| same(a[at].as_ref(), &b[at]));
+    (0..len).filter(|&at| !is_same(at)).collect()
 }
 
 /// Makes a row as it is to be, or says why that can't be.
@@ -349,12 +346,7 @@ fn put(model: &mut Model, (table, id): Key, target: Option<Vec<Value>>) -> Answe
     let fields = model.table(table).fields.iter();
     let values: Vec<_> = fields.map(|field| target[field.number as usize].clone()).collect();
     if exists {
-        // Only fields that differ are updated: a zero of another sign doesn't.
-        for (old, new) in model.table_mut(table).rows.get_mut(&id).unwrap().iter_mut().zip(values) {
-            if *old != new {
-                *old = new;
-            }
-        }
+        *model.table_mut(table).rows.get_mut(&id).unwrap() = values;
         return Ok(());
     }
     model.table(table).free(id, 1)?;
@@ -415,11 +407,6 @@ fn stands_against(steps: &BTreeMap<Key, Option<Vec<Value>>>, now: &Model, presen
 fn holder(table: &super::model::Table, fields: &[u32], wanted: &[Value]) -> Option<u64> {
     let mut rows = table.rows.iter();
     rows.find(|(_, row)| key(table, fields, row) == wanted).map(|(id, _)| *id)
-}
-
-fn is_of_dropped(error: &Error) -> bool {
-    let Some(Violation::Conflict { obstacles }) = error.violation() else { return false };
-    obstacles.iter().any(|obstacle| obstacle.reason.ends_with("dropped"))
 }
 
 #[test]

@@ -8,6 +8,8 @@ use annals::{
     Committed, FieldNumber, RowId, Schema, Sink, TableNumber, Timestamp, Value, Version, scan_in,
 };
 
+use crate::history_model::look::same_rows;
+
 /// A row: its values by the numbers of the fields that there were when it was inserted, and since.
 type Fields = BTreeMap<u32, Value>;
 type Of = (u32, u64);
@@ -63,7 +65,7 @@ impl Oracle {
                 fields.as_ref().map(|fields| shown(present, table, fields))
             };
             let (before, after) = (side(&step.before), side(&step.after));
-            (before != after).then(|| Version {
+            (!same_rows(before.as_ref(), after.as_ref())).then(|| Version {
                 txid: step.txid,
                 time: step.time,
                 comments: step.comments.clone(),

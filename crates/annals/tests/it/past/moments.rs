@@ -78,8 +78,13 @@ fn what_was_forgotten_is_said() {
         let error = db.at(moment).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         let text = error.to_string();
-        assert!(text.contains("was forgotten: the history begins with"), "{text}");
+        let says = "was forgotten: the history begins with the state after transaction 4";
+        assert!(text.contains(says), "{text}");
     }
+    let error = db.read().differences(2, 4).unwrap_err().to_string();
+    let says = "the state after transaction 2 was forgotten: the oldest state that is known is the one after \
+                transaction 4; begin again with that or a newer one, and read on from transaction 5";
+    assert!(error.ends_with(says), "{error}");
     let reader = Reader::open(&world.directory, NAME).unwrap();
     assert_eq!(reader.txid_of(Timestamp(i64::MAX)).unwrap(), db.read().txid());
 }
