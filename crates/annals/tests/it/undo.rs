@@ -313,7 +313,7 @@ fn zeros_of_both_signs_are_two_values_of_the_past() {
     refused(
         db.write(|tx| tx.revert(4)),
         ErrorKind::Invalid,
-        "cannot revert transaction 4: it left all rows that a table still has as they were, so there is nothing to \
+        "cannot revert transaction 4: it left all rows of the present tables as they were, so there is nothing to \
          revert",
     );
 }
@@ -435,7 +435,7 @@ fn a_transaction_with_commands_or_without_rows_is_refused() {
     let says = "cannot revert transaction 1: it changed the schema (`create_table city`); only changes of rows can \
                 be reverted";
     refused(db.write(|tx| tx.revert(1)), ErrorKind::Invalid, says);
-    let says = "cannot revert transaction 3: it left all rows that a table still has as they were, so there is nothing to \
+    let says = "cannot revert transaction 3: it left all rows of the present tables as they were, so there is nothing to \
          revert";
     refused(db.write(|tx| tx.revert(3)), ErrorKind::Invalid, says);
     refused(

@@ -62,7 +62,7 @@ pub(super) fn revert(
     }
     if steps.is_empty() {
         return Err(Error::invalid(format!(
-            "cannot revert transaction {txid}: it left all rows that a table still has as they were, so there is \
+            "cannot revert transaction {txid}: it left all rows of the present tables as they were, so there is \
              nothing to revert"
         )));
     }
