@@ -90,7 +90,7 @@ impl Transaction<'_> {
     ///
     /// # Errors
     /// `Conflict`: later changes stand against it. `NotFound`: there is no such transaction, or it was forgotten.
-    /// `Invalid`: it changed the schema, or no rows that a table still has. `Corrupt`, `Io`. The commit returns
+    /// `Invalid`: it changed the schema, or no rows of the present tables. `Corrupt`, `Io`. The commit returns
     /// `Unique` and `Reference` for other changes of the same transaction.
     pub fn revert(&mut self, txid: u64) -> Result<()> {
         as_one(self, |tx| revert::revert(tx, &committed(tx), txid))
