@@ -16,14 +16,21 @@ pub(super) enum Kept {
 /// A field without numbers, which are others where fields were dropped.
 type Field = (String, String, bool, Option<String>);
 
-fn tables(schema: &Schema) -> Vec<(String, Vec<Field>)> {
-    let ty = |ty| match ty {
-        Type::Reference(target, rule) => format!("{} {rule:?}", schema.table(target).unwrap().name),
+/// Returns the name of a type. A reference to a dropped table comes back as a number: it has no name to be exported.
+fn ty_name(schema: &Schema, ty: Type) -> String {
+    match ty {
+        Type::Reference(target, rule) => match schema.table(target) {
+            Some(target) => format!("{} {rule:?}", target.name),
+            None => Type::Int64.name().to_owned(),
+        },
         ty => ty.name().to_owned(),
-    };
+    }
+}
+
+fn tables(schema: &Schema) -> Vec<(String, Vec<Field>)> {
     let field = |field: &annals::Field| {
         let default = field.default.as_ref().map(|value| shown(value.as_ref()));
-        (field.name.clone(), ty(field.ty), field.nullable, default)
+        (field.name.clone(), ty_name(schema, field.ty), field.nullable, default)
     };
     let table = |table: &std::sync::Arc<annals::Table>| {
         (table.name.clone(), table.fields.iter().map(field).collect())
@@ -51,7 +58,11 @@ fn shown(value: ValueRef<'_>) -> String {
 
 /// Returns the rows of all tables; of a blob its bytes.
 fn rows(snapshot: &Snapshot) -> Vec<Vec<(u64, Vec<String>)>> {
-    let value = |value: ValueRef<'_>| match value {
+    let schema = snapshot.schema();
+    let value = |ty, value: ValueRef<'_>| match value {
+        ValueRef::Reference(id) if ty_name(schema, ty) == Type::Int64.name() => {
+            shown(ValueRef::Int64(id.0.cast_signed()))
+        }
         ValueRef::Blob(blob) => {
             let bytes = snapshot.blob(blob).unwrap().to_vec(1 << 30).unwrap();
             format!("blob {}", shown(Value::Bytes(bytes).as_ref()))
@@ -61,12 +72,12 @@ fn rows(snapshot: &Snapshot) -> Vec<Vec<(u64, Vec<String>)>> {
     let table = |table: &std::sync::Arc<annals::Table>| {
         let rows = snapshot.table(table.number).unwrap().rows().map(|row| {
             let row = row.unwrap();
-            let values = table.fields.iter().map(|field| value(row.value(field.number)));
+            let values = table.fields.iter().map(|field| value(field.ty, row.value(field.number)));
             (row.id().0, values.collect())
         });
         rows.collect()
     };
-    snapshot.schema().tables().iter().map(table).collect()
+    schema.tables().iter().map(table).collect()
 }
 
 /// Checks that two databases hold the same.
