@@ -4,7 +4,7 @@
 //! unique keys, and references. SQLite would check these after each statement. The bytes of blobs are in a separate
 //! table; a row with a blob takes its bytes from there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use annals::event::Event;
@@ -32,6 +32,9 @@ pub(crate) struct HistorySql {
     /// How many tables and indexes there ever were.
     made: (u32, u32),
     has_blobs: bool,
+    /// The last blob, which may be appended to, and the values that it is.
+    last_blob: u64,
+    last_blob_in: BTreeSet<(TableNumber, RowId, FieldNumber)>,
     /// True if a transaction is open, and whether any ever was.
     is_open: bool,
     has_begun: bool,
@@ -57,6 +60,8 @@ impl HistorySql {
             indexes: BTreeMap::new(),
             made: (0, 0),
             has_blobs: false,
+            last_blob: 0,
+            last_blob_in: BTreeSet::new(),
             is_open: false,
             has_begun: false,
             line: String::new(),
@@ -140,11 +145,17 @@ impl HistorySql {
     fn insert(&mut self, table: TableNumber, id: RowId, values: &[ValueRef<'_>]) -> Result<()> {
         let mut line = std::mem::take(&mut self.line);
         line.clear();
-        let name = quoted(&self.table(table)?.name);
-        let _ = write!(line, "INSERT INTO {name} VALUES({}", id.0);
-        for value in values {
+        let at = self.tables.get(&table.0).ok_or_else(unknown)?;
+        let _ = write!(line, "INSERT INTO {} VALUES({}", quoted(&at.name), id.0);
+        for (field, value) in at.columns.keys().zip(values) {
             line.push(',');
             push(&mut line, *value);
+            note_blob(
+                &mut self.last_blob_in,
+                (table, id, FieldNumber(*field)),
+                self.last_blob,
+                *value,
+            );
         }
         line.push_str(");");
         self.line = line;
@@ -160,9 +171,10 @@ impl HistorySql {
     ) -> Result<()> {
         let mut line = std::mem::take(&mut self.line);
         line.clear();
-        let table = self.table(table)?;
-        let column = table.columns.get(&field.0).ok_or_else(unknown)?;
-        let _ = write!(line, "UPDATE {} SET {}=", quoted(&table.name), quoted(column));
+        let at = self.tables.get(&table.0).ok_or_else(unknown)?;
+        let column = at.columns.get(&field.0).ok_or_else(unknown)?;
+        note_blob(&mut self.last_blob_in, (table, id, field), self.last_blob, value);
+        let _ = write!(line, "UPDATE {} SET {}=", quoted(&at.name), quoted(column));
         push(&mut line, value);
         let _ = write!(line, " WHERE \"id\"={};", id.0);
         self.line = line;
@@ -187,6 +199,7 @@ impl HistorySql {
             let _ = writeln!(line, "CREATE TABLE IF NOT EXISTS \"{BLOBS}\" {columns};");
         }
         if offset == 0 {
+            (self.last_blob, self.last_blob_in) = (blob, BTreeSet::new());
             let _ = write!(line, "INSERT INTO \"{BLOBS}\" VALUES({blob},");
             push_hex(&mut line, bytes);
             line.push_str(");");
@@ -195,7 +208,18 @@ impl HistorySql {
             push_hex(&mut line, bytes);
             let _ = write!(line, " AS BLOB) WHERE \"id\"={blob};");
         }
-        self.output.line(&line)
+        self.output.line(&line)?;
+        if offset == 0 {
+            return Ok(());
+        }
+        // Rows took the bytes that there were before.
+        let rows = std::mem::take(&mut self.last_blob_in);
+        let mut has_it = |(table, id, field): &(TableNumber, RowId, FieldNumber)| {
+            let there =
+                self.tables.get(&table.0).is_some_and(|at| at.columns.contains_key(&field.0));
+            there.then(|| self.update(*table, *id, *field, ValueRef::Blob(annals::Blob(blob))))
+        };
+        rows.iter().filter_map(&mut has_it).collect()
     }
 
     /// Takes a command of the schema; returns it in SQL.
@@ -306,6 +330,19 @@ fn default_of(command: &Command) -> Value {
         return Value::Null;
     };
     annals::Field { number: FieldNumber(0), name, ty, nullable, default }.default_value()
+}
+
+/// Notes that a value of a row is the last blob, or isn't any more.
+fn note_blob(
+    rows: &mut BTreeSet<(TableNumber, RowId, FieldNumber)>,
+    place: (TableNumber, RowId, FieldNumber),
+    last: u64,
+    value: ValueRef<'_>,
+) {
+    rows.remove(&place);
+    if matches!(value, ValueRef::Blob(blob) if blob.0 == last) {
+        rows.insert(place);
+    }
 }
 
 fn push(text: &mut String, value: ValueRef<'_>) {

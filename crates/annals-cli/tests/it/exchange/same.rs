@@ -29,7 +29,8 @@ fn ty_name(schema: &Schema, ty: Type) -> String {
 
 fn tables(schema: &Schema) -> Vec<(String, Vec<Field>)> {
     let field = |field: &annals::Field| {
-        let default = field.default.as_ref().map(|value| shown(value.as_ref()));
+        let default = field.default.as_ref();
+        let default = default.map(|value| shown_as(schema, field.ty, value.as_ref()));
         (field.name.clone(), ty_name(schema, field.ty), field.nullable, default)
     };
     let table = |table: &std::sync::Arc<annals::Table>| {
@@ -56,18 +57,25 @@ fn shown(value: ValueRef<'_>) -> String {
     }
 }
 
+/// Writes a value of a type as it is after an export.
+fn shown_as(schema: &Schema, ty: Type, value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Reference(id) if ty_name(schema, ty) == Type::Int64.name() => {
+            shown(ValueRef::Int64(id.0.cast_signed()))
+        }
+        value => shown(value),
+    }
+}
+
 /// Returns the rows of all tables; of a blob its bytes.
 fn rows(snapshot: &Snapshot) -> Vec<Vec<(u64, Vec<String>)>> {
     let schema = snapshot.schema();
     let value = |ty, value: ValueRef<'_>| match value {
-        ValueRef::Reference(id) if ty_name(schema, ty) == Type::Int64.name() => {
-            shown(ValueRef::Int64(id.0.cast_signed()))
-        }
         ValueRef::Blob(blob) => {
             let bytes = snapshot.blob(blob).unwrap().to_vec(1 << 30).unwrap();
             format!("blob {}", shown(Value::Bytes(bytes).as_ref()))
         }
-        value => shown(value),
+        value => shown_as(schema, ty, value),
     };
     let table = |table: &std::sync::Arc<annals::Table>| {
         let rows = snapshot.table(table.number).unwrap().rows().map(|row| {
