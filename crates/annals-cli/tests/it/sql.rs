@@ -239,9 +239,9 @@ insert_at t 9223372036854775806 false 0 0 0 nan 5e-324 "" 0x27 @-922337203685477
 
 #[test]
 fn rows_have_what_is_appended_to_their_blob() {
-    let script = "create_table t\nadd_field t b blob\nadd_field t c blob\nwrite_blob old\n\
-        insert t blob:1 null\nwrite_blob a\ninsert t blob:2 blob:2\ninsert t blob:2 null\n\
-        update t 1 c blob:1\nupdate t 0 c blob:2\ndelete t 2\nappend_blob b\nappend_blob c\ncommit\n";
+    let script = "create_table t\nadd_field t b blob\nadd_field t c blob\nwrite_blob 0x6f\n\
+        insert t blob:1 null\nwrite_blob 0x61\ninsert t blob:2 blob:2\ninsert t blob:2 null\n\
+        update t 1 c blob:1\nupdate t 0 c blob:2\ndelete_from t 2\nappend_blob 0x62\nappend_blob 0x63\ncommit\n";
     let dir = tempfile::tempdir().unwrap();
     succeed(dir.path(), &["shell", "a.annals"], script);
     history_gives_the_same(dir.path(), "a.annals");
