@@ -88,13 +88,13 @@ impl Copying<'_> {
         if height == 0 {
             let mut bytes = vec![0; self.len_of(stored)?];
             self.from.read(stored, &mut bytes)?;
-            return self.put(bytes, stored.txid);
+            return self.put(bytes, stored);
         }
         let mut entries = self.node(height, stored)?;
         for entry in entries.iter_mut().flatten() {
             *entry = self.below(height - 1, entry)?;
         }
-        self.put(node::encode(height, &entries), stored.txid)
+        self.put(node::encode(height, &entries), stored)
     }
 
     fn node(&self, height: u8, stored: &Stored) -> Result<Box<node::Entries>> {
@@ -114,8 +114,8 @@ impl Copying<'_> {
         usize::try_from(stored.len).map_err(|_| Error::corrupt("it doesn't fit in memory"))
     }
 
-    fn put(&mut self, bytes: Vec<u8>, txid: u64) -> Result<Stored> {
-        let stored = self.draft.place(&bytes, txid)?;
+    fn put(&mut self, bytes: Vec<u8>, old: &Stored) -> Result<Stored> {
+        let stored = self.draft.place_as(&bytes, old.txid, old.is_packed)?;
         self.queued += bytes.len();
         self.queue.push((stored.place, bytes));
         if self.queued >= BATCH {
@@ -136,7 +136,7 @@ impl Copying<'_> {
 
     /// Publishes the root of the copy, for the same point as `root`.
     fn finish(mut self, root: &Root, catalog: &Catalog) -> Result<()> {
-        let catalog = self.put(catalog.encode(), root.catalog.txid)?;
+        let catalog = self.put(catalog.encode(), &root.catalog)?;
         self.write()?;
         let Root { segment, point, time, .. } = *root;
         self.draft.publish(&NewRoot { segment, point, time, catalog, frames: None }).map(drop)

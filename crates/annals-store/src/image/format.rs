@@ -171,6 +171,8 @@ pub struct Root {
     pub(crate) objects: u64,
     /// Where the list of older roots is that are kept as key frames, if there are any.
     pub(crate) frames: Option<Stored>,
+    /// How many more bytes the pages that it reaches would take if none was compressed.
+    pub spared: u64,
 }
 
 impl Root {
@@ -192,6 +194,7 @@ impl Root {
         to.put(104, self.objects.to_le_bytes());
         to.put(112, header.to_le_bytes());
         to.put(120, self.frames.map_or([0; Stored::LEN], |frames| frames.encode()));
+        to.put(152, self.spared.to_le_bytes());
         to.seal(Self::SUM_AT);
         to.0
     }
@@ -216,6 +219,7 @@ impl Root {
                 frames if frames == [0; Stored::LEN] => None,
                 frames => Some(Stored::decode(&frames)?),
             },
+            spared: from.u64(152),
         };
         let fits = root.end.is_multiple_of(UNIT)
             && [Some(root.catalog), root.frames]
@@ -223,6 +227,12 @@ impl Root {
                 .flatten()
                 .all(|stored| check_place(stored, root.end).is_ok());
         (valid && fits).then_some(root)
+    }
+
+    /// Returns how much memory all that it reaches may take, in bytes.
+    #[inline]
+    pub const fn memory(&self) -> u64 {
+        self.end.saturating_add(self.spared)
     }
 
     /// True if it was this root's backfill that wrote an object.

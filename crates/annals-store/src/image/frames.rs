@@ -33,7 +33,8 @@ use annals_storage::{Access, Clock, Directory, step};
 /// How many key frames are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyFrames {
-    /// How much of the image only they may reach, in bytes; none: as much as the newest root does.
+    /// How much of the image only they may reach, in bytes; none: a quarter of what the
+    /// newest root does, and a single one as much.
     pub budget: Option<u64>,
     /// How much the journal grows from one to the next, at least, in bytes.
     pub spacing: u64,
@@ -54,8 +55,8 @@ impl KeyFrames {
     }
 }
 
-/// How much key frames may have if nothing was said and the newest root has less, in bytes.
-const LEAST_BUDGET: u64 = 4 << 20;
+/// How much key frames may have if nothing was said and a quarter of the newest root is less, in bytes.
+const LEAST_BUDGET: u64 = 2 << 20;
 
 /// An older root, or the newest, that is pinned and open for reading.
 #[derive(Debug)]
@@ -223,13 +224,19 @@ impl Draft<'_> {
         };
         frames.extend(newest.filter(is_due));
         let live = self.space().map_or(0, |space| space.live_bytes());
-        let budget = rule.budget.unwrap_or_else(|| live.max(LEAST_BUDGET));
+        // Where every page changes, even a single one takes as much as the newest root: it still halves the replay.
+        let budget = |count: usize| {
+            let usual = if count == 1 { live } else { live / 4 };
+            rule.budget.unwrap_or_else(|| usual.max(LEAST_BUDGET))
+        };
         let number = self.number();
         let held = |frames: &[Root]| {
             let numbers: Vec<_> = frames.iter().map(|root| root.number).collect();
             self.space().map_or(0, |space| space.held_by(&numbers, number))
         };
-        while frames.len() > MAX_FRAMES || (!frames.is_empty() && held(&frames) > budget) {
+        while frames.len() > MAX_FRAMES
+            || (!frames.is_empty() && held(&frames) > budget(frames.len()))
+        {
             let Some(at) = least_missed(&frames, next) else { break };
             frames.remove(at);
         }

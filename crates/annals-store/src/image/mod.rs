@@ -45,6 +45,7 @@ pub use check::{Report, check, slots};
 pub use create::{SetAside, discard, image_name, set_aside};
 pub use damage::{Damage, Guarded};
 pub use file::Image;
+pub(crate) use format::UNIT;
 pub use format::{Identity, MAX_HEIGHT, NODE_MAX_LEN, Root, journal_id_of};
 pub use frames::{Frame, Frames, KeyFrames};
 pub use node::{decode as decode_node, encode as encode_node};

@@ -210,17 +210,30 @@ impl Draft<'_> {
     /// Returns space for an object, and the entry for it. `txid` is the last transaction of the backfill.
     ///
     /// # Errors
-    /// `Invalid` if it is longer than 4 GiB.
+    /// `Invalid` if it is longer than 2 GiB.
     pub fn place(&mut self, bytes: &[u8], txid: u64) -> Result<Stored> {
-        let len = u32::try_from(bytes.len()).map_err(|_| {
+        self.place_as(bytes, txid, false)
+    }
+
+    /// Does what [`Self::place`] does; `is_packed` says that the bytes are a compressed page.
+    ///
+    /// # Errors
+    /// As `place`.
+    pub fn place_as(&mut self, bytes: &[u8], txid: u64, is_packed: bool) -> Result<Stored> {
+        let len = u32::try_from(bytes.len()).ok().filter(|len| len & Stored::PACKED == 0);
+        let len = len.ok_or_else(|| {
             let path = self.image.path();
             Error::invalid(format!("{path}: {} bytes are too many for an object", bytes.len()))
         })?;
         let place = self.allocate(len);
+        if let Some(space) = self.working.as_mut().filter(|_| is_packed) {
+            space.note_packed(len);
+        }
         self.image.forget_bad(&Stored { place, len, ..Stored::default() });
         let low = self.number & u64::from(u32::MAX);
         let backfill = u32::try_from(low).unwrap_or_default();
-        Ok(Stored { place, sum: Stored::sum_of(place, bytes), txid, len, backfill })
+        let sum = Stored::sum_of(place, bytes);
+        Ok(Stored { place, sum, txid, len, is_packed, backfill })
     }
 
     /// Releases the space of an object that the newest root reaches and the new one won't. To be called for every
@@ -305,8 +318,11 @@ impl Draft<'_> {
         let end = self.end();
         let (bytes, objects) = self.space().map_or((0, 0), Space::asked);
         let number = self.number;
+        let spared = self.space().map_or(0, Space::spared);
+        let spared = before.map_or(0, |root| root.spared).saturating_add_signed(spared);
         let NewRoot { segment, point, time, catalog, frames } = *new;
-        let root = Root { number, segment, point, time, catalog, end, bytes, objects, frames };
+        let root =
+            Root { number, segment, point, time, catalog, end, bytes, objects, frames, spared };
         let path = self.image.path();
         if back {
             return Err(Error::invalid(format!(

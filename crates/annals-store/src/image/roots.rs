@@ -174,6 +174,7 @@ mod tests {
             bytes,
             objects: 1,
             frames: None,
+            spared: 0,
         }
     }
 

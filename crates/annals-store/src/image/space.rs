@@ -21,11 +21,14 @@ use std::sync::Arc;
 use annals_storage::step;
 
 use super::file::Image;
-use super::format::{OBJECTS_AT, Root, UNIT};
+use super::format::{LONGEST_PAGE, OBJECTS_AT, Root, UNIT};
 use super::stored::Stored;
 use super::units::{Extent, Units, units};
 use super::walk::{Step, walk};
 use crate::{Error, ErrorKind, Result};
+
+/// How many sizes of objects have a search of their own.
+const SIZES: usize = 4;
 
 /// The space of an image.
 #[derive(Clone, Debug)]
@@ -38,9 +41,10 @@ pub(crate) struct Space {
     known: Vec<u64>,
     /// Where the file ended when the space was found, in units.
     fence: u64,
-    /// Where the search for space begins in the backfill under way, and where it continues.
+    /// Where the search for space begins in the backfill under way.
     first: u64,
-    cursor: u64,
+    /// Where it continues for objects of 1, 2, 3 units, and of more: a hole that is too small for one is left to others.
+    cursors: [u64; SIZES],
     /// The space of the current backfill, except that which it has freed itself.
     given: Units,
     /// The part of that which no possible view refers to.
@@ -52,6 +56,8 @@ pub(crate) struct Space {
     released: Vec<Released>,
     /// How many bytes and objects were asked for.
     asked: (u64, u64),
+    /// How many bytes more its compressed pages would take, less those of the pages that it released.
+    spared: i64,
     /// True if the current backfill is suspended, to continue later.
     is_put_aside: bool,
 }
@@ -83,6 +89,11 @@ fn first_root(stored: &Stored, number: u64) -> u64 {
     number.saturating_sub(u64::from(low.wrapping_sub(stored.backfill)))
 }
 
+/// Returns how many bytes less than a page a compressed one of `len` bytes takes.
+fn spared_by(len: u32) -> i64 {
+    i64::from(LONGEST_PAGE) - i64::from(len)
+}
+
 impl Space {
     /// Makes the space of an image that has no root yet.
     pub(super) fn empty() -> Self {
@@ -96,13 +107,14 @@ impl Space {
             known: Vec::new(),
             fence: 0,
             first: 0,
-            cursor: 0,
+            cursors: [0; SIZES],
             given: Units::default(),
             unseen: Units::default(),
             garbage: Vec::new(),
             early: Vec::new(),
             released: Vec::new(),
             asked: (0, 0),
+            spared: 0,
             is_put_aside: false,
         }
     }
@@ -242,8 +254,9 @@ impl Space {
         self.early.retain(|early| pinned.contains(&early.below));
         let newest = on_disk.last().copied();
         self.first = if self.is_unknown(newest, pinned) { self.fence } else { 0 };
-        self.cursor = self.first;
+        self.cursors = [self.first; SIZES];
         self.asked = (0, 0);
+        self.spared = 0;
     }
 
     /// True if a pin's space is unknown here: of an old root, of one that an opening found and a later one didn't, or
@@ -254,17 +267,19 @@ impl Space {
         pinned.iter().any(|&pin| pin > newest || !is_known(pin))
     }
 
-    /// Allocates space for an object of `len` bytes: after the previous allocation of the same backfill, so that it
-    /// is written in one ascending sequence; returns its position in bytes.
+    /// Allocates space for an object of `len` bytes: after the previous one of that size of the same backfill, so
+    /// that each size is written in one ascending sequence; returns its position in bytes.
     pub(super) fn allocate(&mut self, len: u32) -> u64 {
         let count = units(u64::from(len.max(1)));
-        let start = self.used.find(self.cursor, count);
+        let size = usize::try_from(count).map_or(SIZES, |count| count.min(SIZES));
+        let Some(cursor) = self.cursors.get_mut(size - 1) else { return u64::MAX };
+        let start = self.used.find(*cursor, count);
+        *cursor = start + count;
         let extent = Extent { start, count };
         self.used.take(extent);
         self.live.take(extent);
         self.given.take(extent);
         self.unseen.take(extent);
-        self.cursor = start + count;
         self.asked = (self.asked.0 + u64::from(len), self.asked.1 + 1);
         start * UNIT
     }
@@ -274,12 +289,25 @@ impl Space {
         let extent = Extent::of(stored);
         let was_live = self.live.give_back(extent);
         debug_assert!(was_live, "{stored:?} isn't reached, or was released before");
+        if was_live && stored.is_packed {
+            self.spared -= spared_by(stored.len);
+        }
         if was_live && self.unseen.give_back(extent) {
             self.given.give_back(extent);
             self.garbage.push(extent);
         } else if was_live {
             self.released.push((extent, self.first_that_reached(stored, number)));
         }
+    }
+
+    /// Notes that the last allocated object is a compressed page of `len` bytes.
+    pub(super) fn note_packed(&mut self, len: u32) {
+        self.spared += spared_by(len);
+    }
+
+    /// Returns how many more bytes than in the root before are spared by compression.
+    pub(super) const fn spared(&self) -> i64 {
+        self.spared
     }
 
     /// Returns the number of the first pinned root through which a view may have reached something.
@@ -295,7 +323,7 @@ impl Space {
         for extent in std::mem::take(&mut self.garbage) {
             self.used.give_back(extent);
         }
-        self.cursor = self.first;
+        self.cursors = [self.first; SIZES];
     }
 
     /// Keeps the objects that backfill `draft` has written so far, since other views may now refer to them. Such a view

@@ -14,8 +14,10 @@ pub struct Stored {
     pub(crate) sum: u64,
     /// The last transaction of the backfill that wrote it.
     pub(crate) txid: u64,
-    /// How many bytes, at least 1. The rest of a page is zeros.
+    /// How many bytes are stored, at least 1 and less than 2^31. The rest of a page is zeros.
     pub(crate) len: u32,
+    /// True if they are a page that is compressed.
+    pub(crate) is_packed: bool,
     /// The number of the backfill that wrote it, modulo 2^32.
     pub(crate) backfill: u32,
 }
@@ -24,13 +26,17 @@ impl Stored {
     /// The length of an encoded entry, in bytes.
     pub(crate) const LEN: usize = 32;
 
+    /// The bit of the encoded length of a compressed page.
+    pub(crate) const PACKED: u32 = 1 << 31;
+
     /// Encodes the entry.
     pub(crate) fn encode(&self) -> [u8; Self::LEN] {
         let mut out = [0; Self::LEN];
         out[..8].copy_from_slice(&self.place.to_le_bytes());
         out[8..16].copy_from_slice(&self.sum.to_le_bytes());
         out[16..24].copy_from_slice(&self.txid.to_le_bytes());
-        out[24..28].copy_from_slice(&self.len.to_le_bytes());
+        let packed = if self.is_packed { Self::PACKED } else { 0 };
+        out[24..28].copy_from_slice(&(self.len | packed).to_le_bytes());
         out[28..].copy_from_slice(&self.backfill.to_le_bytes());
         out
     }
@@ -39,11 +45,13 @@ impl Stored {
     pub(crate) fn decode(bytes: &[u8; Self::LEN]) -> Option<Self> {
         let eight = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).copied();
         let four = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).copied();
+        let len = u32::from_le_bytes(four(24)?);
         let stored = Self {
             place: u64::from_le_bytes(eight(0)?),
             sum: u64::from_le_bytes(eight(8)?),
             txid: u64::from_le_bytes(eight(16)?),
-            len: u32::from_le_bytes(four(24)?),
+            len: len & !Self::PACKED,
+            is_packed: len & Self::PACKED != 0,
             backfill: u32::from_le_bytes(four(28)?),
         };
         (stored.len > 0).then_some(stored)

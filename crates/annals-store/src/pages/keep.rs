@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::Result;
 use crate::image::Stored;
+use crate::pages::packing::pack;
 use crate::pages::page::Frozen;
 
 /// Takes the objects of a backfill, and learns which ones become unreachable.
@@ -27,8 +28,24 @@ pub enum Piece {
     Long(Arc<[u8]>),
     /// A copy of the filled part of a page. The page itself may still be modified, so it can't be shared.
     Part(Vec<u8>),
+    /// A page, or the filled part of one, that is compressed.
+    Packed(Vec<u8>),
     /// Something made for the image: a node of its directory, or its catalog.
     Node(Vec<u8>),
+}
+
+impl Piece {
+    /// Compresses a page if that saves at least half of its units; else, and all else, it stays as it is.
+    #[must_use]
+    #[inline]
+    pub fn packed(self) -> Self {
+        let packed = match &self {
+            Self::Page(page) => pack(page.as_ref()),
+            Self::Part(bytes) => pack(bytes),
+            Self::Long(_) | Self::Packed(_) | Self::Node(_) => None,
+        };
+        packed.map_or(self, Self::Packed)
+    }
 }
 
 impl AsRef<[u8]> for Piece {
@@ -36,7 +53,7 @@ impl AsRef<[u8]> for Piece {
         match self {
             Self::Page(page) => page.as_ref(),
             Self::Long(value) => value,
-            Self::Part(bytes) | Self::Node(bytes) => bytes,
+            Self::Part(bytes) | Self::Packed(bytes) | Self::Node(bytes) => bytes,
         }
     }
 }

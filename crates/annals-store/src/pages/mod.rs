@@ -19,6 +19,7 @@ pub(super) mod keep;
 pub(super) mod load;
 pub(super) mod numbered;
 mod once_array;
+mod packing;
 pub(super) mod page;
 pub(super) mod paged;
 pub(super) mod pager;

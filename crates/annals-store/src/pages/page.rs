@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::{PAGE_MEMORY, Taken};
 use crate::image::{Source, Stored};
+use crate::pages::packing::unpack;
 use crate::pages::refresh::Refresh;
 use crate::pages::reserve::{ArrayId, Reserve};
 use crate::{Error, Result};
@@ -140,7 +141,13 @@ impl PageRef {
             Error::corrupt(format!("a page of {} bytes in the image is too long", stored.len))
         })?;
         let mut page = Self::tagged(LOADED);
-        source.read(stored, &mut page.new_bytes()[..len])?;
+        if stored.is_packed {
+            let mut packed = vec![0; len];
+            source.read(stored, &mut packed)?;
+            unpack(stored, &packed, page.new_bytes())?;
+        } else {
+            source.read(stored, &mut page.new_bytes()[..len])?;
+        }
         Ok(page)
     }
 

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     const fn stored(place: u64, len: u32) -> Stored {
-        Stored { place, sum: 0, txid: 1, len, backfill: 1 }
+        Stored { place, sum: 0, txid: 1, len, is_packed: false, backfill: 1 }
     }
 
     #[test]

@@ -153,6 +153,7 @@ impl Keep for Keeper {
             sum: Stored::sum_of(place, piece),
             txid: 1,
             len: u32::try_from(piece.len()).unwrap(),
+            is_packed: false,
             backfill: 1,
         };
         self.0.live.lock().unwrap().insert(place, stored);

@@ -8,8 +8,14 @@ use crate::image::stored::Stored;
 use annals_storage::Point;
 use annals_storage::document::{compare_fields, compare_layout, variants};
 
-const FULL: Stored =
-    Stored { place: u64::MAX, sum: u64::MAX, txid: u64::MAX, len: u32::MAX, backfill: u32::MAX };
+const FULL: Stored = Stored {
+    place: u64::MAX,
+    sum: u64::MAX,
+    txid: u64::MAX,
+    len: u32::MAX >> 1,
+    is_packed: true,
+    backfill: u32::MAX,
+};
 
 #[test]
 fn the_header_of_images_is_laid_out_as_documented() {
@@ -60,6 +66,7 @@ fn roots_and_entries_are_laid_out_as_documented() {
         bytes: 0,
         objects: 0,
         frames: None,
+        spared: 0,
     };
     let base = RootCopy { root, header: 0 };
     let encode = |copy: &RootCopy| copy.root.encode(copy.header).to_vec();
@@ -76,17 +83,19 @@ fn roots_and_entries_are_laid_out_as_documented() {
         "objects": root.objects = u64::MAX,
         "header": header = u64::MAX,
         "frames": root.frames = Some(FULL),
+        "spared": root.spared = u64::MAX,
     ];
     compare_layout("Roots", &encode(&base), &variants);
 
     let encode = |stored: &Stored| stored.encode().to_vec();
-    let variants = variants![nothing, encode;
+    let mut variants = variants![nothing, encode;
         "place": place = u64::MAX,
         "sum": sum = u64::MAX,
         "txid": txid = u64::MAX,
-        "length": len = u32::MAX,
         "backfill": backfill = u32::MAX,
     ];
+    let (len, is_packed) = (u32::MAX >> 1, true);
+    variants.push(("length", encode(&Stored { len, is_packed, ..nothing })));
     compare_fields("Entries", &encode(&nothing), &variants, Stored::LEN);
 }
 

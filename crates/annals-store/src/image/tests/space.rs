@@ -80,19 +80,20 @@ fn what_a_pin_reaches_stays() {
 }
 
 #[test]
-fn a_large_backfill_is_one_ascending_sequence() {
+fn a_large_backfill_is_one_ascending_sequence_for_each_size() {
     let mut world = World::create(Arc::new(MemoryDirectory::new()), &HEIGHTS).unwrap();
     let mut rng = Rng::new(4);
     for txid in 1..10 {
         world.advance(txid, &draw(&mut rng, 30), None).unwrap();
     }
     let mut draft = world.image.space(None).unwrap();
-    let mut last = 0;
+    let mut last = [0; 4];
     for _ in 0..200 {
         let len = u32::try_from(1 + rng.index(20_000)).unwrap();
         let place = draft.allocate(len);
-        assert!(place >= last, "{place} behind {last}");
-        last = place + u64::from(len);
+        let last = &mut last[len.div_ceil(4096).min(4) as usize - 1];
+        assert!(place >= *last, "{place} behind {last}");
+        *last = place + u64::from(len);
     }
 }
 
@@ -108,4 +109,30 @@ fn a_row_that_is_updated_for_ever_takes_no_more_space() {
     assert!(world.image.shrink(None).is_ok());
     world.check();
     assert_eq!(after(&world.model, &BTreeMap::new()), world.model);
+}
+
+/// What many backfills have freed is used again, whatever the sizes of the objects.
+#[test]
+fn the_file_stays_as_small_as_what_is_used() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let mut world = World::create(directory, &HEIGHTS).unwrap();
+    let mut rng = Rng::new(21);
+    let mut most = 0;
+    for txid in 1..120 {
+        let changes: Vec<_> = (0..40)
+            .map(|_| {
+                let (array, number) = (rng.index(2), rng.index(64) as u64);
+                let len = if array == 0 { 16384 } else { 1 + rng.index(4096) };
+                (array, number, Some(object(len, txid)))
+            })
+            .collect();
+        world.advance(txid, &change(&changes), None).unwrap();
+        let draft = world.image.space(None).unwrap();
+        let space = draft.space().unwrap();
+        most = most.max(space.used_bytes());
+        drop(draft);
+        let len = world.image.len().unwrap();
+        assert!(len * 4 <= most * 5, "{len} bytes for {most} in use, after {txid} backfills");
+    }
+    world.check();
 }

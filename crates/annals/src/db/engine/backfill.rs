@@ -269,7 +269,7 @@ fn advance(
     let new = NewRoot { segment, point, time, catalog, frames };
     let root = written.and_then(|()| draft.publish(&new));
     if let Ok(root) = &root {
-        let keeps = root.end <= image_state.budget();
+        let keeps = root.memory() <= image_state.budget();
         if pager.keeps() && !keeps {
             saved.unload();
         }

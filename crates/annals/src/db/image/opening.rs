@@ -370,7 +370,7 @@ impl Looking<'_> {
         let past = Past::since(&**self.directory, self.name, header, since)?;
         let Some(past) = past else { return Ok(Rooted::Outlived) };
         let image = Arc::new(image);
-        let keeps = root.end <= self.budget;
+        let keeps = root.memory() <= self.budget;
         let source: Arc<dyn Source> = match self.damage {
             Some(_) => Arc::new(Guarded(Arc::clone(&image))),
             None => Arc::clone(&image) as _,

@@ -47,7 +47,7 @@ impl NearestRoot {
             Image::frame(directory, &name, &identity, *clock, damage, &is_before).ok()??;
         let Frame { image, root, catalog, pin } = found;
         let source = Arc::new(Guarded(Arc::new(image)));
-        let pager = Arc::new(Pager::new(source, budget, root.end <= budget));
+        let pager = Arc::new(Pager::new(source, budget, root.memory() <= budget));
         let (_, view) = load(&catalog, &pager).ok()?;
         let view = view.pinned(Arc::new(pin));
         let store = Store::resume(view).delaying(late_entries(budget));

@@ -40,7 +40,7 @@ pub(super) fn of_image(
         Opened::SetAside(aside) => Err(Error::corrupt(aside.reason)),
         Opened::Usable(usable) => {
             let (root, image) = (usable.root, Arc::new(usable.image));
-            let keeps = root.end <= memory;
+            let keeps = root.memory() <= memory;
             let pager = Arc::new(Pager::new(Arc::clone(&image) as _, memory, keeps));
             let (_, view) =
                 load(&usable.catalog, &pager).map_err(|error| error.within(image.path()))?;

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use annals::{Field, Schema, Table, Type};
 
 const PAGE: usize = 16384;
+/// Is in the length of a compressed page.
+const PACKED: usize = 1 << 31;
 
 fn word(bytes: &[u8], at: usize, len: usize) -> u64 {
     bytes[at..at + len].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
@@ -318,14 +320,48 @@ fn groups(leaf: &[u8], entries: &mut Vec<[u64; 4]>) {
 
 fn object<'f>(file: &'f [u8], entry: &[u8]) -> &'f [u8] {
     let place = number_at(entry, 0, 8);
-    &file[place..place + number_at(entry, 24, 4)]
+    &file[place..place + number_at(entry, 24, 4) % PACKED]
+}
+
+/// Restores the bytes of an LZ4 block: literals, then a copy of what is some bytes back, and again.
+fn unpacked(block: &[u8]) -> Vec<u8> {
+    let (mut out, mut rest) = (Vec::new(), block);
+    let take = |rest: &mut &[u8], len: usize| {
+        let (taken, behind) = rest.split_at(len);
+        *rest = behind;
+        taken.to_vec()
+    };
+    let length = |rest: &mut &[u8], four: u8| {
+        let mut len = usize::from(four);
+        let mut more = four == 15;
+        while more {
+            let byte = take(rest, 1)[0];
+            len += usize::from(byte);
+            more = byte == 255;
+        }
+        len
+    };
+    while !rest.is_empty() {
+        let token = take(&mut rest, 1)[0];
+        let literals = length(&mut rest, token >> 4);
+        out.extend(take(&mut rest, literals));
+        if rest.is_empty() {
+            break;
+        }
+        let back = number_at(&take(&mut rest, 2), 0, 2);
+        for _ in 0..length(&mut rest, token & 15) + 4 {
+            out.push(out[out.len() - back]);
+        }
+    }
+    out
 }
 
 /// Collects the objects that an entry leads to, by their numbers.
 fn walk(file: &[u8], (height, before): (u8, usize), entry: &[u8], objects: &mut Objects) {
     let bytes = object(file, entry);
     if height == 0 {
-        objects.insert(before, bytes.to_vec());
+        let is_packed = number_at(entry, 24, 4) >= PACKED;
+        objects.insert(before, if is_packed { unpacked(bytes) } else { bytes.to_vec() });
         return;
     }
     assert_eq!((&bytes[..4], bytes[4]), (&b"NODE"[..], height));

@@ -1,0 +1,69 @@
+//! Compression of pages in an image: LZ4 blocks.
+//!
+//! Only the file has compressed pages. In memory a page is always whole.
+
+use crate::image::{Stored, UNIT};
+use crate::pages::page::PAGE;
+use crate::{Error, Result};
+
+/// Compresses the bytes of a page; `None` unless that saves at least half of its units.
+pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
+    let units = |len: usize| (len as u64).div_ceil(UNIT);
+    if units(bytes.len()) < 2 {
+        return None;
+    }
+    let packed = lz4_flex::block::compress(bytes);
+    (units(packed.len()) * 2 <= units(bytes.len())).then_some(packed)
+}
+
+/// Restores a compressed page; zeros follow its bytes.
+///
+/// # Errors
+/// `Corrupt` if they are no compressed page.
+pub(super) fn unpack(stored: &Stored, packed: &[u8], page: &mut [u8; PAGE]) -> Result<()> {
+    lz4_flex::block::decompress_into(packed, page).map(drop).map_err(|error| {
+        Error::corrupt(format!("damaged: the compressed page at {}: {error}", stored.place))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use annals_storage::simulated::Rng;
+
+    fn restored(packed: &[u8]) -> Result<[u8; PAGE]> {
+        let mut page = [0; PAGE];
+        unpack(&Stored::default(), packed, &mut page).map(|()| page)
+    }
+
+    #[test]
+    fn a_page_is_compressed_where_it_saves_half() {
+        let mut rng = Rng::new(5);
+        for len in [1, 4096, 4097, 8192, 8193, 16000, PAGE] {
+            let text: Vec<u8> = (0..len).map(|at| b"opened at the branch "[at % 21]).collect();
+            let packed = pack(&text);
+            assert_eq!(packed.is_some(), len > 4096, "{len}");
+            if let Some(packed) = packed {
+                let page = restored(&packed).unwrap();
+                assert!(page[..len] == text && page[len..].iter().all(|&byte| byte == 0));
+            }
+            let noise: Vec<u8> = (0..len).map(|_| rng.number().to_le_bytes()[0]).collect();
+            assert_eq!(pack(&noise), None);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_page_are_an_error_and_never_a_panic() {
+        let long = lz4_flex::block::compress(&[7; PAGE + 1]);
+        assert!(restored(&long).is_err(), "longer than a page");
+        let mut rng = Rng::new(6);
+        let whole = pack(&b"names of accounts".repeat(900)).unwrap();
+        for _ in 0..2000 {
+            let mut bytes = whole.clone();
+            let at = rng.index(bytes.len());
+            bytes[at] = rng.number().to_le_bytes()[0];
+            bytes.truncate(rng.index(bytes.len() + 1));
+            let _ = restored(&bytes);
+        }
+    }
+}
