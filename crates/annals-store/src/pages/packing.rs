@@ -21,9 +21,12 @@ pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
 /// # Errors
 /// `Corrupt` if they are no compressed page.
 pub(super) fn unpack(stored: &Stored, packed: &[u8], page: &mut [u8; PAGE]) -> Result<()> {
-    lz4_flex::block::decompress_into(packed, page).map(drop).map_err(|error| {
+    let len = lz4_flex::block::decompress_into(packed, page).map_err(|error| {
         Error::corrupt(format!("damaged: the compressed page at {}: {error}", stored.place))
-    })
+    })?;
+    // It copies whole words, and may write beyond the end of what it restores.
+    page.iter_mut().skip(len).for_each(|byte| *byte = 0);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -49,6 +52,28 @@ mod tests {
             }
             let noise: Vec<u8> = (0..len).map(|_| rng.number().to_le_bytes()[0]).collect();
             assert_eq!(pack(&noise), None);
+        }
+    }
+
+    #[test]
+    fn zeros_follow_whatever_was_compressed() {
+        let mut rng = Rng::new(7);
+        for _ in 0..2000 {
+            let len = 4097 + rng.index(PAGE - 4097);
+            let (period, every) = (1 + rng.index(40), 1 + rng.index(60));
+            let text: Vec<u8> = (0..len)
+                .map(|at| {
+                    if at % every == 0 {
+                        rng.number().to_le_bytes()[0]
+                    } else {
+                        b'a' + u8::try_from(at % period).unwrap()
+                    }
+                })
+                .collect();
+            if let Some(packed) = pack(&text) {
+                let page = restored(&packed).unwrap();
+                assert!(page[..len] == text && page[len..].iter().all(|&byte| byte == 0), "{len}");
+            }
         }
     }
 
