@@ -140,6 +140,16 @@ impl Image {
         Ok(OBJECTS_AT + walk(self, root, |_, _| Ok(Step::Enter))?.used() * UNIT)
     }
 
+    /// Returns how many bytes the newest root and its key frames reach, in whole units, and these; `None` unless a
+    /// backfill of this handle has found the space, or while one is under way.
+    #[inline]
+    pub fn kept(&self) -> Option<(u64, Arc<[Root]>)> {
+        let frames = lock(&self.held).frames.clone()?;
+        let numbers: Vec<_> = frames.iter().map(|frame| frame.number).collect();
+        let working = self.working.try_lock().ok()?;
+        Some((working.as_ref()?.kept_bytes(&numbers), frames))
+    }
+
     /// Writes objects to the space of a draft, each as consecutive parts, in the order of their positions, with
     /// adjacent ones joined. They are on permanent storage once a root that reaches them is published.
     ///

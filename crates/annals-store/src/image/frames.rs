@@ -33,8 +33,8 @@ use annals_storage::{Access, Clock, Directory, step};
 /// How many key frames are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyFrames {
-    /// How much of the image only they may reach, in bytes; none: a quarter of what the
-    /// newest root does, and a single one as much.
+    /// How much of the image only they may reach, in bytes; none: half of what the newest
+    /// root does, and a single one as much.
     pub budget: Option<u64>,
     /// How much the journal grows from one to the next, at least, in bytes.
     pub spacing: u64,
@@ -55,8 +55,8 @@ impl KeyFrames {
     }
 }
 
-/// How much key frames may have if nothing was said and a quarter of the newest root is less, in bytes.
-const LEAST_BUDGET: u64 = 2 << 20;
+/// How much key frames may have if nothing was said and half of the newest root is less, in bytes.
+const LEAST_BUDGET: u64 = 4 << 20;
 
 /// An older root, or the newest, that is pinned and open for reading.
 #[derive(Debug)]
@@ -226,7 +226,7 @@ impl Draft<'_> {
         let live = self.space().map_or(0, |space| space.live_bytes());
         // Where every page changes, even a single one takes as much as the newest root: it still halves the replay.
         let budget = |count: usize| {
-            let usual = if count == 1 { live } else { live / 4 };
+            let usual = if count == 1 { live } else { live / 2 };
             rule.budget.unwrap_or_else(|| usual.max(LEAST_BUDGET))
         };
         let number = self.number();

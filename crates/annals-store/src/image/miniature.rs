@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::catalog::{Array, Catalog, Kind};
 use super::file::Image;
 use super::format::{FANOUT, Root};
+use super::frames::KeyFrames;
 use super::node;
 use super::publish::{Draft, NewRoot};
 use super::stored::{Source, Stored};
@@ -77,6 +78,8 @@ pub(super) struct Next<'n> {
     pub(super) metadata: &'n [u8],
     /// The numbers of the roots that are pinned.
     pub(super) pinned: &'n [u64],
+    /// True if the roots before become key frames.
+    pub(super) keeps_frames: bool,
 }
 
 /// Updates an image; returns its new root and catalog. `before` is the newest root's catalog; `changes` has the
@@ -88,7 +91,7 @@ pub(super) fn advance(
     changes: &BTreeMap<usize, Changes>,
     new: &Next<'_>,
 ) -> Result<(Root, Catalog)> {
-    let Next { point, metadata, pinned } = *new;
+    let Next { point, metadata, pinned, keeps_frames } = *new;
     let mut draft = image.space(pinned.iter().copied())?;
     let mut backfill = Backfill { draft: &mut draft, txid: point.txid, writes: Vec::new() };
     let mut catalog = Catalog { metadata: metadata.to_vec(), ..before.clone() };
@@ -97,15 +100,19 @@ pub(super) fn advance(
         array.root = backfill.below(image, array.height, array.root, changes)?;
     }
     let stored = backfill.put(catalog.encode())?;
-    let writes = backfill.writes;
-    old.into_iter().for_each(|old| draft.release(old));
+    old.into_iter().for_each(|old| backfill.draft.release(old));
+    let budget = if keeps_frames { None } else { Some(0) };
+    let rule = KeyFrames { budget, spacing: 0 };
+    let chosen = backfill.draft.choose_frames(rule, (0, point.position), &|_| true);
+    chosen.leave.iter().for_each(|old| backfill.draft.release(old));
+    let list = chosen.store.map(|list| backfill.put(list)).transpose()?;
+    let (frames, writes) = (list.or(chosen.keep), backfill.writes);
     let parts: Vec<_> = writes.iter().map(|(place, bytes)| (*place, [&**bytes])).collect();
     let objects: Vec<(u64, &[&[u8]])> =
         parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
     image.write(&objects)?;
     let time = i64::try_from(point.txid).unwrap();
-    let root =
-        draft.publish(&NewRoot { segment: 0, point, time, catalog: stored, frames: None })?;
+    let root = draft.publish(&NewRoot { segment: 0, point, time, catalog: stored, frames })?;
     Ok((root, catalog))
 }
 

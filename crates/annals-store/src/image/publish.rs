@@ -251,6 +251,13 @@ impl Draft<'_> {
         self.space().map_or(0, Space::end)
     }
 
+    /// Sets how many bytes its compressed pages spare, if it also has pages that its root doesn't reach.
+    pub(super) fn set_spared(&mut self, spared: u64) {
+        if let Some(space) = self.working.as_mut() {
+            space.set_spared(spared);
+        }
+    }
+
     /// Returns the space as it is.
     pub(crate) fn space(&self) -> Option<&Space> {
         self.working.as_ref()

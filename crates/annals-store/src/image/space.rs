@@ -310,6 +310,11 @@ impl Space {
         self.spared
     }
 
+    /// Sets how many bytes more than in the root before are spared by compression.
+    pub(super) fn set_spared(&mut self, spared: u64) {
+        self.spared = i64::try_from(spared).unwrap_or(i64::MAX);
+    }
+
     /// Returns the number of the first pinned root through which a view may have reached something.
     fn first_that_reached(&self, stored: &Stored, number: u64) -> u64 {
         let first = first_root(stored, number);
@@ -384,6 +389,12 @@ impl Space {
     /// Returns the end of the last object that may be reached, in bytes.
     pub(crate) fn used_end(&self) -> u64 {
         self.used.end() * UNIT
+    }
+
+    /// Returns how much the newest root and its key frames reach, the head of the file included, in bytes. Those are
+    /// their numbers.
+    pub(super) fn kept_bytes(&self, frames: &[u64]) -> u64 {
+        self.live_bytes().saturating_add(self.held_by(frames, u64::MAX))
     }
 
     /// Returns how much the newest root reaches, the head of the file included, in bytes.

@@ -62,7 +62,7 @@ pub fn go_on(directory: &Arc<dyn Directory>, name: &str, metadata: &[u8]) -> Res
         chain: before.chain,
     };
     let Usable { image, root, catalog } = usable;
-    let next = Next { point, metadata, pinned: &[] };
+    let next = Next { point, metadata, pinned: &[], keeps_frames: false };
     advance(&image, &catalog, Some(&root.catalog), &BTreeMap::new(), &next).map(drop)
 }
 
@@ -92,7 +92,7 @@ pub fn write(
         if step.is_none_or(|step| step.iter().any(|&byte| byte % 7 == 0)) {
             txid += 1;
             let point = Point { position: 16384 + txid, txid, chain: txid };
-            let new = Next { point, metadata: b"fuzz", pinned: &[] };
+            let new = Next { point, metadata: b"fuzz", pinned: &[], keeps_frames: false };
             let changes = std::mem::take(&mut changes);
             let (root, next) = advance(&image, &catalog, old.as_ref(), &changes, &new)?;
             (old, catalog) = (Some(root.catalog), next);

@@ -255,8 +255,8 @@ impl Options {
     /// Sets how many bytes of the image key frames may take: older states that are kept in it, sharing all that
     /// hasn't changed since, so that [`Database::at`](crate::Database::at) replays little. They divide the
     /// journal evenly, at least 256 KiB of it from one to the next, and are thinned to stay within this; 0: none
-    /// are kept. Unless set they may take a quarter of what the newest state takes, a single one all of that, and
-    /// 2 MiB in any case. Without enough of them the past is only slower to read.
+    /// are kept. Unless set they may take half of what the newest state takes, a single one all of that, and
+    /// 4 MiB in any case. Without enough of them the past is only slower to read.
     #[must_use]
     pub const fn key_frames(mut self, bytes: u64) -> Self {
         self.key_frames.budget = Some(bytes);

@@ -9,8 +9,9 @@ use crate::image::catalog::Kind;
 use crate::image::check::check;
 use crate::image::file::Image;
 use crate::image::miniature::{Changes, content};
-use crate::image::open::Opened;
+use crate::image::open::{Opened, Usable};
 use crate::image::roots::VERIFY_AT_MOST;
+use crate::image::walk::read_catalog;
 use annals_storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals_storage::{Access, Directory, SystemClock};
 
@@ -19,7 +20,7 @@ struct Script {
     heights: Vec<(u8, Kind)>,
     steps: Vec<BTreeMap<usize, Changes>>,
     models: Vec<Option<Held>>,
-    /// True if the image is copied without gaps before every other step.
+    /// True if the image has key frames, and is copied with them, without gaps, before every other step.
     compacts: bool,
 }
 
@@ -40,14 +41,15 @@ impl Script {
         let Ok(opened) = Image::open(&directory, NAME, &IDENTITY, Access::Write) else { return 0 };
         let (mut world, done) = match opened {
             Opened::Missing => match World::create(directory, &self.heights) {
-                Ok(world) => (world, 0),
+                Ok(world) => (World { keeps_frames: self.compacts, ..world }, 0),
                 Err(_) => return 0,
             },
             Opened::Usable(usable) => {
                 let done = usize::try_from(usable.root.point.txid).unwrap();
                 let model = self.models[done].clone().unwrap();
                 let (image, catalog, root) = (usable.image, usable.catalog, Some(usable.root));
-                (World { directory, image, catalog, model, root }, done)
+                let keeps_frames = self.compacts;
+                (World { directory, image, catalog, model, root, keeps_frames }, done)
             }
             Opened::SetAside(aside) => panic!("{aside:?}"),
         };
@@ -73,12 +75,25 @@ impl Script {
                 assert_eq!(usable.catalog.metadata, (txid as u64).to_le_bytes());
                 let held = content(&usable.image, &usable.catalog).unwrap();
                 assert_eq!(Some(&held), self.models[txid].as_ref(), "root {txid}");
+                self.judge_frames(usable);
                 assert_eq!(check(&directory, NAME, &SystemClock).unwrap().problem, None);
                 Some(txid)
             }
             Opened::SetAside(aside) => panic!("{aside:?}"),
         };
         found.unwrap_or(0)
+    }
+
+    /// All key frames of an image hold what there was, and those of a copy are as many as before.
+    fn judge_frames(&self, usable: &Usable) {
+        let frames = usable.image.frames_of(&usable.root);
+        let expected = if self.compacts { usable.root.point.txid - 1 } else { 0 };
+        assert_eq!(frames.len() as u64, expected);
+        for (frame, txid) in frames.iter().zip(1..) {
+            let catalog = read_catalog(&usable.image, frame).unwrap();
+            let held = content(&usable.image, &catalog).unwrap();
+            assert_eq!((frame.point.txid, Some(held)), (txid, self.models[txid as usize].clone()));
+        }
     }
 
     /// Crashes at every operation after the first ones; returns how many states were judged.
@@ -121,7 +136,8 @@ impl Script {
 
 /// Copies an image without gaps, and continues with that; returns whether it could.
 fn compact(world: &mut World) -> bool {
-    if world.image.compact(&SimulatedClock::new(5)).is_err() {
+    let frames = world.image.frames_of(&world.root.unwrap());
+    if world.image.compact(&frames, &SimulatedClock::new(5)).is_err() {
         return false;
     }
     let opened = Image::open(&world.directory, NAME, &IDENTITY, Access::Write);

@@ -134,7 +134,7 @@ fn a_copy_has_no_gaps_and_no_damage() {
     }
     let (before, old_root) = (world.image.len().unwrap(), world.root.unwrap());
     let bytes = bytes_of(&*world.image.storage);
-    let len = world.image.compact(&SystemClock).unwrap();
+    let len = world.image.compact(&[], &SystemClock).unwrap();
     assert!(len < before, "{len} of {before}");
     assert_eq!(bytes_of(&*world.image.storage), bytes, "whoever has the old one reads on");
     world.reopen();
@@ -149,7 +149,7 @@ fn a_copy_has_no_gaps_and_no_damage() {
     // A damaged page isn't copied, and the existing file stays.
     let stored = world.catalog.arrays[0].root.unwrap();
     world.image.storage.write_at(stored.place, &[0xff; 8]).unwrap();
-    let error = world.image.compact(&SystemClock).unwrap_err();
+    let error = world.image.compact(&[], &SystemClock).unwrap_err();
     assert_eq!(error.kind(), crate::ErrorKind::Corrupt);
     assert_eq!(world.directory.list().unwrap(), [NAME]);
 }

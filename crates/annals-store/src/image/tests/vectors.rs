@@ -30,7 +30,7 @@ fn write_image() -> Vec<u8> {
     for (txid, changes) in [(7, first.to_vec()), (9, second.to_vec())] {
         let point = Point { position: 16384 + 100 * txid, txid, chain: 0xC4A1 << 40 | txid };
         let changes = changes.into_iter().collect();
-        let new = Next { point, metadata: b"metadata", pinned: &[] };
+        let new = Next { point, metadata: b"metadata", pinned: &[], keeps_frames: false };
         let (root, next) = advance(&image, &catalog, old.as_ref(), &changes, &new).unwrap();
         (old, catalog) = (Some(root.catalog), next);
     }

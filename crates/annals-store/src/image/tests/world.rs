@@ -29,6 +29,8 @@ pub(super) struct World {
     pub(super) catalog: Catalog,
     pub(super) model: Held,
     pub(super) root: Option<Root>,
+    /// True if the roots before become key frames.
+    pub(super) keeps_frames: bool,
 }
 
 pub(super) fn point(txid: u64) -> Point {
@@ -63,7 +65,7 @@ impl World {
         let clock = SimulatedClock::new(1);
         let image = Image::create(&directory, NAME, &IDENTITY, &clock)?;
         let model = vec![Content::new(); heights.len()];
-        Ok(Self { directory, image, catalog: arrays(heights), model, root: None })
+        Ok(Self { directory, image, catalog: arrays(heights), model, root: None, keeps_frames: false })
     }
 
     /// Publishes changes as of a transaction.
@@ -76,7 +78,8 @@ impl World {
         let old = self.root.map(|root| root.catalog);
         let pinned: Vec<_> = pinned.into_iter().collect();
         let metadata = txid.to_le_bytes();
-        let next = Next { point: point(txid), metadata: &metadata, pinned: &pinned };
+        let keeps_frames = self.keeps_frames;
+        let next = Next { point: point(txid), metadata: &metadata, pinned: &pinned, keeps_frames };
         let (root, catalog) = advance(&self.image, &self.catalog, old.as_ref(), changes, &next)?;
         (self.root, self.catalog) = (Some(root), catalog);
         self.model = after(&self.model, changes);

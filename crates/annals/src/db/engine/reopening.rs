@@ -41,7 +41,7 @@ pub(in crate::db) fn keep_named(
         return Ok(());
     }
     let compacted = match &working.image {
-        Some((image, _)) => image.compact(&**image_state.clock()).map(drop),
+        Some((image, _)) => image.compact(&[], &**image_state.clock()).map(drop),
         None => Ok(()),
     };
     match compacted {

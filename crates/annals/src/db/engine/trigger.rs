@@ -20,6 +20,7 @@ use crate::db::engine::background::Background;
 use crate::db::engine::core::Core;
 use crate::db::image::{BackfillMode, ImageState};
 use crate::db::present::segment::JournalFile;
+use crate::journal::lock;
 use crate::store::Store;
 
 /// The tail that is worth a backfill while the database is open, in bytes: a few hundredths of a second of
@@ -80,16 +81,14 @@ pub(in crate::db) fn backfill_at_close(core: &Core, patience: Duration) -> Resul
         false => ControlFlow::Break(()),
     };
     let Some((reached, _)) = image_reach(core) else { return Ok(()) };
-    match is_backfill_worth_it_at_close(core, reached) {
-        true => {
-            core.history.is_closing.store(true, Ordering::Relaxed);
-            backfill::backfill_watched(core, BackfillMode::Passive, &mut |_| go_on())?
-        }
-        false => return Ok(()),
-    };
-    // A transaction that was forgotten has the writer for ever.
-    retain::keep_the_rules(core, Duration::ZERO)?;
-    core.image_state()?.shrink()
+    if is_backfill_worth_it_at_close(core, reached) {
+        core.history.is_closing.store(true, Ordering::Relaxed);
+        backfill::backfill_watched(core, BackfillMode::Passive, &mut |_| go_on())?;
+        // A transaction that was forgotten has the writer for ever.
+        retain::keep_the_rules(core, Duration::ZERO)?;
+    }
+    let image_state = core.image_state()?;
+    image_state.shrink(&lock(&image_state.working))
 }
 
 /// True if an image with the end `reached` in the journal, 0 if there is none, would make the next opening

@@ -33,7 +33,7 @@ pub(in crate::db) fn compact_image(
     if free < WORTH || free <= len / 2 {
         return Ok(len);
     }
-    let len = image.compact(&**image_state.clock())?;
+    let len = image.compact(&[], &**image_state.clock())?;
     match go_on_from_the_copy(db, image_state, working, timeout) {
         // The next backfill reports it.
         Err(error) if error.kind() != ErrorKind::Busy => Err(error),

@@ -120,7 +120,7 @@ pub(in crate::db) fn backfill_as_the_last(
     let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
     let mut run = Run::begin(image_state, BackfillMode::Passive);
     advance_shared(db, &mut run, &mut working, writing, watch)?;
-    Ok(())
+    image_state.shrink(&working)
 }
 
 /// Writes a new root. The journal is hard up to the end of the store, in which nothing is pending.

@@ -348,17 +348,30 @@ impl ImageState {
         Image::peek(&*self.directory, &self.name, &identity)
     }
 
-    /// Truncates the free end of the image's file, unless a reader needs it, if it is a noticeable part of the file.
-    /// Never while commits continue: freeing blocks makes some disks slow for a while.
-    pub(in crate::db) fn shrink(&self) -> Result<()> {
+    /// Makes the image's file smaller if a quarter of it, and at least 1 MiB, is neither of the newest root nor of key
+    /// frames: replaces it by a copy without gaps, or, where that would take long or somebody reads an older root,
+    /// truncates its free end. Only if a backfill of this handle has found the space. Never while commits continue:
+    /// freeing blocks makes some disks slow for a while.
+    ///
+    /// Cost: a copy reads and writes at most 64 MiB, and at most three times what backfills wrote since the last copy.
+    pub(in crate::db) fn shrink(&self, working: &Working) -> Result<()> {
         const WORTH: u64 = 1 << 20;
-        let working = lock(&self.working);
-        let (Some((image, _)), Some(root)) = (&working.image, working.root) else { return Ok(()) };
+        const COPIED_AT_MOST: u64 = 64 << 20;
+        let (Some((image, _)), Some(root), None) = (&working.image, working.root, &working.spill)
+        else {
+            return Ok(());
+        };
+        let Some((kept, frames)) = image.kept() else { return Ok(()) };
         let len = image.len()?;
-        if len.saturating_sub(root.end) < WORTH.max(len / 4) {
+        if len.saturating_sub(kept) < WORTH.max(len / 4) {
             return Ok(());
         }
-        shrink_wholly(&working).map(drop)
+        // A reader would keep the space of the old file.
+        let is_read = working.pinned(image)?.iter().any(|number| *number != root.number);
+        match kept <= COPIED_AT_MOST && !is_read {
+            true => image.compact(&frames, &*self.clock).map(drop),
+            false => shrink_wholly(working).map(drop),
+        }
     }
 
     /// Returns the image, or creates it. An existing one that couldn't be read when the database was opened is

@@ -199,7 +199,7 @@ fn whatever_is_damaged_is_read_as_it_was() {
         assert_eq!(self::reported(&db), Vec::<String>::new(), "{unit:?} at {at}");
     });
     let [catalogs, nodes, others] = met;
-    assert!(catalogs > 0 && nodes > 10 && others > 200, "{met:?}");
+    assert!(catalogs > 0 && nodes > 10 && others > 100, "{met:?}");
     // What was written since the root before is replayed; what both reach leaves the key frames.
     assert!(aside < others / 2, "{aside} of {met:?}");
     println!("{met:?} met, {aside} set aside");

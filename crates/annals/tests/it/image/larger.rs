@@ -318,7 +318,7 @@ fn small_transactions_go_on_where_the_image_can_t_be_written() {
         .filter_map(|name| disk.content(name))
         .map(|it| it.len())
         .sum();
-    disk.limit_space(used as u64 + (300 << 10));
+    disk.limit_space(used as u64 + (150 << 10));
     for round in 0..300 {
         let id = RowId(round * 61 % ROWS as u64);
         let new = ValueRef::Int64(-1 - round as i64);

@@ -1,9 +1,9 @@
 //! Key frames: that they are used, stay within their budget, divide the journal evenly, and are never needed.
 
 use annals::storage::{Access, Directory as _, MemoryDirectory};
-use annals::{BackfillMode, ErrorKind, Txid};
+use annals::{BackfillMode, ErrorKind, FieldNumber, RowId, Txid, ValueRef};
 
-use super::{IMAGE, NAME, World, content, options};
+use super::{IMAGE, NAME, TABLE, World, content, options};
 
 /// Writes and brings the image forward, so often.
 fn grow(world: &mut World, rounds: usize) {
@@ -133,4 +133,51 @@ fn forgotten_history_leaves_no_key_frames() {
     }
     grow(&mut world, 3);
     world.look(true);
+}
+
+/// What SQLite 3.46 takes for the rows of [`many`] with their index, in bytes.
+const SQLITE: u64 = 2_097_152;
+
+/// Inserts 20,000 rows.
+fn many(world: &mut World) {
+    world.write(|tx| {
+        for row in 0..20_000 {
+            let name =
+                format!("account {} of the branch in street {}", row * 7919 % 20_000, row % 97);
+            let number = ValueRef::Int64(row * 1_000_003 % 1_000_000);
+            tx.insert(TABLE, &[ValueRef::String(&name), number, ValueRef::Null])?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn closing_leaves_an_image_without_gaps_and_with_all_key_frames() {
+    for budget in [0, 2 << 20] {
+        let mut world = World::new(8, options().key_frames(budget));
+        many(&mut world);
+        for round in 0..6 {
+            world.write(|tx| {
+                let mut rows = (round..20_000).step_by(50).map(RowId);
+                rows.try_for_each(|id| {
+                    let name = format!("account {} of the branch in street {round}", id.0);
+                    tx.update(TABLE, id, FieldNumber(0), ValueRef::String(&name))
+                })
+            });
+            world.database().backfill(BackfillMode::Passive).unwrap();
+        }
+        let (before, frames) = (world.check().unwrap(), world.key_frames());
+        assert_eq!(frames.is_empty(), budget == 0);
+        world.reopen();
+        let after = world.check().unwrap();
+        assert!(after.len + (1 << 20) <= before.len, "{} of {} bytes", after.len, before.len);
+        assert_eq!((after.free, after.txid), (0, before.txid));
+        assert_eq!(world.key_frames(), frames);
+        assert!((after.len - budget) * 10 <= SQLITE * 13, "{} bytes", after.len);
+        // What the copies of key frames reach isn't written over either.
+        grow(&mut world, 3);
+        assert_eq!(world.problem(), None);
+        assert_eq!(world.key_frames().is_empty(), budget == 0);
+        world.look(true);
+    }
 }
