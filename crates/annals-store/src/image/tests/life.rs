@@ -187,7 +187,14 @@ fn a_failed_flush_stops_the_image() {
         let usable = open(&directory);
         let (image, catalog) = (usable.image, usable.catalog);
         let model = world.model.clone();
-        let mut again = World { directory, image, catalog, model, root: Some(usable.root), keeps_frames: false };
+        let mut again = World {
+            directory,
+            image,
+            catalog,
+            model,
+            root: Some(usable.root),
+            keeps_frames: false,
+        };
         let changes = change(&[(1, 1, Some(object(100, 2)))]);
         let error = again.advance(2, &changes, None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io);

@@ -65,7 +65,14 @@ impl World {
         let clock = SimulatedClock::new(1);
         let image = Image::create(&directory, NAME, &IDENTITY, &clock)?;
         let model = vec![Content::new(); heights.len()];
-        Ok(Self { directory, image, catalog: arrays(heights), model, root: None, keeps_frames: false })
+        Ok(Self {
+            directory,
+            image,
+            catalog: arrays(heights),
+            model,
+            root: None,
+            keeps_frames: false,
+        })
     }
 
     /// Publishes changes as of a transaction.

@@ -9,8 +9,8 @@ use super::larger::{LITTLE, ROWS, define, digest, insert, opens_as, options};
 fn the_space_of_what_was_spilled_and_dropped_is_used_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.annals");
-    // The history index keeps what was dropped.
-    let db = options(LITTLE).history_index(false).open(&path).unwrap();
+    // The history index and key frames keep what was dropped.
+    let db = options(LITTLE).history_index(false).key_frames(0).open(&path).unwrap();
     db.write(define).unwrap();
     db.write(|tx| insert(tx, 0..ROWS)).unwrap();
     let expected = digest(&db.read());
