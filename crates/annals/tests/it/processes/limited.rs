@@ -188,7 +188,8 @@ fn a_store_larger_than_memory_is_as_any_other() {
     db.backfill(BackfillMode::Full).unwrap();
     db.close().unwrap();
     let image = fs::metadata(path.with_extension("annals-image")).unwrap().len();
-    assert!(image > allowance() * 3 / 2, "the image has {image} bytes");
+    // Its pages are compressed: in memory they are larger.
+    assert!(image > allowance(), "the image has {image} bytes");
     for file in ["annals", "annals-image"] {
         fs::copy(path.with_extension(file), other.with_extension(file)).unwrap();
     }
