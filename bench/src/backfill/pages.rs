@@ -16,10 +16,10 @@ use benchmark::benchmark::Id;
 
 /// Rows of a transaction.
 const AT_ONCE: u64 = 64 << 10;
-/// A quarter of the names is too long for the name's cell.
-const LONG: &str = "a name that has no room in a cell of it ";
+/// How long a quarter of the names is: too long for a cell.
+const LONG: usize = 40;
 /// The bytes that a row takes: a number, the cell of a name, a share of the long ones.
-const ROW: u64 = 8 + 16 + LONG.len() as u64 / 4;
+const ROW: u64 = 8 + 16 + LONG as u64 / 4;
 /// Rows whose numbers, or the cells of whose names, fill a page.
 const NUMBERS: u64 = 2048;
 const CELLS: u64 = 1024;
@@ -31,16 +31,27 @@ pub(super) struct Pages {
     random: Random,
 }
 
+/// Returns a number whose bytes are in no order, so that pages aren't compressed: what is measured is writing.
+fn mixed(number: u64) -> u64 {
+    (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Returns the name of a row of each transaction.
+fn name(row: u64) -> String {
+    let digits: String = (0..3).map(|part| format!("{:016x}", mixed(row * 3 + part))).collect();
+    digits[..if row % 4 == 0 { LONG } else { 10 }].to_owned()
+}
+
 impl Pages {
     /// Fills a new database in an existing folder: all of its pages are dirty.
     pub(super) fn fill(folder: &Path, mib: u64, options: &Options) -> Result<Self, Failure> {
         let rows = ((mib << 20) / ROW).next_multiple_of(NUMBERS);
         let pages = Self::open(folder, rows, options)?;
-        let names: Vec<_> =
-            (0..AT_ONCE).map(|row| if row % 4 == 0 { LONG } else { "short" }).collect();
+        let names: Vec<_> = (0..AT_ONCE).map(name).collect();
+        let names: Vec<_> = names.iter().map(String::as_str).collect();
         for first in (0..rows).step_by(usize::try_from(AT_ONCE)?) {
             let end = rows.min(first + AT_ONCE);
-            let values: Vec<_> = (first..end).map(u64::cast_signed).collect();
+            let values: Vec<_> = (first..end).map(|row| mixed(row).cast_signed()).collect();
             let columns = [names[..values.len()].into(), values[..].into()];
             pages.database.write(|tx| {
                 tx.set_level(Level::Soft);

@@ -39,9 +39,11 @@ fn allowance() -> u64 {
     effort(26, 160) << 20
 }
 
+/// A text that doesn't compress to half, so that the image is as large as what is in memory.
 fn name(number: u64, round: u64) -> String {
-    let mixed = (number + round).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    format!("{mixed:016x} is what row {number} is called, and this is round {round} of its life")
+    let mixed = |part| (number + round + part * rows()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let digits: String = (0..5).map(|part| format!("{:016x}", mixed(part))).collect();
+    format!("{digits}, row {number}, round {round}")
 }
 
 fn define(tx: &mut Transaction<'_>) -> Result<()> {
@@ -188,8 +190,7 @@ fn a_store_larger_than_memory_is_as_any_other() {
     db.backfill(BackfillMode::Full).unwrap();
     db.close().unwrap();
     let image = fs::metadata(path.with_extension("annals-image")).unwrap().len();
-    // Its pages are compressed: in memory they are larger.
-    assert!(image > allowance(), "the image has {image} bytes");
+    assert!(image > allowance() * 3 / 2, "the image has {image} bytes");
     for file in ["annals", "annals-image"] {
         fs::copy(path.with_extension(file), other.with_extension(file)).unwrap();
     }
