@@ -12,6 +12,11 @@ pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
     if units(bytes.len()) < 2 {
         return None;
     }
+    // Most pages of numbers are known by their first quarter, which costs a quarter of the time.
+    let sample = bytes.get(..bytes.len() / 4)?;
+    if lz4_flex::block::compress(sample).len() * 4 > sample.len() * 3 {
+        return None;
+    }
     let packed = lz4_flex::block::compress(bytes);
     (units(packed.len()) * 2 <= units(bytes.len())).then_some(packed)
 }

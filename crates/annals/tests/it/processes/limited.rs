@@ -41,7 +41,7 @@ fn allowance() -> u64 {
 
 /// A text that doesn't compress to half, so that the image is as large as what is in memory.
 fn name(number: u64, round: u64) -> String {
-    let mixed = |part| (number + round + part * rows()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = |part: u64| (number + round + part * rows()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let digits: String = (0..5).map(|part| format!("{:016x}", mixed(part))).collect();
     format!("{digits}, row {number}, round {round}")
 }
