@@ -39,7 +39,7 @@ fn mixed(number: u64) -> u64 {
 /// Returns the name of a row of each transaction.
 fn name(row: u64) -> String {
     let digits: String = (0..3).map(|part| format!("{:016x}", mixed(row * 3 + part))).collect();
-    digits[..if row % 4 == 0 { LONG } else { 10 }].to_owned()
+    digits[..if row.is_multiple_of(4) { LONG } else { 10 }].to_owned()
 }
 
 impl Pages {
