@@ -131,7 +131,7 @@ impl HistoryIndex {
         out.number(u64::from(self.height));
         out.number(self.next);
         out.number(self.entries);
-        out.longs(&self.nodes);
+        out.spares(&self.nodes);
     }
 
     pub(crate) fn load(input: &mut Loader<'_>) -> Result<Self> {
@@ -140,7 +140,7 @@ impl HistoryIndex {
         let height = u8::try_from(input.number()?).ok().filter(|height| *height <= MOST_HEIGHT);
         let height = height.ok_or_else(damaged)?;
         let (next, entries) = (input.number()?, input.number()?);
-        let nodes = input.array(|node: &Arc<[u8]>| node.len() <= NODE)?;
+        let nodes = input.spares(|node: &Arc<[u8]>| node.len() <= NODE)?;
         Ok(Self { nodes, root, height, next, entries, about })
     }
 

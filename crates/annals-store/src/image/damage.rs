@@ -4,6 +4,8 @@
 //! 1. An object that was noted is never used again, also if a later read of it succeeds.
 //! 2. A root that reaches one is dropped: opening doesn't choose it, and no root is published that reaches one.
 //! 3. The record of a place is dropped when that place is allocated again.
+//! 4. Damage of an object on which nothing but speed depends drops no root; but no later one reaches it, and no key
+//!    frame.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +27,8 @@ const MOST_FINDINGS: usize = 100;
 pub struct Damage {
     /// How many objects were noted so far.
     count: AtomicUsize,
+    /// How many objects were noted on which nothing but speed depends.
+    spares: AtomicUsize,
     known: Mutex<Known>,
 }
 
@@ -61,6 +65,12 @@ impl Damage {
     #[inline]
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
+    }
+
+    /// Returns how many objects were noted so far on which nothing but speed depends: it only grows.
+    #[inline]
+    pub fn spares(&self) -> usize {
+        self.spares.load(Ordering::Acquire)
     }
 }
 
@@ -105,9 +115,22 @@ impl Image {
         ));
     }
 
+    /// Does so for an object on which nothing but speed depends.
+    fn note_spare(&self, stored: &Stored, error: &Error) {
+        let before = lock(&self.damage.known).bad.insert((self.header, stored.place), *stored);
+        if before == Some(*stored) {
+            return;
+        }
+        self.damage.spares.fetch_add(1, Ordering::Release);
+        self.damage.report(format!(
+            "{error}; that part of the image only makes reading the past faster, and the next backfill stores it \
+             again; nothing is lost, but check the disk"
+        ));
+    }
+
     /// Drops the records of damage in space that is allocated again.
     pub(super) fn forget_bad(&self, given: &Stored) {
-        if self.damage.count() == 0 {
+        if self.damage.count() + self.damage.spares() == 0 {
             return;
         }
         let given = Extent::of(given);
@@ -200,6 +223,14 @@ impl Source for Guarded {
             }
             read => read,
         }
+    }
+
+    fn read_spare(&self, stored: &Stored, out: &mut [u8]) -> Result<()> {
+        self.0.read(stored, out).inspect_err(|error| {
+            if is_damage(error) {
+                self.0.note_spare(stored, error);
+            }
+        })
     }
 
     fn holds(&self, stored: &Stored) -> Result<()> {

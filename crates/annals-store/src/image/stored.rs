@@ -71,6 +71,15 @@ pub trait Source: Send + Sync + Debug {
     /// `Io`; `Corrupt` if the bytes differ from those written.
     fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()>;
 
+    /// Does what [`read`](Self::read) does, for bytes on which nothing but speed depends: if they are damaged, the rest
+    /// of the root can be used as before.
+    ///
+    /// # Errors
+    /// As `read`.
+    fn read_spare(&self, stored: &Stored, out: &mut [u8]) -> Result<()> {
+        self.read(stored, out)
+    }
+
     /// Checks that there are that many bytes at that position, with any contents.
     ///
     /// # Errors

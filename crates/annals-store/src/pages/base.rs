@@ -58,6 +58,8 @@ pub(crate) struct Base<T> {
     pub(super) height: u8,
     pub(super) pager: Arc<Pager>,
     pub(super) check: Check<T>,
+    /// True if nothing but speed depends on the items.
+    pub(super) is_spare: bool,
     /// The loaded items that stay.
     pub(super) loaded: OnceArray<T>,
 }
@@ -105,13 +107,19 @@ impl<T: Item> Base<T> {
             height: root.height,
             pager,
             check,
+            is_spare: false,
             loaded: OnceArray::default(),
         }
     }
 
+    /// Says whether nothing but speed depends on the items.
+    pub(crate) fn sparing(self, is_spare: bool) -> Self {
+        Self { is_spare, ..self }
+    }
+
     /// Makes the same base, of which nothing is loaded.
     pub(crate) fn unloaded(&self) -> Self {
-        Self::new(self.root(), Arc::clone(&self.pager), self.check)
+        Self::new(self.root(), Arc::clone(&self.pager), self.check).sparing(self.is_spare)
     }
 
     /// True if loaded items of it stay.
@@ -226,9 +234,9 @@ impl<T: Item> Base<T> {
         }
         if !self.pager.keeps() {
             let check = |item: &T| self.check(stored, item);
-            return self.pager.through_cache(stored, check).map(Held::Kept);
+            return self.pager.through_cache(stored, self.is_spare, check).map(Held::Kept);
         }
-        let loaded = self.pager.load(stored)?;
+        let loaded = self.pager.load(stored, self.is_spare)?;
         self.check(stored, &loaded)?;
         Ok(Held::Here(item.get_or_init(|| loaded)))
     }

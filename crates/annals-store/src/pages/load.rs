@@ -79,11 +79,20 @@ impl<'a> Loader<'a> {
 
     /// Takes the next array; `check` returns whether a loaded item of it is well formed.
     pub(crate) fn array<T: Item>(&mut self, check: Check<T>) -> Result<Paged<T>> {
+        self.base(check).map(|base| Paged::on(Arc::new(base)))
+    }
+
+    fn base<T: Item>(&mut self, check: Check<T>) -> Result<Base<T>> {
         let root = self.roots.next().ok_or_else(ends)?;
         if root.height >= MAX_HEIGHT {
             return Err(Error::corrupt("the image's catalog has a root that is too high"));
         }
-        Ok(Paged::on(Arc::new(Base::new(*root, Arc::clone(self.pager), check))))
+        Ok(Base::new(*root, Arc::clone(self.pager), check))
+    }
+
+    /// Takes the next array; nothing but speed depends on its items.
+    pub(crate) fn spares<T: Item>(&mut self, check: Check<T>) -> Result<Paged<T>> {
+        self.base(check).map(|base| Paged::on(Arc::new(base.sparing(true))))
     }
 
     /// Fails unless everything was read.

@@ -119,15 +119,18 @@ impl Pager {
         &*self.source
     }
 
-    /// Loads an item, bypassing the cache.
-    pub(crate) fn load<T: Item>(&self, stored: &Stored) -> Result<T> {
+    /// Loads an item, bypassing the cache. Nothing but speed depends on one that `is_spare`.
+    pub(crate) fn load<T: Item>(&self, stored: &Stored, is_spare: bool) -> Result<T> {
         #[cfg(test)]
         self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
         // Not believed, though its checksum agreed: no more memory is taken than the image has bytes.
         if stored.len > SMALL {
             self.source.holds(stored)?;
         }
-        T::load(stored, self.source())
+        match is_spare {
+            true => T::load(stored, &Spare(self.source())),
+            false => T::load(stored, self.source()),
+        }
     }
 
     /// Loads a page that belongs to the current transaction.
@@ -141,6 +144,7 @@ impl Pager {
     pub(crate) fn through_cache<T: Item>(
         &self,
         stored: &Stored,
+        is_spare: bool,
         check: impl FnOnce(&T) -> Result<()>,
     ) -> Result<T> {
         let mut hasher = PlaceHasher::default();
@@ -150,10 +154,24 @@ impl Pager {
         if let Some(item) = lock().find(stored).and_then(|cached| T::from_cached(&cached)) {
             return Ok(item);
         }
-        let item: T = self.load(stored)?;
+        let item: T = self.load(stored, is_spare)?;
         check(&item)?;
         lock().keep(*stored, item.clone().into_cached(), self.room);
         Ok(item)
+    }
+}
+
+/// A source of items on which nothing but speed depends.
+#[derive(Debug)]
+struct Spare<'s>(&'s dyn Source);
+
+impl Source for Spare<'_> {
+    fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()> {
+        self.0.read_spare(stored, out)
+    }
+
+    fn holds(&self, stored: &Stored) -> Result<()> {
+        self.0.holds(stored)
     }
 }
 

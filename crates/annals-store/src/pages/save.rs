@@ -66,6 +66,8 @@ struct Array<T> {
     changes: Vec<(usize, Content<T>)>,
     /// Which places are blank.
     blanks: Vec<Range<usize>>,
+    /// True if nothing but speed depends on the items.
+    is_spare: bool,
 }
 
 /// The arrays of a view, each of one kind of item.
@@ -169,6 +171,14 @@ impl Saver {
         self.arrays.push(AnyArray::Longs(collect(longs, |_| true, whole)));
     }
 
+    /// Hands over an array of long values on which nothing but speed depends.
+    pub(crate) fn spares(&mut self, longs: &Paged<Arc<[u8]>>) {
+        self.longs(longs);
+        if let Some(AnyArray::Longs(array)) = self.arrays.last_mut() {
+            array.is_spare = true;
+        }
+    }
+
     /// Stores everything that was handed over.
     ///
     /// # Errors
@@ -259,7 +269,7 @@ fn collect<T: Item>(
         },
         content => changes.push((index, content)),
     });
-    Array { array: array.clone(), check, changes, blanks }
+    Array { array: array.clone(), check, changes, blanks, is_spare: false }
 }
 
 impl<T: Item> Array<T> {
@@ -299,7 +309,8 @@ impl<T: Item> Array<T> {
         }
         let empty = || {
             let root = BaseRoot { height: 0, stored: None };
-            Arc::new(Base::new(root, Arc::clone(pager), self.check))
+            let base = Base::new(root, Arc::clone(pager), self.check);
+            Arc::new(base.sparing(self.is_spare))
         };
         let base = self.array.base().cloned().unwrap_or_else(empty);
         let mut base = if changes.is_empty() { base } else { Arc::new(base.grow(changes, keep)?) };

@@ -24,7 +24,7 @@ fn a_node_that_claims_to_be_huge_takes_no_memory() {
 fn a_value_that_claims_to_be_huge_takes_no_memory() {
     let (_image, pager) = TestImage::new(u64::MAX, true);
     let error = pager
-        .load::<Arc<[u8]>>(&Stored { place: 12288, len: u32::MAX, ..Stored::default() })
+        .load::<Arc<[u8]>>(&Stored { place: 12288, len: u32::MAX, ..Stored::default() }, false)
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().contains("shorter"), "{error}");

@@ -176,7 +176,7 @@ fn backfill_once(
     let Some(published) = sample(core, image_state, working)? else {
         return Ok(run.report(BackfillOutcome::Postponed, working));
     };
-    if working.stands_for(&published) {
+    if working.stands_for(&published) && !index_history::is_damaged(core) {
         return Ok(run.report(BackfillOutcome::UpToDate, working));
     }
     step!(ImageBeforeJournal, core.checkpoints().harden()?);

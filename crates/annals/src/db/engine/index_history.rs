@@ -31,8 +31,26 @@ pub(in crate::db) fn newest(core: &Core, published: &Published) -> Arc<HistoryIn
     })
 }
 
+/// Returns how often nodes of the index in the image were found damaged.
+fn damaged(core: &Core) -> usize {
+    core.image().map_or(0, |image_state| image_state.damage().spares())
+}
+
+/// True if nodes of the index were found damaged, and no other one was made since.
+pub(in crate::db) fn is_damaged(core: &Core) -> bool {
+    core.history.keeps && damaged(core) != core.history.damaged.load(Ordering::Relaxed)
+}
+
 fn extended(core: &Core, published: &Published, is_closing: bool) -> Result<Arc<HistoryIndex>> {
     let files = Files::open(published)?;
+    let (damaged, len) = (damaged(core), published.file.reach(published.point.position));
+    let is_cheap = !is_closing || len <= MOST_AT_CLOSE;
+    if is_cheap && damaged != core.history.damaged.load(Ordering::Relaxed) {
+        // Noted in place of the one in the image until it is stored.
+        let made = Current::anew(&files, published)?;
+        core.history.damaged.store(damaged, Ordering::Relaxed);
+        return Ok(made.index);
+    }
     let first = files.first().segment;
     let current = Current::up_to(&files, published).and_then(|it| it.without_forgotten(first));
     let schema = published.view.schema();

@@ -1,6 +1,6 @@
 //! How an open database keeps its history index.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::journal::lock;
@@ -13,6 +13,8 @@ pub(in crate::db) struct Keeping {
     /// Held while the journal is read for it, and while segments are removed.
     reading: Mutex<()>,
     pub(in crate::db) problem: Mutex<Option<String>>,
+    /// How often its nodes were found damaged when it was last made of the journal for that.
+    pub(in crate::db) damaged: AtomicUsize,
     /// True if the database is being closed: that is not to take seconds.
     pub(in crate::db) is_closing: AtomicBool,
 }
@@ -23,6 +25,7 @@ impl Keeping {
             keeps,
             reading: Mutex::default(),
             problem: Mutex::default(),
+            damaged: AtomicUsize::new(0),
             is_closing: AtomicBool::new(false),
         }
     }

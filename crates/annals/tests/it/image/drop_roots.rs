@@ -65,10 +65,15 @@ pub(crate) fn frames_dropped() {
             return; // of the newest root, or free
         }
         dropped += 1;
-        db.write(|tx| tx.insert(TAG, &[ValueRef::String("x"), ValueRef::Float64(1.0)]).map(drop))
-            .unwrap();
-        db.backfill(BackfillMode::Full).unwrap();
-        assert_eq!(root(path), newest + 1, "the newest root was kept: {:?}", reported(&db));
+        // The newest root stays without that part of its history index, in the other slot, for one backfill more.
+        let is_of_index = reported(&db).iter().all(|it| it.contains("reading the past faster"));
+        let backfills = 1 + u64::from(is_of_index);
+        for _ in 0..backfills {
+            let tag = [ValueRef::String("x"), ValueRef::Float64(1.0)];
+            db.write(|tx| tx.insert(TAG, &tag).map(drop)).unwrap();
+            db.backfill(BackfillMode::Full).unwrap();
+        }
+        assert_eq!(root(path), newest + backfills, "the newest root was kept: {:?}", reported(&db));
         drop(db);
         let db = options().open(path).unwrap();
         for (txid, past) in txids.iter().zip(&past) {
