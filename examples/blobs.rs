@@ -4,6 +4,8 @@
 
 annals::schema!("blobs.schema");
 
+use blobs::file;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let big = folder.path().join("big.txt");
@@ -13,24 +15,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let db = blobs::Database::open(folder.path().join("blobs.annals"))?;
     db.write(|tx| {
         let content = tx.write_blob(&b"hello, world"[..])?; // anything that can be read
-        tx.file().insert("hello.txt", content)?;
-        tx.file().insert("nothing.txt", None) // null: no content, not even an empty one
+        tx.insert(file::New { name: "hello.txt", content: Some(content) })?;
+        tx.insert(file::New { name: "nothing.txt", content: None }) // null, not even an empty one
     })?;
     // Errors of the program's own: `transact` takes any type that an `annals::Error` turns into.
     db.transact(|tx| -> Result<_, Box<dyn std::error::Error>> {
         let content = tx.write_blob(open(&big)?)?; // 64 KiB of memory, whatever its length
-        Ok(tx.file().insert("big.txt", content)?)
+        Ok(tx.insert(file::New { name: "big.txt", content: Some(content) })?)
     })?;
 
     let now = db.read();
-    for file in now.file_by_name() {
+    for file in now.file().by_name() {
         let file = file?;
         match file.content() {
             Some(content) => println!("{}: {} bytes", file.name(), now.read_blob(content)?.len()),
             None => println!("{}: null", file.name()),
         }
     }
-    let big = now.file_by_name().get("big.txt")?.and_then(|file| file.content());
+    let big = now.file().by_name().require("big.txt")?.content();
     let mut blob = now.read_blob(big.ok_or("it was inserted above")?)?; // is `Read` and `Seek` too
     let mut line = [0; 11];
     blob.read_at(50_000 * 12, &mut line)?; // reads, and verifies, one piece of the journal

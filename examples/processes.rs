@@ -8,6 +8,8 @@ use std::process::Command;
 
 annals::schema!("processes.schema");
 
+use processes::{counter, visit};
+
 const WRITERS: u32 = 4;
 const VISITS: u32 = 50;
 
@@ -50,9 +52,9 @@ fn write(path: &Path, visitor: u32) -> annals::Result<()> {
     let db = processes::Database::open_with(path, &shared())?;
     for number in 0..VISITS {
         db.write(|tx| {
-            let visits = tx.view().counter()?.visits(); // this transaction sees all commits before it
-            tx.counter().set_visits(visits + 1)?;
-            tx.visit().insert(visitor, number)
+            let visits = tx.counter()?.visits(); // this transaction sees all commits before it
+            tx.edit(counter::ROW)?.set_visits(visits + 1)?;
+            tx.insert(visit::New { visitor, number })
         })?;
     }
     db.close()

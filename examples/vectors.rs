@@ -8,15 +8,16 @@ use vectors::sample;
 const ROWS: u32 = 100_000;
 
 fn main() -> annals::Result<()> {
-    let folder = tempfile::tempdir().expect("a folder for temporary files");
-    let db = vectors::Database::open(folder.path().join("vectors.annals"))?;
+    let db = vectors::Database::in_memory()?;
 
     let names: Vec<String> = (0..ROWS).map(|row| format!("sample {row}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let levels: Vec<f64> = (0..ROWS).map(f64::from).collect();
     let errors = vec![None; names.len()];
     let first = db.write(|tx| {
-        let first = tx.sample().insert_vector(&names, &levels, &errors)?; // a slice for each field
-        tx.sample().update_vector_of(sample::ERROR, first, &[0.5, 0.25])?; // the first two rows
+        let columns = sample::Columns { name: &names, level: &levels, error: &errors };
+        let first = tx.insert_vector(columns)?; // a slice for each field
+        tx.update_vector(sample::ERROR, first, &[0.5, 0.25])?; // the first two rows
         Ok(first)
     })?; // one event a field and run, not one a row
 
@@ -31,7 +32,7 @@ fn main() -> annals::Result<()> {
     }
     println!("the levels add up to {total}");
 
-    db.write(|tx| tx.sample().delete_vector(first, u64::from(ROWS) - 1))?;
+    db.write(|tx| tx.delete_vector(first, u64::from(ROWS) - 1))?;
     for row in db.read().sample() {
         println!("{:?}", row?);
     }

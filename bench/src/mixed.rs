@@ -21,7 +21,7 @@ use crate::scenario::{self, Scenario};
 
 annals::schema!("indexed.schema");
 
-use indexed::item::{Id, VALUE};
+use indexed::item::{Id, New, VALUE};
 
 /// The concurrent work.
 #[derive(clap::Args)]
@@ -102,9 +102,8 @@ pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
     let database = indexed::Database::open(folder.path().join("mixed.annals"))?;
     for first in (0..work.rows).step_by(1_000_000) {
         database.write(|tx| {
-            let mut table = tx.item();
             for id in first..work.rows.min(first + 1_000_000) {
-                table.insert(&name(id), value(id, 0))?;
+                tx.insert(New { name: &name(id), value: value(id, 0) })?;
             }
             Ok(())
         })?;
@@ -227,12 +226,12 @@ fn reader(
         let mut good = true;
         for _ in 0..BY_ID {
             let id = random.below(rows);
-            good &= engines::is_value_of(id, table.get(Id::new(id))?.value());
+            good &= engines::is_value_of(id, table.require(Id::new(id))?.value());
         }
-        let index = now.item_by_name();
+        let index = now.item().by_name();
         for _ in 0..BY_NAME {
             let id = random.below(rows);
-            for row in index.find(&name(id)) {
+            for row in index.with_name(&name(id)) {
                 good &= engines::is_value_of(id, row?.value());
             }
         }
@@ -281,10 +280,11 @@ impl Writer {
             database.write(|tx| {
                 tx.set_level(Level::Soft);
                 if number % APPENDS == 0 {
-                    tx.item().insert(&name(self.rows), value(self.rows, 0))?;
+                    tx.insert(New { name: &name(self.rows), value: value(self.rows, 0) })?;
                     self.rows += 1;
                 }
-                tx.item().set_value(Id::new(id), value(id, version))
+                tx.edit(Id::new(id))?.set_value(value(id, version))?;
+                Ok(())
             })?;
         }
         Ok(COMMITS)

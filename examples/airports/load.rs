@@ -60,13 +60,11 @@ fn apply(tx: &mut Transaction<'_>, change: &Change) -> Result<(), Anything> {
 fn delete(tx: &mut Transaction<'_>, table: &str, id: u64) -> Result<(), Anything> {
     use crate::airports::{airport_frequencies, countries, navaids, regions, runways};
     match table {
-        "countries" => tx.countries().delete(countries::Id::new(id))?,
-        "regions" => tx.regions().delete(regions::Id::new(id))?,
-        "navaids" => tx.navaids().delete(navaids::Id::new(id))?,
-        "airport_frequencies" => {
-            tx.airport_frequencies().delete(airport_frequencies::Id::new(id))?
-        }
-        "runways" => tx.runways().delete(runways::Id::new(id))?,
+        "countries" => tx.delete(countries::Id::new(id))?,
+        "regions" => tx.delete(regions::Id::new(id))?,
+        "navaids" => tx.delete(navaids::Id::new(id))?,
+        "airport_frequencies" => tx.delete(airport_frequencies::Id::new(id))?,
+        "runways" => tx.delete(runways::Id::new(id))?,
         other => return Err(format!("there is no table {other}").into()),
     }
     Ok(())

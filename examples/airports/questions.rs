@@ -14,7 +14,7 @@ pub(crate) fn ask(now: &Snapshot) -> Result<(), Anything> {
 /// The runways of one airport, by the number that the data gives it.
 fn runways_of(now: &Snapshot, airport: i32, name: &str) -> Result<(), Anything> {
     println!("\nRunways of {name}:");
-    for runway in now.runways_by_airport().find(airport) {
+    for runway in now.runways().by_airport().with_airport_ref(airport) {
         let runway = runway?;
         let length = runway.length_ft().map_or("?".to_owned(), |feet| feet.to_string());
         println!(
@@ -29,7 +29,7 @@ fn runways_of(now: &Snapshot, airport: i32, name: &str) -> Result<(), Anything> 
 
 fn navaids_named(now: &Snapshot, ident: &str) -> Result<(), Anything> {
     println!("\nNavaids called {ident}:");
-    for navaid in now.navaids_by_ident().find(ident) {
+    for navaid in now.navaids().by_ident().with_ident(ident) {
         let navaid = navaid?;
         let khz = navaid.frequency_khz();
         println!(
@@ -44,26 +44,19 @@ fn navaids_named(now: &Snapshot, ident: &str) -> Result<(), Anything> {
 }
 
 fn regions_of(now: &Snapshot, country: &str) -> Result<(), Anything> {
-    let name = now.countries_by_code().get(country)?.map(|row| row.name().to_owned());
-    let regions = now.regions_by_country().find(country).collect::<Result<Vec<_>, _>>()?;
+    let name = now.countries().by_code().require(country)?.name().to_owned();
+    let regions = now.regions().by_country().with_iso_country(country);
+    let regions = regions.collect::<Result<Vec<_>, _>>()?;
     let first: Vec<_> = regions.iter().take(4).map(|region| region.name().to_owned()).collect();
-    println!(
-        "\n{} has {} regions: {}, ..",
-        name.unwrap_or_default(),
-        regions.len(),
-        first.join(", ")
-    );
+    println!("\n{name} has {} regions: {}, ..", regions.len(), first.join(", "));
     Ok(())
 }
 
 fn frequencies_in(now: &Snapshot, from: f64, to: f64) -> Result<(), Anything> {
-    let mut count = 0;
-    for row in now.frequencies_by_mhz().range(from..=to) {
-        row?;
-        count += 1;
-    }
+    let by_mhz = now.airport_frequencies().by_mhz();
+    let count = by_mhz.range(from..=to).count();
     println!("\n{count} frequencies from {from} to {to} MHz; the highest three:");
-    for row in now.frequencies_by_mhz().range(from..=to).rev().take(3) {
+    for row in by_mhz.range(from..=to).rev().take(3) {
         let row = row?;
         println!("  {} MHz at {}: {}", row.frequency_mhz(), row.airport_ident(), row.description());
     }

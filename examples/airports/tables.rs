@@ -55,10 +55,10 @@ fn same<'t, T: Column<'t>>(value: T, fields: &'t dyn Fields, name: &str) -> Resu
 
 /// Writes the functions of one table: how its rows are inserted, set and compared with text.
 macro_rules! table {
-    ($table:ident, $how:ident, { $($name:literal => $field:ident, $set:ident;)* }) => {
+    ($table:ident, { $($name:literal => $field:ident, $set:ident;)* }) => {
         pub(crate) mod $table {
             use super::*;
-            use airports::$table::{Id, Row};
+            use airports::$table::{Id, New, Row};
 
             /// Inserts a row at its id.
             pub(crate) fn insert(
@@ -66,8 +66,8 @@ macro_rules! table {
                 id: u64,
                 fields: &dyn Fields,
             ) -> Result<(), Anything> {
-                table!(@insert $how, $table, tx, id, fields, { $($name => $field;)* });
-                Ok(())
+                let row = New { $($field: column(fields, $name)?),* };
+                Ok(tx.insert_at(Id::new(id), row)?)
             }
 
             /// Sets one field of a row from its text.
@@ -77,8 +77,12 @@ macro_rules! table {
                 fields: &dyn Fields,
                 name: &str,
             ) -> Result<(), Anything> {
+                let mut row = tx.edit(Id::new(id))?;
                 match name {
-                    $($name => tx.$table().$set(Id::new(id), column(fields, name)?)?,)*
+                    $($name => {
+                        let new = New { $field: column(fields, name)?, ..Default::default() };
+                        row.$set(new.$field)?;
+                    })*
                     _ => return Err(format!("table {} has no {name}", stringify!($table)).into()),
                 }
                 Ok(())
@@ -96,18 +100,9 @@ macro_rules! table {
             }
         }
     };
-    (@insert few, $table:ident, $tx:ident, $id:ident, $fields:ident,
-        { $($name:literal => $field:ident;)* }) => {
-        $tx.$table().insert_at(Id::new($id), $(column($fields, $name)?),*)?;
-    };
-    (@insert many, $table:ident, $tx:ident, $id:ident, $fields:ident,
-        { $($name:literal => $field:ident;)* }) => {
-        let row = airports::$table::New { $($field: column($fields, $name)?),* };
-        $tx.$table().insert_at(Id::new($id), row)?;
-    };
 }
 
-table!(countries, few, {
+table!(countries, {
     "code" => code, set_code;
     "name" => name, set_name;
     "continent" => continent, set_continent;
@@ -115,7 +110,7 @@ table!(countries, few, {
     "keywords" => keywords, set_keywords;
 });
 
-table!(regions, many, {
+table!(regions, {
     "code" => code, set_code;
     "local_code" => local_code, set_local_code;
     "name" => name, set_name;
@@ -125,7 +120,7 @@ table!(regions, many, {
     "keywords" => keywords, set_keywords;
 });
 
-table!(navaids, many, {
+table!(navaids, {
     "filename" => filename, set_filename;
     "ident" => ident, set_ident;
     "name" => name, set_name;
@@ -147,7 +142,7 @@ table!(navaids, many, {
     "associated_airport" => associated_airport, set_associated_airport;
 });
 
-table!(airport_frequencies, few, {
+table!(airport_frequencies, {
     "airport_ref" => airport_ref, set_airport_ref;
     "airport_ident" => airport_ident, set_airport_ident;
     "type" => r#type, set_type;
@@ -155,7 +150,7 @@ table!(airport_frequencies, few, {
     "frequency_mhz" => frequency_mhz, set_frequency_mhz;
 });
 
-table!(runways, many, {
+table!(runways, {
     "airport_ref" => airport_ref, set_airport_ref;
     "airport_ident" => airport_ident, set_airport_ident;
     "length_ft" => length_ft, set_length_ft;

@@ -8,16 +8,16 @@ annals::schema!("upgrade/version_1.schema");
 annals::schema!("upgrade/version_2.schema");
 annals::schema!("upgrade/version_3.schema");
 
-/// Returns everybody a language, when a file comes to `custom set_default_language`. It sees the tables
+use version_3::custom::set_default_language::{Transaction, language};
+
+/// Sets everybody's language, when a file comes to `custom set_default_language`. It sees the tables
 /// as they are at that line of the schema: the field is called `name`, though version 3 renames it
 /// after that line. So this function never has to be touched again.
-fn set_default_language(
-    tx: &mut version_3::custom::set_default_language::Transaction<'_, '_>,
-) -> Result<()> {
-    let english = tx.language().insert("English")?;
+fn set_default_language(tx: &mut Transaction<'_, '_>) -> Result<()> {
+    let english = tx.insert(language::New { name: "English" })?;
     for id in tx.person().ids()? {
-        println!("{} speaks English", tx.person().get(id)?.name());
-        tx.person().set_language(id, english)?;
+        println!("{} speaks English", tx.person().require(id)?.name());
+        tx.edit(id)?.set_language(english)?;
     }
     Ok(())
 }
@@ -28,8 +28,8 @@ fn main() -> Result<()> {
 
     let db = version_1::Database::open(&path)?; // the first release
     db.write(|tx| {
-        tx.person().insert("Ada")?;
-        tx.person().insert("Grace")
+        tx.insert(version_1::person::New { name: "Ada" })?;
+        tx.insert(version_1::person::New { name: "Grace" })
     })?;
     db.close()?;
 
@@ -38,9 +38,9 @@ fn main() -> Result<()> {
     let customs = version_3::Customs { set_default_language: &mut set_default_language };
     let db = version_3::Database::open(&path, customs)?;
     let now = db.read();
-    for person in now.person_by_full_name() {
+    for person in now.person().by_full_name() {
         let person = person?;
-        let language = now.language().find(person.language())?;
+        let language = now.language().get(person.language())?;
         let language = language.as_ref().map_or("nothing", |language| language.name());
         println!("{}, {} ({language})", person.greeting(), person.full_name());
     }

@@ -1,6 +1,5 @@
 //! A database whose pages are made dirty in seconds.
 
-use std::ops::DerefMut as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use crate::random::Random;
 
 annals::schema!("benchmark.schema");
 
-use benchmark::benchmark::Id;
+use benchmark::benchmark::{Columns, Id};
 
 /// Rows of a transaction.
 const AT_ONCE: u64 = 64 << 10;
@@ -52,10 +51,10 @@ impl Pages {
         for first in (0..rows).step_by(usize::try_from(AT_ONCE)?) {
             let end = rows.min(first + AT_ONCE);
             let values: Vec<_> = (first..end).map(|row| mixed(row).cast_signed()).collect();
-            let columns = [names[..values.len()].into(), values[..].into()];
+            let columns = Columns { name: &names[..values.len()], value: &values };
             pages.database.write(|tx| {
                 tx.set_level(Level::Soft);
-                tx.benchmark().deref_mut().insert_vector(&columns)
+                tx.insert_vector(columns)
             })?;
         }
         Ok(pages)
@@ -79,12 +78,12 @@ impl Pages {
             };
             for first in (0..*rows).step_by(1024) {
                 if let Some(row) = chosen(first, CELLS) {
-                    tx.benchmark().set_name(row, "other")?;
+                    tx.edit(row)?.set_name("other")?;
                 }
                 if first % NUMBERS == 0
                     && let Some(row) = chosen(first, NUMBERS)
                 {
-                    tx.benchmark().set_value(row, -1)?;
+                    tx.edit(row)?.set_value(-1)?;
                 }
             }
             Ok(())
@@ -119,7 +118,8 @@ impl Pages {
         let row = Id::new(random.below(self.rows));
         Ok(self.database.write(|tx| {
             tx.set_level(level);
-            tx.benchmark().set_value(row, 7)
+            tx.edit(row)?.set_value(7)?;
+            Ok(())
         })?)
     }
 

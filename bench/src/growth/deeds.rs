@@ -86,7 +86,7 @@ fn fill(work: &Work) -> Result<Vec<Measurement>, Failure> {
     let (bulk, ()) = time(|| {
         Ok(database.write(|tx| {
             for value in 0..rows.cast_signed() {
-                tx.plain().insert(SHORT, value)?;
+                tx.insert(plain::New { name: SHORT, value })?;
             }
             Ok(())
         })?)
@@ -108,7 +108,7 @@ fn look(work: &Work) -> Result<Vec<Measurement>, Failure> {
     let rows = work.rows;
     let (opened, database) = time(|| {
         let database = open(work)?;
-        check(database.read().plain().get(plain::Id::new(rows / 2))?.value(), rows / 2)?;
+        check(database.read().plain().require(plain::Id::new(rows / 2))?.value(), rows / 2)?;
         Ok(database)
     })?;
     let now = database.read();
@@ -117,7 +117,7 @@ fn look(work: &Work) -> Result<Vec<Measurement>, Failure> {
     let mut round = || {
         let ids: Vec<_> = (0..work.reads).map(|_| random.below(rows)).collect();
         let (took, sum) = time(|| {
-            let value = |&id: &u64| Ok::<_, Failure>(table.get(plain::Id::new(id))?.value());
+            let value = |&id: &u64| Ok::<_, Failure>(table.require(plain::Id::new(id))?.value());
             ids.iter().try_fold(0_i64, |sum, id| Ok::<_, Failure>(sum.wrapping_add(value(id)?)))
         })?;
         check(sum, ids.iter().sum())?;

@@ -6,8 +6,6 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use annals::typed::Vector;
-
 use crate::engines::Failure;
 use crate::measured::{self, Database, LONG, SHORT, keyed, plain, wide};
 use crate::random::Random;
@@ -116,7 +114,7 @@ fn filled(folder: &Path, name: &str) -> Result<Database, Failure> {
 fn insert_into(database: &Database, name: &str, times: u64) -> Result<(), Failure> {
     Ok(database.write(|tx| {
         for value in 0..times.cast_signed() {
-            tx.plain().insert(name, value)?;
+            tx.insert(plain::New { name, value })?;
         }
         Ok(())
     })?)
@@ -138,12 +136,7 @@ fn insert_vectors(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = measured::open(folder)?;
     let (names, values) = (vec![SHORT; to_len(MOST)], Vec::from_iter(0..MOST.cast_signed()));
     let (names, values) = (&names[..to_len(times)], &values[..to_len(times)]);
-    let fields: [Vector<'_>; 2] = [names.into(), values.into()];
-    database.write(|tx| {
-        let mut table = tx.plain();
-        let writer: &mut annals::typed::Writer<'_, '_, plain::Kind> = &mut table;
-        writer.insert_vector(&fields)
-    })?;
+    database.write(|tx| tx.insert_vector(plain::Columns { name: names, value: values }))?;
     Ok(database)
 }
 
@@ -152,7 +145,7 @@ fn insert_wide(folder: &Path, times: u64) -> Result<Database, Failure> {
     let texts = names(INDEXED_ROWS);
     database.write(|tx| {
         for (row, text) in (0..times).zip(&texts) {
-            tx.wide().insert_row(book(row, text))?;
+            tx.insert(book(row, text))?;
         }
         Ok(())
     })?;
@@ -183,7 +176,7 @@ fn insert_keyed(folder: &Path, times: u64) -> Result<Database, Failure> {
     let names = names(INDEXED_ROWS);
     database.write(|tx| {
         for (name, value) in names.iter().zip(0..times.cast_signed()) {
-            tx.keyed().insert(name, value)?;
+            tx.insert(keyed::New { name, value })?;
         }
         Ok(())
     })?;
@@ -193,7 +186,7 @@ fn insert_keyed(folder: &Path, times: u64) -> Result<Database, Failure> {
 fn commit(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = measured::open(folder)?;
     for value in 0..times.cast_signed() {
-        database.write(|tx| tx.plain().insert(SHORT, value))?;
+        database.write(|tx| tx.insert(plain::New { name: SHORT, value }))?;
     }
     Ok(database)
 }
@@ -201,7 +194,10 @@ fn commit(folder: &Path, times: u64) -> Result<Database, Failure> {
 fn commit_update(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = filled(folder, SHORT)?;
     for &id in &ids(ROWS)[..to_len(times)] {
-        database.write(|tx| tx.plain().set_value(plain::Id::new(id), 7))?;
+        database.write(|tx| {
+            tx.edit(plain::Id::new(id))?.set_value(7)?;
+            Ok(())
+        })?;
     }
     Ok(database)
 }
@@ -212,19 +208,20 @@ fn update_wide(folder: &Path, times: u64) -> Result<Database, Failure> {
     for (row, (&id, text)) in (0..times).zip(ids.iter().zip(&texts)) {
         let (id, new) = (wide::Id::new(id), book(INDEXED_ROWS + row, text));
         database.write(|tx| {
-            let mut table = tx.wide();
-            table.set_title(id, new.title)?;
-            table.set_author(id, new.author)?;
-            table.set_publisher(id, new.publisher)?;
-            table.set_isbn(id, new.isbn)?;
-            table.set_pages(id, new.pages)?;
-            table.set_year(id, new.year)?;
-            table.set_price(id, new.price)?;
-            table.set_stock(id, new.stock)?;
-            table.set_weight(id, new.weight)?;
-            table.set_rating(id, new.rating)?;
-            table.set_in_print(id, new.in_print)?;
-            table.set_added(id, new.added)
+            tx.edit(id)?
+                .set_title(new.title)?
+                .set_author(new.author)?
+                .set_publisher(new.publisher)?
+                .set_isbn(new.isbn)?
+                .set_pages(new.pages)?
+                .set_year(new.year)?
+                .set_price(new.price)?
+                .set_stock(new.stock)?
+                .set_weight(new.weight)?
+                .set_rating(new.rating)?
+                .set_in_print(new.in_print)?
+                .set_added(new.added)?;
+            Ok(())
         })?;
     }
     Ok(database)
@@ -235,7 +232,7 @@ fn update(folder: &Path, times: u64) -> Result<Database, Failure> {
     let ids = ids(ROWS);
     database.write(|tx| {
         for &id in &ids[..to_len(times)] {
-            tx.plain().set_value(plain::Id::new(id), 7)?;
+            tx.edit(plain::Id::new(id))?.set_value(7)?;
         }
         Ok(())
     })?;
@@ -246,7 +243,7 @@ fn delete(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = filled(folder, SHORT)?;
     database.write(|tx| {
         for id in 0..times {
-            tx.plain().delete(plain::Id::new(id))?;
+            tx.delete(plain::Id::new(id))?;
         }
         Ok(())
     })?;
@@ -272,7 +269,7 @@ fn read_each(
     let table = now.plain();
     let mut sum = 0_i64;
     for &id in &ids[..to_len(times)] {
-        sum = sum.wrapping_add(take(&table.get(plain::Id::new(id))?));
+        sum = sum.wrapping_add(take(&table.require(plain::Id::new(id))?));
     }
     black_box(sum);
     Ok(())
@@ -319,7 +316,7 @@ fn lookup(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = insert_keyed(folder, INDEXED_ROWS)?;
     let (ids, names) = (ids(INDEXED_ROWS), names(INDEXED_ROWS));
     let now = database.read();
-    let index = now.keyed_by_name();
+    let index = now.keyed().by_name();
     let mut sum = 0_i64;
     for &id in &ids[..to_len(times)] {
         let row = index.get(&names[to_len(id)])?.ok_or("a key isn't there")?;
@@ -333,7 +330,7 @@ fn lookup(folder: &Path, times: u64) -> Result<Database, Failure> {
 fn ordered(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = insert_keyed(folder, INDEXED_ROWS)?;
     let mut sum = 0_i64;
-    for row in database.read().keyed_by_name().iter().take(to_len(times)) {
+    for row in database.read().keyed().by_name().iter().take(to_len(times)) {
         let row: keyed::Row<'_> = row?;
         sum = sum.wrapping_add(row.value());
     }

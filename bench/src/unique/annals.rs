@@ -18,9 +18,8 @@ impl Annals {
 impl Table for Annals {
     fn insert(&mut self, names: &[String]) -> Result<(), Failure> {
         Ok(self.0.write(|tx| {
-            let mut table = tx.named();
             for (name, value) in names.iter().zip(0..) {
-                table.insert(name, value)?;
+                tx.insert(unique::named::New { name, value })?;
             }
             Ok(())
         })?)
@@ -28,7 +27,7 @@ impl Table for Annals {
 
     fn find(&mut self, names: &[String]) -> Result<i64, Failure> {
         let now = self.0.read();
-        let index = now.named_by_name();
+        let index = now.named().by_name();
         names.iter().try_fold(0, |sum, name| {
             Ok(sum + index.get(name)?.ok_or("no row has the name")?.value())
         })
@@ -36,7 +35,7 @@ impl Table for Annals {
 
     fn scan(&mut self) -> Result<i64, Failure> {
         let now = self.0.read();
-        let mut rows = now.named_by_name().iter();
+        let mut rows = now.named().by_name().iter();
         rows.try_fold(0, |sum, row| Ok(in_order(sum, row?.value())))
     }
 

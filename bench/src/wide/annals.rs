@@ -59,9 +59,8 @@ fn digest(row: &item::Row<'_>) -> u64 {
 impl Table for Annals {
     fn insert(&mut self, rows: &[Row]) -> Result<(), Failure> {
         Ok(self.0.write(|tx| {
-            let mut table = tx.item();
             for row in rows {
-                table.insert(new(row))?;
+                tx.insert(new(row))?;
             }
             Ok(())
         })?)
@@ -70,13 +69,14 @@ impl Table for Annals {
     fn read(&mut self, ids: &[u64]) -> Result<u64, Failure> {
         let now = self.0.read();
         let table = now.item();
-        ids.iter()
-            .try_fold(0u64, |sum, &id| Ok(sum.wrapping_add(digest(&table.get(item::Id::new(id))?))))
+        ids.iter().try_fold(0u64, |sum, &id| {
+            Ok(sum.wrapping_add(digest(&table.require(item::Id::new(id))?)))
+        })
     }
 
     fn by_code(&mut self, codes: &[&str]) -> Result<u64, Failure> {
         let now = self.0.read();
-        let index = now.item_by_code();
+        let index = now.item().by_code();
         codes.iter().try_fold(0u64, |sum, code| {
             let row = index.get(code)?.ok_or("no row has the code")?;
             Ok(sum.wrapping_add(digest(&row)))
@@ -85,10 +85,10 @@ impl Table for Annals {
 
     fn by_level(&mut self, levels: &[i32]) -> Result<i64, Failure> {
         let now = self.0.read();
-        let index = now.item_by_level();
+        let index = now.item().by_level();
         let mut sum = 0;
         for &level in levels {
-            for row in index.find(level) {
+            for row in index.with_level(level) {
                 sum += row?.quantity();
             }
         }
@@ -97,10 +97,10 @@ impl Table for Annals {
 
     fn by_city_and_year(&mut self, keys: &[(&str, i16)]) -> Result<i64, Failure> {
         let now = self.0.read();
-        let index = now.item_by_city_and_year();
+        let index = now.item().by_city_and_year();
         let mut sum = 0;
         for &(city, year) in keys {
-            for row in index.find(city, year) {
+            for row in index.with_city_and_year(city, year) {
                 sum += row?.quantity();
             }
         }
@@ -111,7 +111,8 @@ impl Table for Annals {
         for &(id, quantity) in changes {
             self.0.write(|tx| {
                 tx.set_level(Level::Soft);
-                tx.item().set_quantity(item::Id::new(id), quantity)
+                tx.edit(item::Id::new(id))?.set_quantity(quantity)?;
+                Ok(())
             })?;
         }
         Ok(true)
@@ -122,10 +123,11 @@ impl Table for Annals {
             let (id, row) = (item::Id::new(*id), row.fields());
             self.0.write(|tx| {
                 tx.set_level(Level::Soft);
-                let mut table = tx.item();
-                table.set_name(id, row.name)?;
-                table.set_level(id, row.level)?;
-                table.set_quantity(id, row.quantity)
+                tx.edit(id)?
+                    .set_name(row.name)?
+                    .set_level(row.level)?
+                    .set_quantity(row.quantity)?;
+                Ok(())
             })?;
         }
         Ok(true)
@@ -136,19 +138,20 @@ impl Table for Annals {
             let (id, row) = (item::Id::new(*id), new(row));
             self.0.write(|tx| {
                 tx.set_level(Level::Soft);
-                let mut table = tx.item();
-                table.set_code(id, row.code)?;
-                table.set_name(id, row.name)?;
-                table.set_note(id, row.note)?;
-                table.set_city(id, row.city)?;
-                table.set_year(id, row.year)?;
-                table.set_level(id, row.level)?;
-                table.set_quantity(id, row.quantity)?;
-                table.set_price(id, row.price)?;
-                table.set_active(id, row.active)?;
-                table.set_created(id, row.created)?;
-                table.set_rating(id, row.rating)?;
-                table.set_parent(id, row.parent)
+                tx.edit(id)?
+                    .set_code(row.code)?
+                    .set_name(row.name)?
+                    .set_note(row.note)?
+                    .set_city(row.city)?
+                    .set_year(row.year)?
+                    .set_level(row.level)?
+                    .set_quantity(row.quantity)?
+                    .set_price(row.price)?
+                    .set_active(row.active)?
+                    .set_created(row.created)?
+                    .set_rating(row.rating)?
+                    .set_parent(row.parent)?;
+                Ok(())
             })?;
         }
         Ok(true)

@@ -373,7 +373,7 @@ fn key_values<'v>(
 }
 
 /// Writes a value for people, at most about a hundred bytes of it.
-fn shown(value: &ValueRef<'_>) -> String {
+pub(super) fn shown(value: &ValueRef<'_>) -> String {
     match value.widen() {
         WideValue::Null => "null".to_owned(),
         WideValue::Bool(v) => v.to_string(),

@@ -181,6 +181,7 @@ impl Store {
     }
 
     /// Returns the working view: the state that the current transaction sees.
+    #[inline]
     #[must_use]
     pub fn view(&self) -> &View {
         &self.working

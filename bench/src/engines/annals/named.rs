@@ -9,7 +9,7 @@ annals::schema!("indexed.schema");
 /// An open database.
 pub(crate) struct Named(indexed::Database);
 
-super::table::table!(Named, indexed::item, item_by_name);
+super::table::table!(Named, indexed::item, by_name, with_name);
 
 impl Named {
     /// Updates the image.

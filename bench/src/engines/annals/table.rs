@@ -2,7 +2,7 @@
 
 /// Implements the operations on a database of a schema, for a table, with the index of a name if there is one.
 macro_rules! table {
-    ($database:ident, $schema:ident :: $table:ident $(, $index:ident)?) => {
+    ($database:ident, $schema:ident :: $table:ident $(, $index:ident, $with:ident)?) => {
         /// A thread's part in it.
         struct Part<'a> {
             database: &'a $schema::Database,
@@ -27,24 +27,23 @@ macro_rules! table {
         impl Table for $database {
             fn insert(&mut self, ids: ::std::ops::Range<u64>, names: &Names) -> Result<(), Failure> {
                 Ok(self.0.write(|tx| {
-                    let mut table = tx.$table();
                     for (id, name) in names.of(ids) {
-                        table.insert(name, value(id, 0))?;
+                        tx.insert($schema::$table::New { name, value: value(id, 0) })?;
                     }
                     Ok(())
                 })?)
             }
 
             fn insert_columns(&mut self, names: &[&str], values: &[i64]) -> Result<bool, Failure> {
-                self.0.write(|tx| tx.$table().insert_vector(names, values))?;
+                let columns = $schema::$table::Columns { name: names, value: values };
+                self.0.write(|tx| tx.insert_vector(columns))?;
                 Ok(true)
             }
 
             fn update(&mut self, ids: &[u64], version: u32) -> Result<(), Failure> {
                 Ok(self.0.write(|tx| {
-                    let mut table = tx.$table();
                     for &id in ids {
-                        table.set_value($schema::$table::Id::new(id), value(id, version))?;
+                        tx.edit($schema::$table::Id::new(id))?.set_value(value(id, version))?;
                     }
                     Ok(())
                 })?)
@@ -55,7 +54,7 @@ macro_rules! table {
                 let table = now.$table();
                 let mut sum = 0i64;
                 for &id in ids {
-                    sum = sum.wrapping_add(table.get($schema::$table::Id::new(id))?.value());
+                    sum = sum.wrapping_add(table.require($schema::$table::Id::new(id))?.value());
                 }
                 Ok(sum)
             }
@@ -63,10 +62,10 @@ macro_rules! table {
             fn find(&mut self, names: &[String]) -> Result<i64, Failure> {
                 let now = self.0.read();
                 $(
-                    let index = now.$index();
+                    let index = now.$table().$index();
                     let mut sum = 0i64;
                     for name in names {
-                        let row = index.find(name).next().ok_or("no row has the name")??;
+                        let row = index.$with(name).next().ok_or("no row has the name")??;
                         sum = sum.wrapping_add(row.value());
                     }
                     return Ok(sum);
@@ -89,7 +88,7 @@ macro_rules! table {
                 let now = self.0.read();
                 $(
                     let mut sum = 0;
-                    for row in now.$index().iter() {
+                    for row in now.$table().$index().iter() {
                         sum = in_order(sum, row?.value());
                     }
                     return Ok(sum);
@@ -120,7 +119,7 @@ macro_rules! table {
                 for (id, name) in names.of(ids) {
                     self.database.write(|tx| {
                         tx.set_level(self.level);
-                        tx.$table().insert(name, value(id, 0))
+                        tx.insert($schema::$table::New { name, value: value(id, 0) })
                     })?;
                 }
                 Ok(())
@@ -130,7 +129,8 @@ macro_rules! table {
                 for &id in ids {
                     self.database.write(|tx| {
                         tx.set_level(self.level);
-                        tx.$table().set_value($schema::$table::Id::new(id), value(id, version))
+                        tx.edit($schema::$table::Id::new(id))?.set_value(value(id, version))?;
+                        Ok(())
                     })?;
                 }
                 Ok(())

@@ -14,6 +14,7 @@ fn what_the_readme_shows_of_an_image_and_of_processes_runs() {
     blocks::processes::run(&folder.path().join("visits.annals"), "Ada", 1).unwrap();
     let path = folder.path().join("tutorial.annals");
     let db = blocks::image::tutorial::Database::open(path).unwrap();
-    db.write(|tx| tx.city().insert("Lille")).unwrap();
+    let lille = blocks::image::tutorial::city::New { name: "Lille" };
+    db.write(|tx| tx.insert(lille)).unwrap();
     blocks::image::run(&db).unwrap();
 }

@@ -7,9 +7,10 @@
 
 use std::collections::HashSet;
 
-use super::database::Accessors;
+use super::database::accessors;
 use super::names::{Names, Scope};
-use super::{block, indent, join, table};
+use super::table::At;
+use super::{block, indent, join};
 use crate::{Command, Schema, TableNumber, Type};
 
 /// The common part of the modules of functions.
@@ -52,6 +53,14 @@ impl Customs {
 
     pub(super) fn is_empty(&self) -> bool {
         self.functions.is_empty()
+    }
+
+    /// Returns the type that represents the schema, as the module of a table sees it.
+    pub(super) fn marker(&self) -> &'static str {
+        match self.is_empty() {
+            true => "super::Schema",
+            false => "::annals::typed::WithCustoms<super::Schema>",
+        }
     }
 
     /// Generates the struct that holds the program's functions.
@@ -131,14 +140,14 @@ impl Custom {
                     let renamed = if today == name { String::new() } else { format!(" as {name}") };
                     format!("pub use super::super::{today}{renamed};\n")
                 }
-                _ => table::module(&self.schema, &names, table, names_of_table),
+                _ => At { schema: &self.schema, names: &names, marker: "()" }
+                    .module(table, names_of_table),
             });
         }
         items.push(TRANSACTION.to_owned());
-        let accessors = Accessors::new(&self.schema, &names, "self.0.as_dynamic()");
-        if !accessors.view.is_empty() {
-            items.push(block("impl<'a> View<'a>", &accessors.view));
-            items.push(block("impl<'db> Transaction<'_, 'db>", &accessors.transaction));
+        let accessors = accessors(&self.schema, &names, "self.0.dynamic_view()");
+        if !accessors.is_empty() {
+            items.push(block("impl Transaction<'_, '_>", &accessors));
         }
         format!(
             "/// The tables as they are at `custom {}`.\npub mod {} {{\n{}}}\n",

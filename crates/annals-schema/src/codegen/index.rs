@@ -52,7 +52,11 @@ fn functions(index: &Index, name: &str, number: u32, fields: &[&Column<'_>]) -> 
          let index = ::annals::typed::Index::new(view, number, \"{name}\");\n    \
          Self {{ index }}\n}}\n"
     )];
-    functions.push(if index.unique { get(fields) } else { equal("find", "this key", fields) });
+    if index.unique {
+        functions.extend([get(fields), require(fields)]);
+    } else {
+        functions.push(equal(&named("with", fields), "this key", fields));
+    }
     for (count, next) in fields.iter().enumerate() {
         let leading = fields.get(..count).unwrap_or(&[]);
         let behind = Behind { leading, next };
@@ -79,7 +83,7 @@ fn named(what: &str, leading: &[&Column<'_>]) -> String {
 
 fn parameters(fields: &[&Column<'_>]) -> Vec<String> {
     let own = std::iter::once("&self".to_owned());
-    own.chain(fields.iter().map(|column| column.key_parameter())).collect()
+    own.chain(fields.iter().map(|column| column.parameter())).collect()
 }
 
 /// Writes a name with the lifetime of its parameters, if one of them names it.
@@ -89,7 +93,7 @@ fn generic(name: &str, columns: &[&Column<'_>]) -> String {
 }
 
 fn keys(fields: &[&Column<'_>]) -> String {
-    let arguments: Vec<_> = fields.iter().map(|column| column.key_argument()).collect();
+    let arguments: Vec<_> = fields.iter().map(|column| column.argument()).collect();
     array(&arguments)
 }
 
@@ -107,6 +111,22 @@ fn get(fields: &[&Column<'_>]) -> String {
         parameters: parameters(fields),
         gives: "::annals::Result<Option<Row<'a>>>",
         body: &format!("self.index.first({})", keys(fields)),
+    }
+    .write()
+}
+
+fn require(fields: &[&Column<'_>]) -> String {
+    Function {
+        doc: &[
+            "Returns the row with this key.",
+            "",
+            "# Errors",
+            "There is none, and the error names the key; or it can't be loaded.",
+        ],
+        name: &generic("require", fields),
+        parameters: parameters(fields),
+        gives: "::annals::Result<Row<'a>>",
+        body: &format!("self.index.require({})", keys(fields)),
     }
     .write()
 }
@@ -202,8 +222,7 @@ impl Behind<'_, '_> {
 
     fn nulls(&self) -> Option<String> {
         let doc = self.doc("is null");
-        let mut arguments: Vec<_> =
-            self.leading.iter().map(|column| column.key_argument()).collect();
+        let mut arguments: Vec<_> = self.leading.iter().map(|column| column.argument()).collect();
         arguments.push("::annals::ValueRef::Null".to_owned());
         let body = |_: &str| format!("self.index.equal({})", array(&arguments));
         let nullable = self.next.field.nullable;

@@ -37,9 +37,11 @@ fn lines(statement: &str, room: usize) -> Option<String> {
     if is_head && statement.chars().count() > room {
         return broken_call(statement);
     }
-    let is_call = statement.starts_with("self.") && statement.ends_with(')');
+    let (called, tail) = statement.strip_suffix("?;").map_or((statement, ""), |call| (call, "?;"));
+    let is_call = called.starts_with("self.") && called.ends_with(')');
     if is_call && statement.chars().count() > MOST_OF_A_CALL.min(room) {
-        return broken_chain(statement, room).or_else(|| broken_call(statement));
+        let broken = broken_chain(called, room).or_else(|| broken_call(called))?;
+        return Some(format!("{broken}{tail}"));
     }
     let is_item = ["pub const ", "pub type ", "static ", "let "];
     if !is_item.iter().any(|item| statement.starts_with(item)) {

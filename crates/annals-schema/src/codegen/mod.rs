@@ -1,18 +1,18 @@
 //! The generator of typed Rust: a thin layer over `annals::typed`, which holds the generic parts.
 //!
 //! In reading order: [`names`] makes names that Rust accepts, `types` maps fields to Rust, and `database` generates
-//! the outer module. `table` generates a table's module with its `row`, its `writer` and the lookups of each `index`.
+//! the outer module. `table` generates a table's module with its `row`, how a transaction can `edit` one, and the lookups of each `index`.
 //! `custom` generates the schema at a `custom`; `layout` breaks long lines.
 
 mod custom;
 mod database;
+mod edit;
 mod index;
 mod layout;
 mod names;
 mod row;
 mod table;
 mod types;
-mod writer;
 
 use std::fmt::Write;
 
@@ -95,7 +95,8 @@ fn content(schema: &Schema, allowed: &str) -> String {
     code += &database::outer_items(schema, &names, &customs);
     for (table, names_of_table) in schema.tables().iter().zip(&names.tables) {
         code.push('\n');
-        code += &table::module(schema, &names, table, names_of_table);
+        let at = table::At { schema, names: &names, marker: customs.marker() };
+        code += &at.module(table, names_of_table);
     }
     code += &customs.modules(schema, &names);
     code
@@ -187,4 +188,9 @@ impl Function<'_> {
         );
         code
     }
+}
+
+/// Marks a function's result as one that shouldn't be dropped.
+fn must_use(function: &str) -> String {
+    function.replacen("pub fn", "#[must_use]\npub fn", 1)
 }

@@ -19,9 +19,18 @@ const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// Reserved names for tables and indexes, which are methods and modules: the other methods and items of the outer
 /// module, and short names that its code uses.
-const OUTER: [&str; 50] = [
+const OUTER: [&str; 57] = [
     "Change",
-    "view",
+    "insert",
+    "insert_at",
+    "insert_vector",
+    "insert_vector_at",
+    "edit",
+    "update",
+    "update_vector",
+    "upsert",
+    "delete",
+    "delete_vector",
     "valid_data",
     "read_blob",
     "append_blob",
@@ -52,10 +61,8 @@ const OUTER: [&str; 50] = [
     "dynamic_view",
     "Schema",
     "Tables",
-    "Writers",
     "Database",
     "Snapshot",
-    "View",
     "Transaction",
     "SCHEMA",
     "bool",
@@ -74,19 +81,42 @@ const OUTER: [&str; 50] = [
 
 /// Reserved names for fields, which are getters and parameters.
 const INNER: [&str; 10] =
-    ["id", "as_dynamic", "clone", "fmt", "Row", "Writer", "Some", "None", "Ok", "Err"];
+    ["id", "as_dynamic", "to_owned", "clone", "fmt", "Row", "Some", "None", "Ok", "Err"];
+
+/// Reserved names for indexes, which are methods of their table: its other methods.
+const METHODS: [&str; 20] = [
+    "new",
+    "view",
+    "get",
+    "require",
+    "contains",
+    "len",
+    "is_empty",
+    "iter",
+    "into_iter",
+    "range",
+    "ids",
+    "as_dynamic",
+    "vector",
+    "get_vector",
+    "vector_of",
+    "slices_of",
+    "clone",
+    "fmt",
+    "deref",
+    "to_owned",
+];
 
 /// Reserved names for the types of indexes in their table's module.
-const TYPES: [&str; 21] = [
+const TYPES: [&str; 20] = [
     "Kind",
     "Change",
-    "Values",
+    "Edit",
     "Columns",
     "Id",
     "Row",
     "New",
     "Table",
-    "Writer",
     "Option",
     "Result",
     "Some",
@@ -116,6 +146,8 @@ pub(super) struct TableNames {
     pub(super) name: String,
     /// The variant of a change.
     pub(super) variant: String,
+    /// The type of its values, in its module.
+    pub(super) owned: String,
     /// Getters and parameters, in the order of the fields.
     pub(super) fields: Vec<String>,
     /// Constants, in the order of the fields.
@@ -133,9 +165,9 @@ pub(super) struct IndexNames {
 impl Names {
     pub(super) fn new(schema: &Schema) -> Self {
         let tables = schema.tables().iter().map(|table| table.name.as_str());
-        let indexes = schema.indexes().iter().map(|index| index.name.as_str());
-        let mut outer = Scope::new(&OUTER, tables.chain(indexes));
+        let mut outer = Scope::new(&OUTER, tables);
         let mut variants = Scope::new(&[], std::iter::empty());
+        let mut scopes = Vec::new();
         let tables = schema.tables().iter().map(|table| {
             let fields = table.fields.iter().map(|field| field.name.as_str());
             let mut inner = Scope::new(&INNER, fields.clone());
@@ -146,18 +178,28 @@ impl Names {
             let columns = table.fields.iter().map(|field| field.name.to_ascii_uppercase());
             let columns = columns.map(|column| constants.declare(&column)).collect();
             let (number, name) = (table.number, outer.declare(&table.name));
-            let variant = variants.declare(&camel_case(&table.name, "Table"));
-            TableNames { number, name, variant, fields, columns }
+            let camel = camel_case(&table.name, "Table");
+            let mut types = Scope::new(&TYPES, std::iter::empty());
+            let (variant, owned) = (variants.declare(&camel), types.declare(&camel));
+            scopes.push((types, Scope::new(&METHODS, std::iter::empty())));
+            TableNames { number, name, variant, owned, fields, columns }
         });
         let tables: Vec<_> = tables.collect();
-        let mut types: Vec<_> =
-            tables.iter().map(|_| Scope::new(&TYPES, std::iter::empty())).collect();
-        let indexes = schema.indexes().iter().map(|index| IndexNames {
-            name: outer.declare(&index.name),
-            ty: match place_of(&tables, index.table).and_then(|place| types.get_mut(place)) {
-                Some(scope) => scope.declare(&camel_case(&index.name, "Index")),
-                None => camel_case(&index.name, "Index"),
-            },
+        let indexes = schema.indexes().iter().map(|index| {
+            let place = place_of(&tables, index.table);
+            let table = place.and_then(|place| schema.tables().get(place));
+            // Under its table, an index needn't say that it is one of it.
+            let of_table = table.and_then(|table| index.name.strip_prefix(&table.name));
+            let short = of_table.and_then(|name| name.strip_prefix('_'));
+            let short = short.filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
+            let short = short.unwrap_or(&index.name);
+            let ty = camel_case(short, "Index");
+            match place.and_then(|place| scopes.get_mut(place)) {
+                Some((types, methods)) => {
+                    IndexNames { name: methods.declare(short), ty: types.declare(&ty) }
+                }
+                None => IndexNames { name: short.to_owned(), ty },
+            }
         });
         let indexes = indexes.collect();
         Self { tables, indexes }

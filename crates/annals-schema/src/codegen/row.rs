@@ -1,11 +1,14 @@
 //! A table's rows: getters, and the values of a new one.
 
 use super::types::Column;
-use super::{Function, block, indent};
+use super::{Function, block, indent, must_use};
 use crate::{Table, Type};
 
+/// The longest content of a struct literal on one line.
+const MOST_OF_A_LITERAL: usize = 18;
+
 /// Writes the row and its getters.
-pub(super) fn row(table: &Table, columns: &[Column<'_>]) -> String {
+pub(super) fn row(table: &Table, owned: &str, columns: &[Column<'_>]) -> String {
     let mut getters = vec![
         getter("Returns the row's id.", "id", "Id", "Id::from(self.0.id())"),
         getter(
@@ -19,6 +22,12 @@ pub(super) fn row(table: &Table, columns: &[Column<'_>]) -> String {
         let body = format!("self.0.read({})", column.number());
         getters.push(getter(&column.description(), column.name, &column.value(""), &body));
     }
+    getters.push(getter(
+        "Copies the values of the row.",
+        "to_owned",
+        owned,
+        &copied(owned, columns),
+    ));
     format!(
         "\
 /// A row of `{}`. Its getters can't fail, and cost no search.
@@ -47,53 +56,72 @@ impl ::std::fmt::Debug for Row<'_> {{
 
 fn getter(doc: &str, name: &str, gives: &str, body: &str) -> String {
     let parameters = vec!["&self".to_owned()];
-    Function { doc: &[doc], name, parameters, gives, body }.write().replacen(
-        "pub fn",
-        "#[must_use]\npub fn",
-        1,
-    )
+    must_use(&Function { doc: &[doc], name, parameters, gives, body }.write())
+}
+
+/// Writes the expression that makes the values of a row its own.
+fn copied(owned: &str, columns: &[Column<'_>]) -> String {
+    let values = columns.iter().map(|column| {
+        let own = match (column.is_borrowed(), column.field.nullable) {
+            (true, true) => ".map(Into::into)",
+            (true, false) => ".into()",
+            (false, _) => "",
+        };
+        format!("{0}: self.{0}(){own}", column.name)
+    });
+    let values: Vec<_> = values.collect();
+    let line = values.join(", ");
+    match line.len() {
+        0 => format!("{owned} {{}}"),
+        1..=MOST_OF_A_LITERAL => format!("{owned} {{ {line} }}"),
+        _ => format!("{owned} {{\n{}}}", indent(&format!("{},\n", values.join(",\n")))),
+    }
 }
 
 /// Writes the values of a new row.
 pub(super) fn new_row(table: &Table, columns: &[Column<'_>]) -> String {
     let borrows = columns.iter().any(Column::is_borrowed);
-    let (generics, elided) = if borrows { ("<'a>", "'a") } else { ("", "'static") };
+    let (generics, elided) = if borrows { ("<'a>", "<'_>") } else { ("", "") };
     let lifetime = if borrows { "'a " } else { "" };
     let declared = columns.iter().any(|column| column.field.default.is_some());
     let fields = columns.iter().map(|column| {
         let (doc, name) = (column.description(), column.name);
         format!("    /// {doc}\n    pub {name}: {},\n", column.value(lifetime))
     });
-    let values: Vec<_> =
-        columns.iter().map(|column| format!("self.{}.into()", column.name)).collect();
+    let fields = fields.collect::<String>();
+    let body = if fields.is_empty() { "{}".to_owned() } else { format!("{{\n{fields}}}") };
     format!(
         "\
 /// The values of a new row of `{}`. `Default` gives those of the schema; `From` copies a row.
 #[derive({})]
-pub struct New{generics} {{
-{}}}
+pub struct New{generics} {body}
 
-impl{generics} New{generics} {{
+impl ::annals::typed::NewRow for New{elided} {{
+    type Kind = Kind;
     #[inline]
-    fn values(self) -> [::annals::ValueRef<{elided}>; {}] {{
-        let values = [{}];
-        values
+    fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {{
+        let values = {};
+        take(&values)
     }}
 }}
 {}
 {}",
         table.name,
         if declared { "Clone, Copy, Debug" } else { "Clone, Copy, Debug, Default" },
-        fields.collect::<String>(),
-        columns.len(),
-        values.join(", "),
+        values_of_self(columns),
         if declared { default(columns, borrows) } else { String::new() },
         copy(columns, borrows),
     )
 }
 
+fn values_of_self(columns: &[Column<'_>]) -> String {
+    let values: Vec<_> =
+        columns.iter().map(|column| format!("self.{}.into()", column.name)).collect();
+    format!("[{}]", values.join(", "))
+}
+
 /// Writes the values of a row by themselves.
-pub(super) fn values(table: &Table, columns: &[Column<'_>]) -> String {
+pub(super) fn values(table: &Table, owned: &str, columns: &[Column<'_>]) -> String {
     let fields = columns.iter().map(|column| {
         let (doc, name, ty) = (column.description(), column.name, column.owned());
         format!("    /// {doc}\n    pub {name}: {ty},\n")
@@ -103,23 +131,23 @@ pub(super) fn values(table: &Table, columns: &[Column<'_>]) -> String {
         .iter()
         .map(|column| format!("            {}: row.take({})?,\n", column.name, column.number()));
     let (body, row, made) = match columns.is_empty() {
-        true => ("{}".to_owned(), "_", "Ok(Values {})".to_owned()),
+        true => ("{}".to_owned(), "_", format!("Ok({owned} {{}})")),
         false => {
             let taken = taken.collect::<String>();
-            (format!("{{\n{fields}}}"), "row", format!("Ok(Values {{\n{taken}        }})"))
+            (format!("{{\n{fields}}}"), "row", format!("Ok({owned} {{\n{taken}        }})"))
         }
     };
     let is_float = |column: &Column<'_>| matches!(column.field.ty, Type::Float32 | Type::Float64);
     let eq = if columns.iter().any(is_float) { "" } else { ", Eq" };
     format!(
         "\
-/// The values of a row of `{}` by themselves, as a [`Change`] has them.
+/// The values of a row of `{}` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
 #[derive(Clone, Debug, PartialEq{eq})]
-pub struct Values {body}
+pub struct {owned} {body}
 
 impl ::annals::typed::Versioned for Kind {{
-    type Values = Values;
-    fn values({row}: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {{
+    type Values = {owned};
+    fn values({row}: &mut ::annals::typed::RowValues) -> ::annals::Result<{owned}> {{
         {made}
     }}
 }}
@@ -151,11 +179,12 @@ fn copy(columns: &[Column<'_>], borrows: bool) -> String {
     let (generics, of) = if borrows { ("<'a>", "&'a Row<'_>") } else { ("", "&Row<'_>") };
     let values: Vec<_> =
         columns.iter().map(|column| format!("{0}: row.{0}()", column.name)).collect();
+    let row = if values.is_empty() { "_" } else { "row" };
     format!(
         "\
 impl{generics} From<{of}> for New{generics} {{
     #[inline]
-    fn from(row: {of}) -> Self {{
+    fn from({row}: {of}) -> Self {{
         {}
     }}
 }}
@@ -170,8 +199,6 @@ pub(super) fn columns(table: &Table, columns: &[Column<'_>]) -> String {
         let (doc, name) = (column.description(), column.name);
         format!("    /// {doc}\n    pub {name}: &'a [{}],\n", column.value("'a "))
     });
-    let values: Vec<_> =
-        columns.iter().map(|column| format!("self.{}.into()", column.name)).collect();
     format!(
         "\
 /// The values of many new rows of `{}`: for each field a slice, all of the same length.
@@ -179,25 +206,28 @@ pub(super) fn columns(table: &Table, columns: &[Column<'_>]) -> String {
 pub struct Columns<'a> {{
 {}}}
 
-impl<'a> Columns<'a> {{
+impl ::annals::typed::NewRows for Columns<'_> {{
+    type Kind = Kind;
     #[inline]
-    fn vectors(self) -> [::annals::typed::Vector<'a>; {}] {{
-        let vectors = [{}];
-        vectors
+    fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {{
+        let vectors = {};
+        take(&vectors)
     }}
 }}
 ",
         table.name,
         fields.collect::<String>(),
-        columns.len(),
-        values.join(", "),
+        values_of_self(columns),
     )
 }
 
 /// Writes a struct literal in a function of an implementation: on one line if rustfmt would.
 fn literal(fields: &[String]) -> String {
     let line = fields.join(", ");
-    if line.chars().count() <= 18 {
+    if line.is_empty() {
+        return "Self {}".to_owned();
+    }
+    if line.len() <= MOST_OF_A_LITERAL {
         return format!("Self {{ {line} }}");
     }
     let lines: String = fields.iter().map(|field| format!("{field},\n")).collect();

@@ -1,61 +1,138 @@
-//! A table's module: its rows, its writer, and the types of its indexes.
+//! A table's module: its rows, how they are changed, and the types of its indexes.
 
 use super::names::{Names, TableNames};
 use super::types::Column;
-use super::{indent, index, join, row, writer};
+use super::{Function, block, edit, indent, index, join, must_use, row};
 use crate::{Schema, Table};
 
-/// The most fields whose values `insert` takes one by one.
-pub(super) const MOST_PARAMETERS: usize = 5;
+/// Where a module is generated.
+pub(super) struct At<'a> {
+    pub(super) schema: &'a Schema,
+    pub(super) names: &'a Names,
+    /// The type that represents the schema, as the module sees it.
+    pub(super) marker: &'a str,
+}
 
-/// Writes the module of a table.
-pub(super) fn module(
-    schema: &Schema,
-    names: &Names,
-    table: &Table,
-    names_of_table: &TableNames,
-) -> String {
-    let columns: Vec<_> = table
-        .fields
-        .iter()
-        .zip(&names_of_table.fields)
-        .map(|(field, name)| Column::new(names, field, name))
-        .collect();
-    let mut items = vec![kind(table), row::row(table, &columns)];
-    if has_new(table) {
-        items.push(row::new_row(table, &columns));
-    }
-    items.push(row::values(table, &columns));
-    if !table.single_row {
-        items.extend(constants(&columns, &names_of_table.columns));
-    }
-    if has_columns(table) {
-        items.push(row::columns(table, &columns));
-    }
-    items.push(writer::writer(table, &columns));
-    for (index, names_of_index) in schema.indexes().iter().zip(&names.indexes) {
-        if index.table == table.number {
-            items.push(index::lookup(index, &names_of_index.ty, &columns));
+impl At<'_> {
+    /// Writes the module of a table.
+    pub(super) fn module(&self, table: &Table, names: &TableNames) -> String {
+        let columns: Vec<_> = table
+            .fields
+            .iter()
+            .zip(&names.fields)
+            .map(|(field, name)| Column::new(self.names, field, name))
+            .collect();
+        let mut items = vec![self.kind(table), row::row(table, &names.owned, &columns)];
+        if !table.single_row {
+            items.push(row::new_row(table, &columns));
         }
+        if !table.single_row && !columns.is_empty() {
+            items.push(row::columns(table, &columns));
+        }
+        items.push(row::values(table, &names.owned, &columns));
+        if !table.single_row {
+            items.extend(constants(&columns, &names.columns));
+        }
+        items.push(edit::edit(table, &columns));
+        if !table.single_row {
+            items.push(self.reader(table));
+            for (index, names) in self.schema.indexes().iter().zip(&self.names.indexes) {
+                if index.table == table.number {
+                    items.push(index::lookup(index, &names.ty, &columns));
+                }
+            }
+        }
+        let what = if table.single_row { ", which has one row" } else { "" };
+        format!(
+            "/// The table `{}`{what}.\npub mod {} {{\n{}}}\n",
+            table.name,
+            names.name,
+            indent(&join(&items))
+        )
     }
-    let what = if table.single_row { ", which has one row" } else { "" };
-    format!(
-        "/// The table `{}`{what}.\npub mod {} {{\n{}}}\n",
-        table.name,
-        names_of_table.name,
-        indent(&join(&items))
-    )
+
+    /// Writes the table for reading, with its indexes.
+    fn reader(&self, table: &Table) -> String {
+        let indexes = self.schema.indexes().iter().zip(&self.names.indexes);
+        let indexes = indexes.filter(|(index, _)| index.table == table.number);
+        let accessors = indexes.map(|(index, names)| {
+            let doc = format!("Returns the index `{}`.", index.name);
+            must_use(
+                &Function {
+                    doc: &[&doc],
+                    name: &names.name,
+                    parameters: vec!["self".to_owned()],
+                    gives: &format!("{}<'a>", names.ty),
+                    body: &format!("{}::new(self.0.view())", names.ty),
+                }
+                .write(),
+            )
+        });
+        let new = "\
+#[inline]
+pub(super) fn new(view: &'a ::annals::View) -> Self {
+    Self(::annals::typed::Table::new(view))
+}
+";
+        let functions: Vec<_> = std::iter::once(new.to_owned()).chain(accessors).collect();
+        let name = &table.name;
+        format!(
+            "\
+/// The table `{name}`, for reading, and its indexes.
+#[derive(Clone, Copy, Debug)]
+pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+{}{DEREF}",
+            block("impl<'a> Table<'a>", &functions)
+        )
+    }
+
+    /// Writes the marker of the table, and the types that are made with it.
+    fn kind(&self, table: &Table) -> String {
+        let (name, number, marker) = (&table.name, table.number.0, self.marker);
+        format!(
+            "\
+/// The kind of rows that the table `{name}` holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {{}}
+
+impl ::annals::typed::Record for Kind {{
+    const TABLE: ::annals::TableNumber = ::annals::TableNumber({number});
+    const NAME: &'static str = \"{name}\";
+    type Schema = {marker};
+    type Row<'a> = Row<'a>;
+    type Edit<'t, 'db: 't> = Edit<'t, 'db>;
+}}
+
+/// The id of a row of `{name}`.
+pub type Id = ::annals::typed::Id<Kind>;
+
+/// What became of a row of `{name}`.
+pub type Change = ::annals::typed::Change<Kind>;
+"
+        )
+    }
 }
 
-/// True if rows of a table are inserted as a struct of their values.
-pub(super) fn has_new(table: &Table) -> bool {
-    !table.single_row && !table.fields.is_empty()
+/// How the methods that are the same for all tables are reached.
+const DEREF: &str = "
+impl<'a> ::std::ops::Deref for Table<'a> {
+    type Target = ::annals::typed::Table<'a, Kind>;
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
-/// True if many rows are inserted as a struct of their columns.
-pub(super) fn has_columns(table: &Table) -> bool {
-    has_new(table) && table.fields.len() > MOST_PARAMETERS
+impl<'a> IntoIterator for Table<'a> {
+    type Item = ::annals::Result<Row<'a>>;
+    type IntoIter = ::annals::typed::Rows<'a, Kind>;
+    #[inline]
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
 }
+";
 
 /// Writes the constants that name the fields.
 fn constants(columns: &[Column<'_>], names: &[String]) -> Vec<String> {
@@ -68,31 +145,4 @@ fn constants(columns: &[Column<'_>], names: &[String]) -> Vec<String> {
         )
     });
     constants.collect()
-}
-
-/// Writes the marker of the table, and the types that are made with it.
-fn kind(table: &Table) -> String {
-    let (name, number) = (&table.name, table.number.0);
-    format!(
-        "\
-/// The kind of rows that the table `{name}` holds.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {{}}
-
-impl ::annals::typed::Record for Kind {{
-    const TABLE: ::annals::TableNumber = ::annals::TableNumber({number});
-    const NAME: &'static str = \"{name}\";
-    type Row<'a> = Row<'a>;
-}}
-
-/// The id of a row of `{name}`.
-pub type Id = ::annals::typed::Id<Kind>;
-
-/// The table `{name}`, for reading.
-pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
-
-/// What became of a row of `{name}`.
-pub type Change = ::annals::typed::Change<Kind>;
-"
-    )
 }

@@ -83,29 +83,11 @@ impl<'a> Column<'a> {
         if self.field.nullable { format!("Option<{plain}>") } else { plain.to_owned() }
     }
 
-    /// The parameter that takes a value to write. A nullable field takes the type of its getter;
-    /// references and blobs, which are always nullable, take a plain value too.
+    /// The parameter that takes a value. Where null is allowed, a plain value or an `Option` of it; see
+    /// [`names_lifetime`](Self::names_lifetime).
     pub(super) fn parameter(&self) -> String {
-        if self.field.ty.is_always_nullable() {
-            format!("{}: impl ::annals::typed::Nullable<{}>", self.name, self.plain)
-        } else {
-            format!("{}: {}", self.name, self.value(""))
-        }
-    }
-
-    /// The expression that makes a `ValueRef` of that parameter.
-    pub(super) fn argument(&self) -> String {
-        if self.field.ty.is_always_nullable() {
-            format!("::annals::typed::nullable({})", self.name)
-        } else {
-            format!("{}.into()", self.name)
-        }
-    }
-
-    /// The parameter for a value to look up; see [`names_lifetime`](Self::names_lifetime).
-    pub(super) fn key_parameter(&self) -> String {
         if self.field.nullable {
-            format!("{}: impl ::annals::typed::Nullable<{}>", self.name, self.plain("'k "))
+            format!("{}: impl Into<Option<{}>>", self.name, self.plain("'k "))
         } else {
             format!("{}: {}", self.name, self.plain)
         }
@@ -116,41 +98,18 @@ impl<'a> Column<'a> {
         self.field.nullable && self.is_borrowed()
     }
 
-    /// The expression that makes a `ValueRef` of a parameter to look up.
-    pub(super) fn key_argument(&self) -> String {
+    /// The expression that makes a `ValueRef` of that parameter.
+    pub(super) fn argument(&self) -> String {
         if self.field.nullable {
-            format!("::annals::typed::nullable({})", self.name)
+            format!("::annals::typed::nullable::<{}>({})", self.plain, self.name)
         } else {
-            self.argument()
+            format!("{}.into()", self.name)
         }
     }
 
     /// The type of the values of the whole column, as a constant has it.
     pub(super) fn column_type(&self) -> String {
         self.value("'static ")
-    }
-
-    /// The parameter that takes a value for each of many rows. Where the field may be null it names
-    /// the lifetime `'k`; `lifetime` is then `'k ` for all parameters of the function.
-    pub(super) fn vector_parameter(&self, lifetime: &str) -> String {
-        let (name, ty) = (self.name, self.column_type());
-        match self.field.ty {
-            _ if self.field.nullable => format!("{name}: impl ::annals::typed::Slice<'k, {ty}>"),
-            Type::String => format!("{name}: &{lifetime}[impl AsRef<str>]"),
-            Type::Bytes => format!("{name}: &{lifetime}[impl AsRef<[u8]>]"),
-            _ => format!("{name}: &{lifetime}[{ty}]"),
-        }
-    }
-
-    /// The expression that makes a `Vector` of that parameter.
-    pub(super) fn vector_argument(&self) -> String {
-        let name = self.name;
-        match self.field.ty {
-            _ if self.field.nullable => format!("::annals::typed::Slice::vector({name})"),
-            Type::String => format!("::annals::typed::Vector::strings({name})"),
-            Type::Bytes => format!("::annals::typed::Vector::bytes({name})"),
-            _ => format!("{name}.into()"),
-        }
     }
 
     /// The default as a Rust expression.

@@ -112,7 +112,7 @@ fn what_a_macro_expands_to_has_its_documentation_as_attributes() {
         annals_schema::expand_module(&file.schema, "m"),
     );
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
-    assert!(kept.lines().filter(is_comment).count() > 50);
+    assert!(kept.lines().filter(is_comment).count() > 30);
     assert_eq!(expanded.lines().find(is_comment), None);
     for line in kept.lines().filter_map(|line| line.trim_start().strip_prefix("///")) {
         assert!(expanded.contains(&format!("#[doc = {line:?}]")), "{line}");

@@ -8,6 +8,7 @@ use std::ops::Bound;
 use annals_schema::{IndexNumber, RowId, TableNumber, ValueRef};
 
 use crate::btree::Range;
+use crate::change::shown;
 use crate::columns::column::Column;
 use crate::index::key::{self, Out, Sought};
 use crate::index::tree::IndexTree;
@@ -63,6 +64,22 @@ impl<'a> IndexView<'a> {
         let mut key = Sought::new();
         self.encode_to(values, &mut key)?;
         self.first_with(key.bytes())
+    }
+
+    /// Returns the first of the rows whose first fields equal these values; an error if there is none.
+    ///
+    /// # Errors
+    /// `NotFound`, with the values; and as [`first`](Self::first).
+    pub fn require(&self, values: &[ValueRef<'_>]) -> Result<Row<'a>> {
+        self.first(values)?.ok_or_else(|| {
+            let schema = &self.table.view.schema;
+            let name = schema.index(self.data.number).map_or("?", |index| &index.name);
+            let texts: Vec<_> = values.iter().map(shown).collect();
+            let table = self.table.view.table_name(self.table.number);
+            let message =
+                format!("table `{table}` has no row with {} in index `{name}`", texts.join(", "));
+            Error::new(ErrorKind::NotFound, message)
+        })
     }
 
     /// Returns the first row whose key begins with these bytes.

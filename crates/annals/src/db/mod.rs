@@ -43,6 +43,7 @@ mod undo;
 
 use crate::progress;
 
+pub(crate) use changes::changed::is_same;
 pub use changes::changed::{Blame, Changed, RowChange, Version, VersionKind};
 pub use changes::moment::{Moment, MomentError, Txid};
 pub use erase::{Generation, OldSegment, Removable};

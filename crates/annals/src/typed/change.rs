@@ -104,8 +104,11 @@ impl<T: Owned> Owned for Option<T> {
 /// # fn main() -> annals::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-/// let lille = db.write(|tx| tx.city().insert("Lile"))?;
-/// db.write(|tx| tx.city().set_name(lille, "Lille"))?;
+/// let lille = db.write(|tx| tx.insert(city::New { name: "Lile" }))?;
+/// db.write(|tx| {
+///     tx.edit(lille)?.set_name("Lille")?;
+///     Ok(())
+/// })?;
 ///
 /// // The first transaction made the tables, the second inserted a row.
 /// for transaction in db.changes(3..)? {

@@ -1,20 +1,21 @@
 //! Checks of commits with the types of a schema.
 
 use std::fmt;
-use std::marker::PhantomData;
 
 use super::{AnyChange, TypedSchema};
 use crate::Result;
 
 /// A transaction that is about to be committed, as a [check](super::Database::check_commits) sees it.
-pub struct Proposed<'a, S> {
+pub struct Proposed<'a, S: TypedSchema> {
     proposed: &'a crate::Proposed<'a>,
-    schema: PhantomData<fn() -> S>,
+    before: S::Viewing<'a>,
+    after: S::Viewing<'a>,
 }
 
 impl<'a, S: TypedSchema> Proposed<'a, S> {
-    pub(super) const fn new(proposed: &'a crate::Proposed<'a>) -> Self {
-        Self { proposed, schema: PhantomData }
+    pub(super) fn new(proposed: &'a crate::Proposed<'a>) -> Self {
+        let (before, after) = (S::viewing(proposed.before()), S::viewing(proposed.after()));
+        Self { proposed, before, after }
     }
 
     /// Returns the rows that differ between the states before and after the transaction, each once, by table and id.
@@ -25,14 +26,14 @@ impl<'a, S: TypedSchema> Proposed<'a, S> {
 
     /// Returns the state before the transaction.
     #[must_use]
-    pub fn before(&self) -> S::View<'_> {
-        S::view(self.proposed.before())
+    pub const fn before(&self) -> &S::Viewing<'a> {
+        &self.before
     }
 
     /// Returns the state after it.
     #[must_use]
-    pub fn after(&self) -> S::View<'_> {
-        S::view(self.proposed.after())
+    pub const fn after(&self) -> &S::Viewing<'a> {
+        &self.after
     }
 
     /// Returns the same transaction without the types of its schema.
@@ -42,7 +43,7 @@ impl<'a, S: TypedSchema> Proposed<'a, S> {
     }
 }
 
-impl<S> fmt::Debug for Proposed<'_, S> {
+impl<S: TypedSchema> fmt::Debug for Proposed<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.proposed.fmt(f)
     }

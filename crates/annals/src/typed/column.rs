@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use annals_schema::{Blob, FieldNumber, RowId, Timestamp};
 
-use super::{Element, Id, Number, Record, Table, Vector, Writer};
+use super::{Element, Id, Number, Record, Table, Vector};
 use crate::Result;
 use crate::store::Primitive;
 
@@ -14,13 +14,14 @@ use crate::store::Primitive;
 ///
 /// ```
 /// annals::schema!("../../examples/vectors.schema");
+/// use vectors::sample;
 ///
 /// # fn main() -> annals::Result<()> {
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let db = vectors::Database::open(folder.path().join("vectors.annals"))?;
+/// let db = vectors::Database::in_memory()?;
 /// let first = db.write(|tx| {
-///     let first = tx.sample().insert_vector(&["a", "b", "c"], &[1.0, 2.0, 3.0], &[None; 3])?;
-///     tx.sample().update_vector_of(vectors::sample::LEVEL, first, &[10.0, 20.0])?;
+///     let (name, level, error) = (&["a", "b", "c"][..], &[1.0, 2.0, 3.0][..], &[None; 3][..]);
+///     let first = tx.insert_vector(sample::Columns { name, level, error })?;
+///     tx.update_vector(sample::LEVEL, first, &[10.0, 20.0])?;
 ///     Ok(first)
 /// })?;
 ///
@@ -179,21 +180,5 @@ impl<'a, R: Record> Table<'a, R> {
         count: u64,
     ) -> Result<impl Iterator<Item = Result<Cow<'a, [T]>>> + use<'a, R, T>> {
         self.vector(first, column.field, count)?.chunks()
-    }
-}
-
-impl<R: Record> Writer<'_, '_, R> {
-    /// Sets a column of the rows from `first` on: as many rows as there are values. Unique keys are
-    /// checked at commit.
-    ///
-    /// # Errors
-    /// `NotFound`: one of the rows doesn't exist; `Io`: the journal can't be written. Nothing was set then.
-    pub fn update_vector_of<'v, T>(
-        &mut self,
-        column: Column<R, T>,
-        first: Id<R>,
-        values: impl Slice<'v, T>,
-    ) -> Result<()> {
-        self.set_vector(first, column.field, values.vector())
     }
 }

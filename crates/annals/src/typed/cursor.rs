@@ -16,19 +16,20 @@ use crate::{IndexCursor, Result};
 ///
 /// ```
 /// annals::schema!("tutorial.schema");
+/// use tutorial::city;
 ///
 /// # fn main() -> annals::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
 /// db.write(|tx| {
 ///     for name in ["Lille", "Lyon", "Nantes", "Paris"] {
-///         tx.city().insert(name)?;
+///         tx.insert(city::New { name })?;
 ///     }
 ///     Ok::<_, annals::Error>(())
 /// })?;
 ///
 /// let now = db.read();
-/// let mut cities = now.city_by_name().cursor_at("M")?; // between Lyon and Nantes
+/// let mut cities = now.city().by_name().cursor_at("M")?; // between Lyon and Nantes
 /// assert_eq!(cities.rank()?, 2);
 /// assert_eq!(cities.next().unwrap()?.name(), "Nantes");
 /// assert_eq!(cities.prev().unwrap()?.name(), "Nantes");

@@ -20,6 +20,7 @@ use crate::{
 ///
 /// ```
 /// annals::schema!("tutorial.schema");
+/// use tutorial::city;
 /// use annals::typed::{Database, TypedSchema};
 ///
 /// fn commits<S: TypedSchema>(db: &Database<S>) -> u64 {
@@ -31,7 +32,7 @@ use crate::{
 /// # let path = folder.path().join("tutorial.annals");
 /// let db = tutorial::Database::open(path)?;
 /// let before = commits(&db);
-/// db.write(|tx| tx.city().insert("Lille"))?;
+/// db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
 /// assert_eq!(commits(&db), before + 1);
 /// # Ok(())
 /// # }
@@ -56,11 +57,12 @@ impl<S: PlainSchema> Database<S> {
     ///
     /// ```
     /// annals::schema!("tutorial.schema");
+    /// use tutorial::city;
     ///
     /// # fn main() -> annals::Result<()> {
     /// let db = tutorial::Database::in_memory()?;
-    /// let lille = db.write(|tx| tx.city().insert("Lille"))?;
-    /// assert_eq!(db.read().city().get(lille)?.name(), "Lille");
+    /// let lille = db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
+    /// assert_eq!(db.read().city().require(lille)?.name(), "Lille");
     /// # Ok(())
     /// # }
     /// ```
@@ -159,7 +161,7 @@ impl<S: TypedSchema> Database<S> {
     ///
     /// # Errors
     /// The file is damaged; I/O error.
-    pub fn history_of<R: Versioned>(&self, id: Id<R>) -> Result<History<R>>
+    pub fn history_of<R: Versioned<Schema = S>>(&self, id: Id<R>) -> Result<History<R>>
     where
         S::Change: From<Change<R>>,
     {
@@ -171,7 +173,7 @@ impl<S: TypedSchema> Database<S> {
     ///
     /// # Errors
     /// There is no such row; the file is damaged; I/O error.
-    pub fn blame<R: Record>(&self, id: Id<R>) -> Result<Vec<Blame>> {
+    pub fn blame<R: Record<Schema = S>>(&self, id: Id<R>) -> Result<Vec<Blame>> {
         self.database.blame(R::TABLE, id.into())
     }
 
@@ -236,7 +238,7 @@ impl<S: TypedSchema> Database<S> {
     /// ```
     /// annals::schema!("tutorial.schema");
     /// use annals::ErrorKind;
-    /// use tutorial::Change;
+    /// use tutorial::{Change, city};
     ///
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
@@ -251,8 +253,8 @@ impl<S: TypedSchema> Database<S> {
     ///     }
     ///     Ok(())
     /// })?;
-    /// db.write(|tx| tx.city().insert("Lille"))?;
-    /// let refused = db.write(|tx| tx.city().insert("")).unwrap_err();
+    /// db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
+    /// let refused = db.write(|tx| tx.insert(city::New { name: "" })).unwrap_err();
     /// assert_eq!(refused.kind(), ErrorKind::Refused);
     /// assert!(refused.to_string().contains("cities have names"));
     /// assert_eq!(db.read().city().len(), 1);
@@ -371,7 +373,7 @@ impl<S: TypedSchema> Reader<S> {
     ///
     /// # Errors
     /// A newer program dropped the table, or the file is damaged; I/O error.
-    pub fn history_of<R: Versioned>(&self, id: Id<R>) -> Result<History<R>>
+    pub fn history_of<R: Versioned<Schema = S>>(&self, id: Id<R>) -> Result<History<R>>
     where
         S::Change: From<Change<R>>,
     {
@@ -383,7 +385,7 @@ impl<S: TypedSchema> Reader<S> {
     ///
     /// # Errors
     /// There is no such row; the file is damaged; I/O error.
-    pub fn blame<R: Record>(&self, id: Id<R>) -> Result<Vec<Blame>> {
+    pub fn blame<R: Record<Schema = S>>(&self, id: Id<R>) -> Result<Vec<Blame>> {
         self.reader.blame(R::TABLE, id.into())
     }
 

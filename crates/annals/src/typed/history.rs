@@ -39,14 +39,16 @@ impl<R: Versioned> Version<Change<R>> {
 ///
 /// ```
 /// annals::schema!("tutorial.schema");
+/// use tutorial::city;
 ///
 /// # fn main() -> annals::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-/// let lille = db.write(|tx| tx.city().insert("Lile"))?;
+/// let lille = db.write(|tx| tx.insert(city::New { name: "Lile" }))?;
 /// db.write(|tx| {
 ///     tx.comment("a typo")?;
-///     tx.city().set_name(lille, "Lille")
+///     tx.edit(lille)?.set_name("Lille")?;
+///     Ok(())
 /// })?;
 ///
 /// let mut names = Vec::new();

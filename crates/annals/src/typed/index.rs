@@ -63,13 +63,15 @@ impl<'a, R: Record> Index<'a, R> {
     ///
     /// ```
     /// annals::schema!("tutorial.schema");
+    /// # use tutorial::city;
     ///
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// # db.write(|tx| ["Lille", "Lyon"].into_iter().try_for_each(|name| tx.city().insert(name).map(|_| ())))?;
+    /// # db.write(|tx| ["Lille", "Lyon"].into_iter().try_for_each(|name| tx.insert(city::New { name }).map(drop)))?;
     /// let now = db.read();
-    /// let mut cities = now.city_by_name().first_of_each(["Lyon", "Ys"].map(|name| [name.into()]));
+    /// let names = ["Lyon", "Ys"].map(|name| [name.into()]);
+    /// let mut cities = now.city().by_name().first_of_each(names);
     /// assert_eq!(cities.next().unwrap()?.unwrap().name(), "Lyon");
     /// assert!(cities.next().unwrap()?.is_none());
     /// # Ok(())
@@ -87,6 +89,17 @@ impl<'a, R: Record> Index<'a, R> {
         I: IntoIterator<Item = K>,
     {
         self.index.first_of_each(keys).map(|found| Ok(found?.map(Into::into)))
+    }
+
+    /// Returns the first row whose first fields equal these values; an error if there is none.
+    ///
+    /// # Errors
+    /// `NotFound`, with the key; the index or the row can't be loaded.
+    pub fn require(&self, values: &[ValueRef<'_>]) -> Result<R::Row<'a>> {
+        match required(self.index, values) {
+            Ok(row) => Ok(row.into()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the rows whose first fields equal these values.
@@ -166,6 +179,10 @@ fn first<'a>(index: IndexView<'a>, values: &[ValueRef<'_>]) -> Result<Option<Row
     index.first(values)
 }
 
+fn required<'a>(index: IndexView<'a>, values: &[ValueRef<'_>]) -> Result<Row<'a>> {
+    index.require(values)
+}
+
 fn cursor_at<'a>(index: IndexView<'a>, values: &[ValueRef<'_>]) -> Result<IndexCursor<'a>> {
     let mut cursor = index.cursor();
     cursor.seek(values)?;
@@ -208,18 +225,19 @@ impl<'a, R: Record> IntoIterator for &Index<'a, R> {
 ///
 /// ```
 /// annals::schema!("tutorial.schema");
+/// # use tutorial::person;
 ///
 /// # fn main() -> annals::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
 /// # db.write(|tx| {
-/// #     for first in ["Anne", "Max", "Rémi", "Zoé"] {
-/// #         tx.person().insert(first, "Coulom", None)?;
+/// #     for first_name in ["Anne", "Max", "Rémi", "Zoé"] {
+/// #         tx.insert(person::New { first_name, last_name: "Coulom", home: None })?;
 /// #     }
 /// #     Ok::<_, annals::Error>(())
 /// # })?;
 /// let now = db.read();
-/// let people = now.person_by_name();
+/// let people = now.person().by_name();
 /// assert_eq!(people.with_last_name("Coulom").count(), 4);
 /// assert_eq!(people.range_with_last_name("Coulom", "B".."S").count(), 2);
 /// for person in people.with_last_name("Coulom").skip(2).take(1) {

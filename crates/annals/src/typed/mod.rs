@@ -5,10 +5,10 @@
 //!
 //! In reading order: a [`TypedSchema`] represents a schema at compile time. [`Database`], [`Reader`], [`Snapshot`]
 //! and [`Transaction`] are generic over it, and [`CompiledSchema`] parses its text. A [`Record`] represents a table,
-//! and [`Id`] is the id of a row of it. [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it,
-//! [`Writer`] writes it; [`Nullable`] is the type of its nullable parameters. A [`Vector`] is a whole column of a run
-//! of its rows, and a [`Column`] says which. A [`Change`] is one change of a row, whose values are [`Versioned`], and
-//! a [`History`] all of them. [`Single`] and [`SingleWriter`] are for a table of one row.
+//! and [`Id`] is the id of a row of it. [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it. A
+//! transaction inserts a [`NewRow`], and changes a row with an [`Editor`]. A [`Vector`] is a whole column of a run
+//! of rows, and a [`Column`] says which. A [`Change`] is one change of a row, whose values are [`Versioned`], and
+//! a [`History`] all of them. [`OnlyRow`] is for a table of one row.
 
 mod change;
 mod check;
@@ -40,18 +40,18 @@ pub use database::{Database, Reader};
 pub use history::{History, Version};
 pub use id::Id;
 pub use index::{Index, IndexRows};
-pub use nullable::{Nullable, nullable};
+pub use nullable::nullable;
 pub use schema::{
-    CompiledSchema, CustomSchema, PlainSchema, TypedSchema, WithCustoms, unknown_custom,
+    CompiledSchema, CustomSchema, PlainSchema, TypedSchema, Viewed, WithCustoms, unknown_custom,
 };
-pub use single::{Single, SingleWriter};
+pub use single::{OnlyRow, only_row};
 pub use snapshot::Snapshot;
 pub use table::{Rows, Table};
 pub use transaction::{CustomTransaction, Transaction};
 #[doc(hidden)]
 pub use vector::Number;
 pub use vector::{Element, Vector};
-pub use writer::Writer;
+pub use writer::{Editor, NewRow, NewRows, RowToEdit};
 
 /// A kind of rows that is known when compiling; generated code has one for each table.
 pub trait Record: Sized + 'static {
@@ -59,6 +59,10 @@ pub trait Record: Sized + 'static {
     const TABLE: TableNumber;
     /// The table's name.
     const NAME: &'static str;
+    /// The schema that it is of; `()`: one that a `custom` sees.
+    type Schema;
     /// A row, with a getter for each field.
     type Row<'a>: From<crate::Row<'a>>;
+    /// A row that a transaction changes, with a setter for each field.
+    type Edit<'t, 'db: 't>: From<Editor<'t, 'db, Self>>;
 }

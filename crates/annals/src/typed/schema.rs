@@ -13,12 +13,12 @@ use crate::{Custom, Error, Result, Snapshot, Transaction, View};
 pub trait TypedSchema: Sized + 'static {
     /// The change of a row of any table.
     type Change: AnyChange;
-    /// All tables and indexes of a view, for reading: a method for each.
-    type View<'a>;
-    /// A snapshot with the same methods.
-    type Tables: Clone + Send + Sync;
-    /// A transaction with a method for each table, for reading and writing, and for each index.
-    type Writers<'db>;
+    /// The tables of a view: a method for each.
+    type Viewing<'a>;
+    /// The tables of a snapshot.
+    type Reading: Clone + Send + Sync;
+    /// The tables of a transaction.
+    type Writing<'db>;
 
     /// Returns the schema; parses it the first time.
     ///
@@ -27,25 +27,52 @@ pub trait TypedSchema: Sized + 'static {
     fn schema() -> Result<&'static Schema>;
 
     /// Adds the methods of the schema to a view.
-    fn view(view: &View) -> Self::View<'_>;
+    fn viewing(view: &View) -> Self::Viewing<'_>;
 
     /// Adds the methods of the schema to a snapshot.
-    fn tables(snapshot: Snapshot) -> Self::Tables;
+    fn reading(snapshot: Snapshot) -> Self::Reading;
 
     /// Returns the snapshot without the methods of the schema.
-    fn snapshot(tables: &Self::Tables) -> &Snapshot;
+    fn snapshot(tables: &Self::Reading) -> &Snapshot;
 
     /// Adds the methods of the schema to a transaction.
-    fn writers(transaction: Transaction<'_>) -> Self::Writers<'_>;
+    fn writing(transaction: Transaction<'_>) -> Self::Writing<'_>;
 
     /// Returns the transaction without the methods of the schema.
-    fn transaction<'t, 'db>(writers: &'t Self::Writers<'db>) -> &'t Transaction<'db>;
+    fn transaction<'t, 'db>(tables: &'t Self::Writing<'db>) -> &'t Transaction<'db>;
 
     /// Returns the transaction, for writing, without the methods of the schema.
-    fn transaction_mut<'t, 'db>(writers: &'t mut Self::Writers<'db>) -> &'t mut Transaction<'db>;
+    fn transaction_mut<'t, 'db>(tables: &'t mut Self::Writing<'db>) -> &'t mut Transaction<'db>;
 
     /// Takes the methods of the schema from a transaction.
-    fn into_transaction(writers: Self::Writers<'_>) -> Transaction<'_>;
+    fn into_transaction(tables: Self::Writing<'_>) -> Transaction<'_>;
+}
+
+/// What has a state to be read: a snapshot, a transaction, or a view itself.
+pub trait Viewed {
+    /// Returns that state.
+    fn view(&self) -> &View;
+}
+
+impl Viewed for &View {
+    #[inline]
+    fn view(&self) -> &View {
+        self
+    }
+}
+
+impl Viewed for Snapshot {
+    #[inline]
+    fn view(&self) -> &View {
+        self
+    }
+}
+
+impl Viewed for Transaction<'_> {
+    #[inline]
+    fn view(&self) -> &View {
+        self.view()
+    }
 }
 
 /// A schema without `custom` commands: its database is opened with a path only.
@@ -73,40 +100,40 @@ pub struct WithCustoms<S>(PhantomData<fn() -> S>);
 
 impl<S: CustomSchema> TypedSchema for WithCustoms<S> {
     type Change = S::Change;
-    type View<'a> = S::View<'a>;
-    type Tables = S::Tables;
-    type Writers<'db> = S::Writers<'db>;
+    type Viewing<'a> = S::Viewing<'a>;
+    type Reading = S::Reading;
+    type Writing<'db> = S::Writing<'db>;
 
     fn schema() -> Result<&'static Schema> {
         S::schema()
     }
 
-    fn view(view: &View) -> S::View<'_> {
-        S::view(view)
+    fn viewing(view: &View) -> S::Viewing<'_> {
+        S::viewing(view)
     }
 
-    fn tables(snapshot: Snapshot) -> S::Tables {
-        S::tables(snapshot)
+    fn reading(snapshot: Snapshot) -> S::Reading {
+        S::reading(snapshot)
     }
 
-    fn snapshot(tables: &S::Tables) -> &Snapshot {
+    fn snapshot(tables: &S::Reading) -> &Snapshot {
         S::snapshot(tables)
     }
 
-    fn writers(transaction: Transaction<'_>) -> S::Writers<'_> {
-        S::writers(transaction)
+    fn writing(transaction: Transaction<'_>) -> S::Writing<'_> {
+        S::writing(transaction)
     }
 
-    fn transaction<'t, 'db>(writers: &'t S::Writers<'db>) -> &'t Transaction<'db> {
-        S::transaction(writers)
+    fn transaction<'t, 'db>(tables: &'t S::Writing<'db>) -> &'t Transaction<'db> {
+        S::transaction(tables)
     }
 
-    fn transaction_mut<'t, 'db>(writers: &'t mut S::Writers<'db>) -> &'t mut Transaction<'db> {
-        S::transaction_mut(writers)
+    fn transaction_mut<'t, 'db>(tables: &'t mut S::Writing<'db>) -> &'t mut Transaction<'db> {
+        S::transaction_mut(tables)
     }
 
-    fn into_transaction(writers: S::Writers<'_>) -> Transaction<'_> {
-        S::into_transaction(writers)
+    fn into_transaction(tables: S::Writing<'_>) -> Transaction<'_> {
+        S::into_transaction(tables)
     }
 }
 

@@ -8,15 +8,15 @@ use crate::{Blob, BlobReader, Result};
 
 /// An immutable, consistent view of the database as of one transaction. Cheap to clone.
 ///
-/// Its tables and indexes are methods of the generated [`Tables`](TypedSchema::Tables), to which it
+/// Its tables are methods of the generated [`Tables`](TypedSchema::Reading), to which it
 /// dereferences: `db.read().city()`.
 pub struct Snapshot<S: TypedSchema> {
-    tables: S::Tables,
+    tables: S::Reading,
 }
 
 impl<S: TypedSchema> Snapshot<S> {
     pub(super) fn new(snapshot: crate::Snapshot) -> Self {
-        Self { tables: S::tables(snapshot) }
+        Self { tables: S::reading(snapshot) }
     }
 
     /// Returns the number of the last transaction that it sees.
@@ -33,12 +33,6 @@ impl<S: TypedSchema> Snapshot<S> {
         self.as_dynamic().blob(blob)
     }
 
-    /// Returns a view of it; a transaction has one, too.
-    #[must_use]
-    pub fn view(&self) -> S::View<'_> {
-        S::view(self.as_dynamic())
-    }
-
     /// Returns the same snapshot without the types of its schema.
     #[must_use]
     pub fn as_dynamic(&self) -> &crate::Snapshot {
@@ -47,10 +41,10 @@ impl<S: TypedSchema> Snapshot<S> {
 }
 
 impl<S: TypedSchema> Deref for Snapshot<S> {
-    type Target = S::Tables;
+    type Target = S::Reading;
 
     #[inline]
-    fn deref(&self) -> &S::Tables {
+    fn deref(&self) -> &S::Reading {
         &self.tables
     }
 }

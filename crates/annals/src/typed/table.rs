@@ -6,11 +6,12 @@ use std::ops::{Bound, RangeBounds};
 
 use annals_schema::RowId;
 
-use super::{Id, Nullable, Record};
+use super::{Id, Record};
 use crate::{Result, TableView, View};
 
 /// A table in a view, for reading.
 pub struct Table<'a, R> {
+    view: &'a View,
     table: TableView<'a>,
     kind: PhantomData<fn() -> R>,
 }
@@ -24,47 +25,42 @@ impl<'a, R: Record> Table<'a, R> {
     pub fn new(view: &'a View) -> Self {
         let table = view.table(R::TABLE);
         let table = table.expect("opening compared the tables with the program's");
-        Self { table, kind: PhantomData }
+        Self { view, table, kind: PhantomData }
     }
 
-    /// Returns the row with that id.
+    /// Returns the view that it is in.
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    pub const fn view(&self) -> &'a View {
+        self.view
+    }
+
+    /// Returns the row with that id; an error if there is none.
     ///
     /// # Errors
     /// There is no such row (`NotFound`), or it can't be loaded.
     #[inline(always)]
-    pub fn get(&self, id: Id<R>) -> Result<R::Row<'a>> {
+    pub fn require(&self, id: Id<R>) -> Result<R::Row<'a>> {
         match self.table.get(id.into()) {
             Ok(row) => Ok(row.into()),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns the row with that id, if there is one. It follows a reference, which is an `Option` of an
-    /// id: `now.city().find(person.home())?`.
+    /// Returns the row with that id, if there is one. It also follows a reference, which is an `Option` of an
+    /// id: `now.city().get(person.home())?`. A reference that isn't enforced may lead to a row that was deleted.
     ///
     /// # Errors
     /// The row can't be loaded.
     #[inline]
-    pub fn find(&self, id: impl Nullable<Id<R>>) -> Result<Option<R::Row<'a>>> {
-        match id.or_null() {
-            Some(id) => match self.table.find(id.into()) {
-                Ok(Some(row)) => Ok(Some(row.into())),
-                Ok(None) => Ok(None),
-                Err(error) => Err(error),
-            },
-            None => Ok(None),
+    pub fn get(&self, id: impl Into<Option<Id<R>>>) -> Result<Option<R::Row<'a>>> {
+        let Some(id) = id.into() else { return Ok(None) };
+        match self.table.find(id.into()) {
+            Ok(Some(row)) => Ok(Some(row.into())),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
         }
-    }
-
-    /// Follows a reference to this table; `None` if it is null or dangling.
-    ///
-    /// A reference that isn't enforced may refer to a deleted row. The field's getter still returns that id, but
-    /// `follow` returns `None`.
-    ///
-    /// # Errors
-    /// The row can't be loaded.
-    pub fn follow(&self, reference: impl Into<Option<Id<R>>>) -> Result<Option<R::Row<'a>>> {
-        reference.into().map_or(Ok(None), |id| self.find(id))
     }
 
     /// Returns true if there is a row with that id.
@@ -92,21 +88,51 @@ impl<'a, R: Record> Table<'a, R> {
         Rows { rows: self.table.rows(), kind: PhantomData }
     }
 
+    /// Returns the ids of all rows, so that a transaction can change them in a loop. Takes 8 bytes a row.
+    ///
+    /// ```
+    /// annals::schema!("tutorial.schema");
+    /// use tutorial::city;
+    ///
+    /// # fn main() -> annals::Result<()> {
+    /// let db = tutorial::Database::in_memory()?;
+    /// db.write(|tx| {
+    ///     for name in ["lille", "lyon"] {
+    ///         tx.insert(city::New { name })?;
+    ///     }
+    ///     for id in tx.city().ids()? {
+    ///         let name = tx.city().require(id)?.name().to_uppercase();
+    ///         tx.edit(id)?.set_name(&name)?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// assert!(db.read().city().by_name().get("LYON")?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A row can't be loaded.
+    pub fn ids(&self) -> Result<Vec<Id<R>>> {
+        self.table.rows().map(|row| Ok(row?.id().into())).collect()
+    }
+
     /// Returns the rows whose ids are in the bounds, in order of their ids, from either end. Beginning
     /// anywhere takes logarithmic time: the row after an id is the first of `range(id..)`, the row
     /// before it the last of `range(..id)`.
     ///
     /// ```
     /// annals::schema!("tutorial.schema");
+    /// use tutorial::city;
     ///
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
     /// let [_, lyon, paris] = db.write(|tx| {
     ///     Ok::<_, annals::Error>([
-    ///         tx.city().insert("Lille")?,
-    ///         tx.city().insert("Lyon")?,
-    ///         tx.city().insert("Paris")?,
+    ///         tx.insert(city::New { name: "Lille" })?,
+    ///         tx.insert(city::New { name: "Lyon" })?,
+    ///         tx.insert(city::New { name: "Paris" })?,
     ///     ])
     /// })?;
     /// let now = db.read();

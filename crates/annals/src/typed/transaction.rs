@@ -2,36 +2,33 @@
 
 use std::fmt;
 use std::io::Read;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Id, Record, TypedSchema};
+use super::writer::{update_row, upsert_row, verbs};
+use super::{Column, Editor, Id, NewRow, NewRows, Record, RowToEdit, Slice, TypedSchema};
 use crate::{Blob, BlobReader, Commit, Error, Level, Moment, Pending, Result, Timestamp};
 
 /// A transaction: a set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Self::commit), it is rolled back.
 ///
-/// Its tables and indexes are methods of the generated [`Writers`](TypedSchema::Writers), to which it
-/// dereferences: `tx.city().insert("Lille")`.
+/// It writes by verbs, which are typed by what they are given: `tx.insert(city::New { name: "Lille" })`. It reads
+/// through the methods of the generated [`Tables`](TypedSchema::Writing), to which it dereferences: `tx.city()`.
 #[must_use = "a transaction that isn't committed is rolled back"]
 pub struct Transaction<'db, S: TypedSchema> {
-    writers: S::Writers<'db>,
+    tables: S::Writing<'db>,
 }
 
 impl<'db, S: TypedSchema> Transaction<'db, S> {
     pub(super) fn new(transaction: crate::Transaction<'db>) -> Self {
-        Self { writers: S::writers(transaction) }
+        Self { tables: S::writing(transaction) }
     }
 
     fn dynamic(&self) -> &crate::Transaction<'db> {
-        S::transaction(&self.writers)
+        S::transaction(&self.tables)
     }
 
-    /// Returns the state that this transaction sees: the last commit and its own changes.
-    #[must_use]
-    pub fn view(&self) -> S::View<'_> {
-        S::view(self.dynamic().view())
-    }
+    verbs!(<Schema = S>);
 
     /// Writes a comment to the journal.
     ///
@@ -87,14 +84,14 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
     ///
     /// ```
     /// annals::schema!("tutorial.schema");
+    /// use tutorial::city;
     ///
     /// # fn main() -> annals::Result<()> {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// let db = tutorial::Database::in_memory()?;
     /// db.write(|tx| {
-    ///     tx.city().insert("Lille")?;
+    ///     tx.insert(city::New { name: "Lille" })?;
     ///     let failed = tx.savepoint(|tx| {
-    ///         tx.city().insert("Arras")?;
+    ///         tx.insert(city::New { name: "Arras" })?;
     ///         Err::<(), _>(annals::Error::invalid("not this one"))
     ///     });
     ///     assert!(failed.is_err());
@@ -120,7 +117,11 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
     ///
     /// # Errors
     /// There is no such moment, or its history was forgotten; a value was erased since; I/O error.
-    pub fn restore<R: Record>(&mut self, id: Id<R>, moment: impl Into<Moment>) -> Result<()> {
+    pub fn restore<R: Record<Schema = S>>(
+        &mut self,
+        id: Id<R>,
+        moment: impl Into<Moment>,
+    ) -> Result<()> {
         self.as_dynamic().restore(R::TABLE, id.into(), moment)
     }
 
@@ -147,7 +148,7 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
     /// # Errors
     /// Two rows have the same key in a unique index, or the journal can't be written.
     pub fn commit(self) -> Result<Commit> {
-        S::into_transaction(self.writers).commit()
+        S::into_transaction(self.tables).commit()
     }
 
     /// Commits without waiting for a flush: see [`submit`](crate::Transaction::submit).
@@ -155,7 +156,7 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
     /// # Errors
     /// Those of [`commit`](Self::commit).
     pub fn submit(self) -> Result<Pending<'db>> {
-        S::into_transaction(self.writers).submit()
+        S::into_transaction(self.tables).submit()
     }
 
     /// Rolls back.
@@ -163,29 +164,22 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
     /// # Errors
     /// The journal can't be truncated to its length before.
     pub fn rollback(self) -> Result<()> {
-        S::into_transaction(self.writers).rollback()
+        S::into_transaction(self.tables).rollback()
     }
 
     /// Returns the same transaction without the types of its schema.
     #[must_use]
     pub fn as_dynamic(&mut self) -> &mut crate::Transaction<'db> {
-        S::transaction_mut(&mut self.writers)
+        S::transaction_mut(&mut self.tables)
     }
 }
 
 impl<'db, S: TypedSchema> Deref for Transaction<'db, S> {
-    type Target = S::Writers<'db>;
+    type Target = S::Writing<'db>;
 
     #[inline]
-    fn deref(&self) -> &S::Writers<'db> {
-        &self.writers
-    }
-}
-
-impl<'db, S: TypedSchema> DerefMut for Transaction<'db, S> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut S::Writers<'db> {
-        &mut self.writers
+    fn deref(&self) -> &S::Writing<'db> {
+        &self.tables
     }
 }
 
@@ -207,6 +201,8 @@ impl<'t, 'db> CustomTransaction<'t, 'db> {
     pub const fn new(transaction: &'t mut crate::Transaction<'db>) -> Self {
         Self(transaction)
     }
+
+    verbs!();
 
     /// Writes a comment to the journal.
     ///

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, ValueRef, column_types};
 
-use super::{Id, Record, Table, Writer};
+use super::{Id, Record, Table};
 use crate::Result;
 use crate::store::{Fetched, Primitive, VectorView, sealed};
 
@@ -150,49 +150,6 @@ impl<'a, R: Record> Table<'a, R> {
     }
 }
 
-impl<R: Record> Writer<'_, '_, R> {
-    /// Inserts rows at the table's next ids: one vector for each field, in the schema's order, all of the same
-    /// length. Returns the first row's id. Unique keys are checked at commit.
-    ///
-    /// # Errors
-    /// `Invalid`: the vectors aren't of the same length, or not one for each field, or a value
-    /// doesn't fit its field; `Io`: the journal can't be written. Nothing was inserted then.
-    pub fn insert_vector(&mut self, fields: &[Vector<'_>]) -> Result<Id<R>> {
-        self.transaction().insert_rows(R::TABLE, fields).map(Into::into)
-    }
-
-    /// Inserts rows at free ids from `first` on.
-    ///
-    /// # Errors
-    /// As [`insert_vector`](Self::insert_vector), and `InUse` if one of the ids is in use.
-    pub fn insert_vector_at(&mut self, first: Id<R>, fields: &[Vector<'_>]) -> Result<()> {
-        self.transaction().insert_rows_at(R::TABLE, first.into(), fields)
-    }
-
-    /// Sets one field of the rows from `first` on: as many rows as there are values. Unique keys are
-    /// checked at commit.
-    ///
-    /// # Errors
-    /// `NotFound`: one of the rows doesn't exist; `Invalid`: a value doesn't fit the field; `Io`: the journal can't
-    /// be written. Nothing was set then.
-    pub fn set_vector<'v>(
-        &mut self,
-        first: Id<R>,
-        field: FieldNumber,
-        values: impl Into<Vector<'v>>,
-    ) -> Result<()> {
-        self.transaction().update_vector(R::TABLE, first.into(), field, values)
-    }
-
-    /// Deletes `count` rows from `first` on.
-    ///
-    /// # Errors
-    /// `NotFound`: one of the rows doesn't exist; `Io`: the journal can't be written. Nothing was deleted then.
-    pub fn delete_vector(&mut self, first: Id<R>, count: u64) -> Result<()> {
-        self.transaction().delete_vector(R::TABLE, first.into(), count)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use annals_schema::TableNumber;
@@ -205,7 +162,9 @@ mod tests {
     impl Record for Kind {
         const TABLE: TableNumber = TableNumber(0);
         const NAME: &'static str = "kind";
+        type Schema = ();
         type Row<'a> = crate::Row<'a>;
+        type Edit<'t, 'db: 't> = crate::typed::Editor<'t, 'db, Self>;
     }
 
     #[test]

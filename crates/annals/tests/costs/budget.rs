@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use annals::typed::Writer;
 use annals::{BackfillMode, FieldNumber, Level, Options, RowId, TableNumber};
 
 use crate::costs::{Database, plain};
@@ -41,12 +40,7 @@ fn a_reader_holds_no_more_than_it_may() {
     let values: Vec<_> = (0..10_000_i64).collect();
     let names = vec!["TOTO"; values.len()];
     for _ in 0..rows / 10_000 {
-        db.write(|tx| {
-            let mut table = tx.plain();
-            let writer: &mut Writer<'_, '_, plain::Kind> = &mut table;
-            writer.insert_vector(&[names.as_slice().into(), values.as_slice().into()]).map(drop)
-        })
-        .unwrap();
+        db.write(|tx| tx.insert_vector(plain::Columns { name: &names, value: &values })).unwrap();
     }
     db.as_dynamic().backfill(BackfillMode::Full).unwrap();
     let live = db.as_dynamic().live_bytes().unwrap();

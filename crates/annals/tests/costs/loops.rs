@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use annals::BackfillMode;
-use annals::typed::Writer;
 
 use crate::costs::{Database, keyed, plain};
 use crate::counting::{alone, times};
@@ -54,17 +53,19 @@ fn int(number: u64) -> i64 {
 
 /// Inserts all rows of the table without indexes, in a transaction.
 fn fill(db: &Database, name: &str) {
-    let insert = |value| db.write(|tx| tx.plain().insert(name, value));
+    let insert = |value| db.write(|tx| tx.insert(plain::New { name, value }));
     insert(0).unwrap();
-    db.write(|tx| (1..int(ALL)).try_for_each(|value| tx.plain().insert(name, value).map(drop)))
-        .unwrap();
+    db.write(|tx| {
+        (1..int(ALL)).try_for_each(|value| tx.insert(plain::New { name, value }).map(drop))
+    })
+    .unwrap();
 }
 
 /// Inserts all rows of the table with indexes, in a transaction.
 fn fill_keyed(db: &Database, names: &[String]) {
     db.write(|tx| {
         let mut rows = names.iter().zip(0..);
-        rows.try_for_each(|(name, value)| tx.keyed().insert(name, value).map(drop))
+        rows.try_for_each(|(name, value)| tx.insert(keyed::New { name, value }).map(drop))
     })
     .unwrap();
 }
@@ -79,7 +80,7 @@ fn inserting_asks_for_pages() {
         let mut tx = db.begin().unwrap();
         count("insert", Allowed::OnceIn(rows), |range| {
             for number in range {
-                tx.plain().insert(name, int(number)).unwrap();
+                tx.insert(plain::New { name, value: int(number) }).unwrap();
             }
         });
     }
@@ -94,7 +95,11 @@ fn inserting_into_indexes_asks_for_pages() {
     // Some 330 keys are in a leaf of strings, 680 in one of numbers; a split needs three pieces of memory.
     count("insert", Allowed::OnceIn(50), |range| {
         for number in range {
-            tx.keyed().insert(&names[usize::try_from(number).unwrap()], int(number)).unwrap();
+            tx.insert(keyed::New {
+                name: &names[usize::try_from(number).unwrap()],
+                value: int(number),
+            })
+            .unwrap();
         }
     });
 }
@@ -110,9 +115,7 @@ fn inserting_vectors_asks_for_pages_and_for_a_few_pieces_of_memory() {
     let mut tx = db.begin().unwrap();
     count("insert by vectors", Allowed::OnceIn(100), |range| {
         for _ in range.step_by(usize::try_from(RUN).unwrap()) {
-            let mut table = tx.plain();
-            let writer: &mut Writer<'_, '_, plain::Kind> = &mut table;
-            writer.insert_vector(&[names.as_slice().into(), values.as_slice().into()]).unwrap();
+            tx.insert_vector(plain::Columns { name: &names, value: &values }).unwrap();
         }
     });
 }
@@ -127,7 +130,7 @@ fn updating_asks_for_copies_of_pages_and_then_for_nothing() {
         let mut tx = db.begin().unwrap();
         let mut set_all = || {
             for id in 0..ALL {
-                tx.plain().set_value(plain::Id::new(scattered(id)), 7).unwrap();
+                tx.edit(plain::Id::new(scattered(id))).unwrap().set_value(7).unwrap();
             }
         };
         // A page has 2,048 numbers.
@@ -135,17 +138,17 @@ fn updating_asks_for_copies_of_pages_and_then_for_nothing() {
         assert!(first <= ALL / 2048 + BEGINNING, "{first} copies of pages");
         count("update a number", Allowed::Never, |range| {
             for id in range {
-                tx.plain().set_value(plain::Id::new(scattered(id)), int(id)).unwrap();
+                tx.edit(plain::Id::new(scattered(id))).unwrap().set_value(int(id)).unwrap();
             }
         });
         // All cells are copied; then short strings are written over, and others onto new pages, of
         // which none is ever more than half empty.
         for id in 0..ALL {
-            tx.plain().set_name(plain::Id::new(id), name).unwrap();
+            tx.edit(plain::Id::new(id)).unwrap().set_name(name).unwrap();
         }
         count("update a string", strings, |range| {
             for id in range {
-                tx.plain().set_name(plain::Id::new(scattered(id)), name).unwrap();
+                tx.edit(plain::Id::new(scattered(id))).unwrap().set_name(name).unwrap();
             }
         });
     }
@@ -160,13 +163,13 @@ fn updating_indexes_asks_for_nodes_that_split() {
     let mut tx = db.begin().unwrap();
     count("update an indexed number", Allowed::OnceIn(50), |range| {
         for id in range {
-            tx.keyed().set_value(keyed::Id::new(scattered(id)), -int(id)).unwrap();
+            tx.edit(keyed::Id::new(scattered(id))).unwrap().set_value(-int(id)).unwrap();
         }
     });
     count("update a unique string", Allowed::OnceIn(50), |range| {
         for id in range {
             let name = names[usize::try_from(id).unwrap()].get(1..).unwrap();
-            tx.keyed().set_name(keyed::Id::new(id), name).unwrap();
+            tx.edit(keyed::Id::new(id)).unwrap().set_name(name).unwrap();
         }
     });
 }
@@ -181,7 +184,7 @@ fn deleting_asks_for_lists_of_what_is_free() {
         let mut tx = db.begin().unwrap();
         count("delete", Allowed::OnceIn(rows), |range| {
             for id in range {
-                tx.plain().delete(plain::Id::new(id)).unwrap();
+                tx.delete(plain::Id::new(id)).unwrap();
             }
         });
     }
@@ -192,7 +195,7 @@ fn read(db: &Database, name: &str, names: &[String]) {
     let now = db.read();
     count("read by id", Allowed::Never, |range| {
         for id in range {
-            let row = now.plain().get(plain::Id::new(scattered(id))).unwrap();
+            let row = now.plain().require(plain::Id::new(scattered(id))).unwrap();
             assert!(row.value() >= 0 && row.name() == name);
         }
     });
@@ -209,14 +212,14 @@ fn read(db: &Database, name: &str, names: &[String]) {
         }
     });
     count("scan in the order of an index", Allowed::Never, |range| {
-        for row in now.keyed_by_name().iter().take(some(&range)) {
+        for row in now.keyed().by_name().iter().take(some(&range)) {
             assert_eq!(row.unwrap().name().len(), 16);
         }
     });
     count("lookup in an index", Allowed::Never, |range| {
         for number in range {
             let name = &names[usize::try_from(scattered(number)).unwrap()];
-            assert_eq!(now.keyed_by_name().get(name).unwrap().unwrap().name(), name);
+            assert_eq!(now.keyed().by_name().get(name).unwrap().unwrap().name(), name);
         }
     });
     count("snapshot", Allowed::Never, |range| range.for_each(|_| drop(db.read())));
@@ -238,7 +241,7 @@ fn reading_asks_for_nothing_in_memory_and_from_an_image() {
         // What is looked at for the first time is loaded.
         let now = db.read();
         now.plain().iter().for_each(|row| assert!(row.unwrap().name() == name));
-        now.keyed_by_name().iter().for_each(|row| assert!(row.unwrap().value() >= 0));
+        now.keyed().by_name().iter().for_each(|row| assert!(row.unwrap().value() >= 0));
         read(&db, name, &names);
     }
 }
@@ -251,7 +254,7 @@ fn a_soft_commit_asks_for_a_few_pieces_of_memory() {
     fill(&db, STRINGS[0]);
     count("insert and commit", Allowed::ForEach(16), |range| {
         for number in range {
-            db.write(|tx| tx.plain().insert(STRINGS[0], int(number))).unwrap();
+            db.write(|tx| tx.insert(plain::New { name: STRINGS[0], value: int(number) })).unwrap();
         }
     });
 }

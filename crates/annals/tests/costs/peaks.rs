@@ -1,7 +1,5 @@
 //! The memory of a long transaction is that of its pages, and no more the longer it is.
 
-use annals::typed::Writer;
-
 use crate::costs::{Database, keyed, plain};
 use crate::counting::{alone, peak};
 use crate::{STRINGS, names, open};
@@ -40,7 +38,7 @@ fn a_transaction_that_inserts_holds_its_pages() {
                 |_| {},
                 |tx, rows| {
                     (0..rows.cast_signed())
-                        .try_for_each(|value| tx.plain().insert(name, value).map(drop))
+                        .try_for_each(|value| tx.insert(plain::New { name, value }).map(drop))
                 },
             );
             assert!(held < BESIDES, "{name}, {rows} rows: {held} bytes besides its pages");
@@ -58,7 +56,7 @@ fn a_transaction_that_inserts_into_indexes_holds_its_pages() {
             |_| {},
             |tx, rows| {
                 let mut rows = names.iter().zip(0..rows.cast_signed());
-                rows.try_for_each(|(name, value)| tx.keyed().insert(name, value).map(drop))
+                rows.try_for_each(|(name, value)| tx.insert(keyed::New { name, value }).map(drop))
             },
         );
         assert!(held < BESIDES, "{rows} rows: {held} bytes besides its pages");
@@ -78,10 +76,8 @@ fn a_transaction_that_inserts_vectors_holds_its_pages() {
                 |_| {},
                 |tx, runs| {
                     (0..runs).try_for_each(|_| {
-                        let mut table = tx.plain();
-                        let writer: &mut Writer<'_, '_, plain::Kind> = &mut table;
-                        let fields = [names.as_slice().into(), values.as_slice().into()];
-                        writer.insert_vector(&fields).map(drop)
+                        let columns = plain::Columns { name: &names, value: &values };
+                        tx.insert_vector(columns).map(drop)
                     })
                 },
             );
@@ -98,8 +94,8 @@ fn a_transaction_that_updates_the_same_rows_again_and_again_holds_their_pages() 
     let prepare = |db: &Database| {
         db.write(|tx| {
             for (name, value) in names[..1000].iter().zip(0..) {
-                tx.plain().insert(STRINGS[1], value)?;
-                tx.keyed().insert(name, value)?;
+                tx.insert(plain::New { name: STRINGS[1], value })?;
+                tx.insert(keyed::New { name, value })?;
             }
             Ok(())
         })
@@ -112,12 +108,12 @@ fn a_transaction_that_updates_the_same_rows_again_and_again_holds_their_pages() 
                 // Each round gives each row a key that no row has then.
                 let round = number / ROWS;
                 let name = &names[usize::try_from((row + round * 1001) % (2 * ROWS)).unwrap()];
-                tx.plain().set_value(plain::Id::new(row), number.cast_signed())?;
-                tx.plain()
-                    .set_name(plain::Id::new(row), STRINGS[usize::from(!row.is_multiple_of(3))])?;
-                tx.keyed().set_value(keyed::Id::new(row), -number.cast_signed())?;
+                tx.edit(plain::Id::new(row))?
+                    .set_value(number.cast_signed())?
+                    .set_name(STRINGS[usize::from(!row.is_multiple_of(3))])?;
+                tx.edit(keyed::Id::new(row))?.set_value(-number.cast_signed())?;
                 let name = format!("{name}{round}");
-                tx.keyed().set_name(keyed::Id::new(row), &name)?;
+                tx.edit(keyed::Id::new(row))?.set_name(&name)?;
             }
             Ok(())
         });

@@ -11,19 +11,18 @@ fn every_type_is_written_from_slices_and_read() {
     let (names, raw) = (vec!["chair".to_owned(), "stool".to_owned()], [vec![1_u8], vec![]]);
     let first = db
         .write(|tx| {
-            let first = tx.item().insert_row(New::default())?;
-            let second = tx.item().insert_row(New { colour: "blue", ..New::default() })?;
-            let mut table = tx.item();
-            table.update_vector_of(item::NAME, first, &names)?;
-            table.update_vector_of(item::COLOUR, second, &["green"])?;
-            table.update_vector_of(item::PRICE, first, &vec![1.5, 2.5])?;
-            table.update_vector_of(item::STOCK, first, &[Some(3), None])?;
-            table.update_vector_of(item::STOCK, second, &[4])?;
-            table.update_vector_of(item::ON_SALE, first, [false, true].as_slice())?;
-            table.update_vector_of(item::RAW, first, &raw)?;
-            table.update_vector_of(item::MADE, first, &[Timestamp(5); 2])?;
-            table.update_vector_of(item::PARENT, first, &[None, Some(first)])?;
-            table.update_vector_of(item::PARENT, first, &[second])?;
+            let first = tx.insert(New::default())?;
+            let second = tx.insert(New { colour: "blue", ..New::default() })?;
+            tx.update_vector(item::NAME, first, &names)?;
+            tx.update_vector(item::COLOUR, second, &["green"])?;
+            tx.update_vector(item::PRICE, first, &vec![1.5, 2.5])?;
+            tx.update_vector(item::STOCK, first, &[Some(3), None])?;
+            tx.update_vector(item::STOCK, second, &[4])?;
+            tx.update_vector(item::ON_SALE, first, [false, true].as_slice())?;
+            tx.update_vector(item::RAW, first, &raw)?;
+            tx.update_vector(item::MADE, first, &[Timestamp(5); 2])?;
+            tx.update_vector(item::PARENT, first, &[None, Some(first)])?;
+            tx.update_vector(item::PARENT, first, &[second])?;
             Ok(first)
         })
         .unwrap();
@@ -53,31 +52,35 @@ fn every_type_is_written_from_slices_and_read() {
         .flat_map(|slice| slice.unwrap().to_vec())
         .collect();
     assert_eq!(slices, [1.5, 2.5], "without a copy");
-    assert_eq!(now.item_by_price().range(2.0..).count(), 1, "the index follows");
+    assert_eq!(now.item().by_price().range(2.0..).count(), 1, "the index follows");
 }
 
 #[test]
-fn references_of_new_rows_are_plain_or_optional() {
+fn references_of_new_rows_are_ids_or_null() {
     let folder = tempfile::tempdir().unwrap();
     let db = tutorial::Database::open(folder.path().join("tutorial.annals")).unwrap();
     let (lille, first) = db
         .write(|tx| {
-            let lille = tx.city().insert_vector(&["Lille", "Lyon"])?;
-            let (names, homes) = (vec!["a", "b"], vec![lille; 2]);
-            let first = tx.person().insert_vector(&names, &["x", "y"], &homes)?;
-            tx.person().insert_vector(&names, &["x", "y"], &[None, Some(lille)])?;
+            let lille = tx.insert_vector(tutorial::city::Columns { name: &["Lille", "Lyon"] })?;
+            let (first_name, last_name) = (&["a", "b"][..], &["x", "y"][..]);
+            let home = &[Some(lille); 2][..];
+            let columns = tutorial::person::Columns { first_name, last_name, home };
+            let first = tx.insert_vector(columns)?;
+            let home = &[None, Some(lille)];
+            tx.insert_vector(tutorial::person::Columns { home, ..columns })?;
             Ok((lille, first))
         })
         .unwrap();
     let now = db.read();
     let homes = now.person().vector_of(tutorial::person::HOME, first, 4).unwrap();
     assert_eq!(homes, [Some(lille), Some(lille), None, Some(lille)], "both kinds");
-    let twice = db.write(|tx| tx.city().insert_vector(&["Nice", "Lille"])).unwrap_err();
-    assert_eq!(twice.kind(), ErrorKind::Unique, "looked at by the commit: {twice}");
-    let beyond = db
-        .write(|tx| tx.city().update_vector_of(tutorial::city::NAME, lille, &["a", "b", "c"]))
+    let twice = db
+        .write(|tx| tx.insert_vector(tutorial::city::Columns { name: &["Nice", "Lille"] }))
         .unwrap_err();
+    assert_eq!(twice.kind(), ErrorKind::Unique, "looked at by the commit: {twice}");
+    let beyond =
+        db.write(|tx| tx.update_vector(tutorial::city::NAME, lille, &["a", "b", "c"])).unwrap_err();
     assert_eq!(beyond.kind(), ErrorKind::NotFound, "one of the rows isn't there: {beyond}");
-    db.write(|tx| tx.person().delete_vector(first, 3)).unwrap();
+    db.write(|tx| tx.delete_vector(first, 3)).unwrap();
     assert_eq!(db.read().person().len(), 1, "deleted at once");
 }

@@ -150,10 +150,12 @@ fn an_editor_leads_to_the_schema_and_shows_its_documentation() {
         ("book::Id", "The table `book`.", true),
         ("Id = ", "The id of a row of `book`.", true),
         ("write(|tx|", "Runs `change` in a transaction", false),
-        ("book().insert(", "the table `book`", true),
-        ("insert(", "Inserts a row with the table's next id.", true),
+        ("book().require(", "the table `book`", true),
+        ("insert(", "Inserts a row with the table's next id", false),
+        ("New {", "The values of a new row of `book`.", true),
+        ("require(", "Returns the row with that id", false),
         ("title(), ", "The field `title`: string.", true),
-        ("book_by_author()", "the index `book_by_author`", true),
+        ("by_author()", "the index `book_by_author`", true),
         ("with_author(", "rows with these leading fields", true),
     ] {
         let found = editor.request("textDocument/definition", &at(of));

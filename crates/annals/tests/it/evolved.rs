@@ -57,15 +57,15 @@ fn functions_see_the_tables_of_their_place() {
         // Here the table is called `language`, the field `name`, and `old` and `gone` are there.
         set_default_language: &mut |tx| {
             first += 1;
-            let french = tx.language().insert("fr")?;
-            let lost = tx.gone().insert("soon")?;
+            let french =
+                tx.insert(evolved::custom::set_default_language::language::New { code: "fr" })?;
+            let lost =
+                tx.insert(evolved::custom::set_default_language::gone::New { text: "soon" })?;
             for id in tx.person().ids()? {
-                assert_eq!(tx.person().get(id)?.name(), "Rémi", "its name of then");
-                tx.person().set_spoken(id, french)?;
-                tx.person().set_lost(id, lost)?;
-                tx.person().set_old(id, Some(40))?;
+                assert_eq!(tx.person().require(id)?.name(), "Rémi", "its name of then");
+                tx.edit(id)?.set_spoken(french)?.set_lost(lost)?.set_old(Some(40))?;
             }
-            assert_eq!(tx.view().language().len(), 1, "a view sees it");
+            assert_eq!(tx.language().len(), 1, "the function sees it");
             Ok(())
         },
         r#type: &mut |tx| {
@@ -75,7 +75,13 @@ fn functions_see_the_tables_of_their_place() {
             assert_eq!(person.lost(), Some(RowId(0)), "a row of a table that was dropped");
             let id = person.id();
             let content = tx.write_blob(&b"content"[..])?;
-            tx.file().insert("a", content, id).map(drop)
+            let owner = id.into();
+            tx.insert(evolved::custom::r#type::file::New {
+                name: "a",
+                content: Some(content),
+                owner,
+            })?;
+            Ok(())
         },
         set_default_language_2: &mut |tx| {
             third += 1;
@@ -87,8 +93,8 @@ fn functions_see_the_tables_of_their_place() {
     let db = evolved::Database::open(&path, customs).unwrap();
     assert_eq!((first, second, third), (1, 1, 1), "each once");
     let now = db.read();
-    let remi = now.person_by_full_name().find("Rémi").next().unwrap().unwrap();
-    let spoken = remi.spoken().map(|id| now.tongue().get(id).unwrap().code().to_owned());
+    let remi = now.person().by_full_name().with_full_name("Rémi").next().unwrap().unwrap();
+    let spoken = remi.spoken().map(|id| now.tongue().require(id).unwrap().code().to_owned());
     assert_eq!(spoken.as_deref(), Some("fr"), "the reference of the first function");
     assert_eq!(now.file().len(), 1, "the row of the second");
     db.close().unwrap();
@@ -117,10 +123,9 @@ fn a_single_row_needs_no_id() {
     let db = new(&path);
     assert_eq!(db.read().settings().unwrap().volume(), 5, "the default");
     db.write(|tx| {
-        tx.settings().set_volume(11)?;
-        tx.settings().set_motto(Some("louder"))?;
-        assert_eq!(tx.settings().row()?.volume(), 11, "the transaction sees it");
-        assert_eq!(tx.view().settings()?.motto(), Some("louder"), "so does its view");
+        tx.edit(evolved::settings::ROW)?.set_volume(11)?.set_motto(Some("louder"))?;
+        assert_eq!(tx.settings()?.volume(), 11, "the transaction sees it");
+        assert_eq!(tx.settings()?.motto(), Some("louder"), "in every field");
         Ok(())
     })
     .unwrap();
@@ -141,18 +146,23 @@ fn blobs_are_written_and_read() {
         .write(|tx| {
             let content = tx.write_blob(&b"hello"[..])?;
             assert_eq!(tx.append_blob(b", world")?, content, "still the same");
-            let with = tx.file().insert("with", content, None)?;
+            let with = tx.insert(evolved::file::New {
+                name: "with",
+                content: content.into(),
+                owner: None,
+            })?;
             assert_eq!(tx.read_blob(content)?.len(), 12, "read in its transaction");
             tx.valid_data()?;
-            Ok((with, tx.file().insert("without", None, None)?))
+            let without = evolved::file::New { name: "without", ..Default::default() };
+            Ok((with, tx.insert(without)?))
         })
         .unwrap();
     let now = db.read();
-    let content = now.file().get(with).unwrap().content().unwrap();
+    let content = now.file().require(with).unwrap().content().unwrap();
     let mut text = String::new();
     let read = now.read_blob(content).unwrap().read_to_string(&mut text).unwrap();
     assert_eq!((read, text.as_str()), (12, "hello, world"), "all of it");
-    assert_eq!(now.file().get(without).unwrap().content(), None, "null");
+    assert_eq!(now.file().require(without).unwrap().content(), None, "null");
     db.soft_checkpoint().unwrap();
     let hard = db.hard_checkpoint().unwrap();
     assert_eq!(hard.txid, now.txid(), "up to the last commit");
@@ -165,21 +175,19 @@ fn rows_are_given_by_names_and_copied() {
     let db = new(&folder.path().join("evolved.annals"));
     let (first, tongue) = db
         .write(|tx| {
-            let tongue = tx.tongue().insert_row(evolved::tongue::New { code: "fr" })?;
+            let tongue = tx.insert(evolved::tongue::New { code: "fr" })?;
             let row =
                 person::New { full_name: "Rémi", spoken: Some(tongue), ..Default::default() };
-            Ok((tx.person().insert_row(row)?, tongue))
+            Ok((tx.insert(row)?, tongue))
         })
         .unwrap();
     let now = db.read();
-    let row = now.person().get(first).unwrap();
+    let row = now.person().require(first).unwrap();
     let copy = db
-        .write(|tx| {
-            tx.person().insert_row(person::New { full_name: "Anne", ..person::New::from(&row) })
-        })
+        .write(|tx| tx.insert(person::New { full_name: "Anne", ..person::New::from(&row) }))
         .unwrap();
     let now = db.read();
-    let copy = now.person().get(copy).unwrap();
+    let copy = now.person().require(copy).unwrap();
     assert_eq!((copy.full_name(), copy.spoken()), ("Anne", Some(tongue)), "one field differs");
 }
 
@@ -198,12 +206,12 @@ fn errors_may_be_of_the_programs_own_type() {
     let folder = tempfile::tempdir().unwrap();
     let db = new(&folder.path().join("evolved.annals"));
     let refused = db.transact(|tx| -> Result<(), Mine> {
-        tx.tongue().insert("fr")?;
+        tx.insert(evolved::tongue::New { code: "fr" })?;
         Err(Mine::Refused)
     });
     assert_eq!(refused, Err(Mine::Refused), "its own");
     let failed = db.transact(|tx| -> Result<_, Mine> {
-        Ok(tx.tongue().get(evolved::tongue::Id::new(5))?.id())
+        Ok(tx.tongue().require(evolved::tongue::Id::new(5))?.id())
     });
     assert_eq!(failed, Err(Mine::Annals(ErrorKind::NotFound)), "turned into its own");
     assert!(db.read().tongue().is_empty(), "rolled back");
@@ -218,7 +226,7 @@ fn wide_tables_take_their_columns_by_name() {
     let (texts, truths, numbers) = (["", ""], [false, true], [None; 2]);
     let first = db
         .write(|tx| {
-            tx.runways().insert_vector(Columns {
+            tx.insert_vector(Columns {
                 airport_ref: &[1, 2],
                 airport_ident: &idents,
                 length_ft: &[Some(9268), None],
@@ -246,11 +254,17 @@ fn wide_tables_take_their_columns_by_name() {
     assert_eq!(table.vector_of(runways::LENGTH_FT, first, 2).unwrap(), [Some(9268), None], "given");
     assert_eq!(table.vector_of(runways::LIGHTED, first, 2).unwrap(), truths, "bits");
     assert_eq!(table.vector_of(runways::AIRPORT_IDENT, first, 2).unwrap(), idents, "text");
-    assert_eq!(now.runways_by_airport().find(2).count(), 1, "in the index too");
+    assert_eq!(now.runways().by_airport().with_airport_ref(2).count(), 1, "in the index too");
     let missing = table.vector_of(runways::LENGTH_FT, first, 3).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
     let uneven = db.write(|tx| {
-        tx.countries().insert_vector(&["a", "b"], &["a"], &[""; 2], &[""; 2], &[""; 2])
+        tx.insert_vector(wide::countries::Columns {
+            code: &["a", "b"],
+            name: &["a"],
+            continent: &[""; 2],
+            wikipedia_link: &[""; 2],
+            keywords: &[""; 2],
+        })
     });
     assert_eq!(uneven.unwrap_err().kind(), ErrorKind::Invalid, "of different lengths");
 }

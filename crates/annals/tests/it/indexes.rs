@@ -84,9 +84,10 @@ fn filled(random: &mut Random) -> (tempfile::TempDir, indexes::Database, Model) 
             let (station, sensor) = (STATIONS[random.next(5)], SENSORS[random.next(5)]);
             let (taken, value) = (TIMES[random.next(6)], VALUES[random.next(11)]);
             let code = (code % 3 > 0).then_some(code);
-            let id = tx.reading().insert(station, sensor, Timestamp(taken), value, code)?;
+            let id =
+                tx.insert(reading::New { station, sensor, taken: Timestamp(taken), value, code })?;
             if random.next(4) == 0 {
-                tx.reading().delete(id)?;
+                tx.delete(id)?;
                 continue;
             }
             let place = (station.to_owned(), sensor.map(str::to_owned), taken);
@@ -139,13 +140,13 @@ fn bounds<T: Copy>(values: &[T]) -> Vec<(Bound<T>, Bound<T>)> {
 fn floats_are_found_in_order_with_null_first_and_one_nan_last() {
     let (_directory, db, model) = filled(&mut Random(7));
     let now = db.read();
-    let index = now.reading_by_value();
+    let index = now.reading().by_value();
     let ids = |test: &dyn Fn(Option<f64>) -> bool| -> Vec<u64> {
         model.values.keys().filter(|(key, _)| test(key.0)).map(|&(_, id)| id).collect()
     };
     same(|| index.iter(), &ids(&|_| true), &"all");
     same(|| index.nulls(), &ids(&|value| value.is_none()), &"null");
-    same(|| index.find(None), &ids(&|value| value.is_none()), &"null, asked for");
+    same(|| index.with_value(None), &ids(&|value| value.is_none()), &"null, asked for");
     let numbers: Vec<_> = VALUES.iter().copied().flatten().collect();
     for bounds in bounds(&numbers) {
         let sorted = (bounds.0.map(|v| Sorted(Some(v))), bounds.1.map(|v| Sorted(Some(v))));
@@ -153,7 +154,7 @@ fn floats_are_found_in_order_with_null_first_and_one_nan_last() {
         same(|| index.range(bounds), &ids(&inside), &bounds);
     }
     for value in VALUES {
-        same(|| index.find(value), &ids(&|other| Sorted(other) == Sorted(value)), &value);
+        same(|| index.with_value(value), &ids(&|other| Sorted(other) == Sorted(value)), &value);
         let before = ids(&|other| Sorted(other) < Sorted(value));
         assert_eq!(
             index.cursor_at(value).unwrap().rank().unwrap(),
@@ -167,7 +168,7 @@ fn floats_are_found_in_order_with_null_first_and_one_nan_last() {
 fn timestamps_are_found_in_order() {
     let (_directory, db, model) = filled(&mut Random(11));
     let now = db.read();
-    let index = now.reading_by_taken();
+    let index = now.reading().by_taken();
     for bounds in bounds(&TIMES) {
         let inside = model.times.keys().filter(|(taken, _)| bounds.contains(taken));
         let expected: Vec<_> = inside.map(|&(_, id)| id).collect();
@@ -180,7 +181,7 @@ fn timestamps_are_found_in_order() {
 fn fields_behind_leading_ones_have_prefixes_ranges_and_nulls() {
     let (_directory, db, model) = filled(&mut Random(13));
     let now = db.read();
-    let index = now.reading_by_place();
+    let index = now.reading().by_place();
     let ids = |test: &dyn Fn(&Place) -> bool| -> Vec<u64> {
         model.places.keys().filter(|(place, _)| test(place)).map(|&(_, id)| id).collect()
     };
@@ -221,7 +222,7 @@ fn a_cursor_begins_at_any_leading_fields_and_goes_both_ways() {
     let mut random = Random(17);
     let (_directory, db, model) = filled(&mut random);
     let now = db.read();
-    let index = now.reading_by_place();
+    let index = now.reading().by_place();
     let keys: Vec<_> = model.places.keys().cloned().collect();
     let rank = |test: &dyn Fn(&Place) -> bool| keys.iter().filter(|(key, _)| test(key)).count();
     for station in STATIONS {
@@ -289,12 +290,12 @@ fn walk(
 fn nulls_of_a_unique_index_are_all_there() {
     let (_directory, db, _) = filled(&mut Random(19));
     let now = db.read();
-    let index = now.reading_by_code();
+    let index = now.reading().by_code();
     let nulls = now.reading().iter().filter(|row| row.as_ref().unwrap().code().is_none()).count();
     assert!(nulls > 20, "{nulls}");
     assert_eq!(index.nulls().count(), nulls, "null is never equal");
     assert_eq!(index.range(..).count() as u64, index.len() - nulls as u64, "null is in no bounds");
-    let (low, dynamic) = (ValueRef::Null, now.reading_by_code().as_dynamic());
+    let (low, dynamic) = (ValueRef::Null, now.reading().by_code().as_dynamic());
     let find = |low, high| dynamic.range(&[], low, high).count();
     let all = usize::try_from(index.len()).unwrap();
     assert_eq!(find(Bound::Included(low), Bound::Unbounded), all, "null is asked for");
@@ -309,14 +310,20 @@ fn a_transaction_counts_its_own_rows_and_rolls_them_back() {
     let count = model.values.len() as u64;
     let mut tx = db.begin().unwrap();
     for taken in 0..2000 {
-        tx.reading().insert("new", None, Timestamp(taken), None, None).unwrap();
+        tx.insert(reading::New {
+            station: "new",
+            sensor: None,
+            taken: Timestamp(taken),
+            value: None,
+            code: None,
+        })
+        .unwrap();
     }
-    let view = tx.view();
-    assert_eq!(view.reading_by_place().with_station("new").count(), 2000);
-    assert_eq!(view.reading_by_place().len(), count + 2000);
-    assert_eq!(db.read().reading_by_place().with_station("new").count(), 0, "not for others");
+    assert_eq!(tx.reading().by_place().with_station("new").count(), 2000);
+    assert_eq!(tx.reading().by_place().len(), count + 2000);
+    assert_eq!(db.read().reading().by_place().with_station("new").count(), 0, "not for others");
     tx.rollback().unwrap();
-    assert_eq!(db.read().reading_by_place().len(), count, "gone");
+    assert_eq!(db.read().reading().by_place().len(), count, "gone");
     db.read().as_dynamic().check().unwrap();
 }
 

@@ -58,4 +58,5 @@ mod typed;
 mod undo;
 mod upgrade;
 mod vectors;
+mod verbs;
 mod watched;

@@ -23,13 +23,14 @@ fn a_handle_is_shown_as_a_line_without_rows() {
     let path = folder.path().join("shown.annals");
     let db = tutorial::Database::open(&path).unwrap();
     let mut subscription = db.subscribe();
-    let city = db.write(|tx| tx.city().insert(SECRET)).unwrap();
+    let city = db.write(|tx| tx.insert(tutorial::city::New { name: SECRET })).unwrap();
     let handle = db.as_dynamic();
     let mut tx = db.begin().unwrap();
-    tx.city().insert(&SECRET[1..]).unwrap();
+    tx.insert(tutorial::city::New { name: &SECRET[1..] }).unwrap();
     assert_brief("a typed transaction", &tx);
-    assert_brief("a view of it", &tx.view());
-    assert_brief("a typed writer", &tx.city());
+    assert_brief("a view of it", &tx.as_dynamic().view());
+    assert_brief("its table", &tx.city());
+    assert_brief("an edit", &tx.edit(city).unwrap());
     tx.commit().unwrap();
     assert!(subscription.next().is_some());
     let now = db.read();
@@ -52,7 +53,7 @@ fn a_handle_is_shown_as_a_line_without_rows() {
         ("a vector", &city_table.vector(FieldNumber(0), RowId(0), 2).unwrap()),
         ("an index", &index),
         ("rows of an index", &index_rows),
-        ("a typed index", &now.city_by_name()),
+        ("a typed index", &now.city().by_name()),
         ("a typed reader", &reader),
         ("a reader", reader.as_dynamic()),
         ("changes", &changes),

@@ -25,21 +25,25 @@ fn the_tutorial_runs() {
     let (_directory, db) = tutorial();
     let (lille, remi) = db
         .write(|tx| {
-            let lille = tx.city().insert("Lille")?;
-            let remi = tx.person().insert("Rémi", "Coulom", lille)?;
-            tx.person().set_last_name(remi, "Coulom-Martin")?;
+            let lille = tx.insert(tutorial::city::New { name: "Lille" })?;
+            let remi = tx.insert(tutorial::person::New {
+                first_name: "Rémi",
+                last_name: "Coulom",
+                home: Some(lille),
+            })?;
+            tx.edit(remi)?.set_last_name("Coulom-Martin")?;
             tx.comment("first residents")?;
             Ok::<_, Error>((lille, remi))
         })
         .unwrap();
     let now = db.read();
-    let row = now.person().get(remi).unwrap();
+    let row = now.person().require(remi).unwrap();
     assert_eq!(
         (row.id(), row.first_name(), row.last_name(), row.home()),
         (remi, "Rémi", "Coulom-Martin", Some(lille)),
         "what was written"
     );
-    assert_eq!(now.city().get(lille).unwrap().name(), "Lille", "the other table");
+    assert_eq!(now.city().require(lille).unwrap().name(), "Lille", "the other table");
     let shown = "Row { id: person::Id(0), first_name: \"Rémi\", last_name: \"Coulom-Martin\", \
                  home: Some(city::Id(0)) }";
     assert_eq!(format!("{row:?}"), shown, "rows are shown with their fields' names");
@@ -51,7 +55,10 @@ fn a_table_is_read_by_id_and_from_both_ends() {
     let (_directory, db) = tutorial();
     let ids = db
         .write(|tx| {
-            ["Lille", "Paris", "Lyon"].map(|name| tx.city().insert(name)).into_iter().collect()
+            ["Lille", "Paris", "Lyon"]
+                .map(|name| tx.insert(tutorial::city::New { name }))
+                .into_iter()
+                .collect()
         })
         .map(|ids: Vec<tutorial::city::Id>| ids)
         .unwrap_or_else(|error: Error| panic!("{error}"));
@@ -60,8 +67,12 @@ fn a_table_is_read_by_id_and_from_both_ends() {
     assert_eq!(now.city().len(), 3, "three were inserted");
     assert!(!now.city().is_empty() && now.person().is_empty(), "only one table has rows");
     assert!(now.city().contains(ids[1]).unwrap() && !now.city().contains(absent).unwrap(), "by id");
-    assert!(now.city().find(absent).unwrap().is_none(), "there is none");
-    assert_eq!(now.city().get(absent).unwrap_err().kind(), ErrorKind::NotFound, "there is none");
+    assert!(now.city().get(absent).unwrap().is_none(), "there is none");
+    assert_eq!(
+        now.city().require(absent).unwrap_err().kind(),
+        ErrorKind::NotFound,
+        "there is none"
+    );
     let forward: Vec<_> = now.city().iter().map(|city| city.unwrap().id()).collect();
     assert_eq!(forward, ids, "in order of the ids");
     let mut backward = Vec::new();
@@ -75,22 +86,22 @@ fn a_table_is_read_by_id_and_from_both_ends() {
 fn a_unique_index_gives_one_row() {
     let (_directory, db) = tutorial();
     let write = db.write(|tx| {
-        tx.city().insert("Paris")?;
-        tx.city().insert("Lille")
+        tx.insert(tutorial::city::New { name: "Paris" })?;
+        tx.insert(tutorial::city::New { name: "Lille" })
     });
     let lille = write.unwrap_or_else(|error: Error| panic!("{error}"));
     let now = db.read();
-    let found = now.city_by_name().get("Lille").unwrap().unwrap();
+    let found = now.city().by_name().get("Lille").unwrap().unwrap();
     assert_eq!(found.id(), lille, "by its key");
-    assert!(now.city_by_name().get("Lyon").unwrap().is_none(), "there is none");
+    assert!(now.city().by_name().get("Lyon").unwrap().is_none(), "there is none");
     let mut sorted = Vec::new();
-    for city in now.city_by_name() {
+    for city in now.city().by_name() {
         sorted.push(city.unwrap().name().to_owned());
     }
     assert_eq!(sorted, ["Lille", "Paris"], "in order of the name");
-    let last = now.city_by_name().iter().next_back().unwrap().unwrap();
+    let last = now.city().by_name().iter().next_back().unwrap().unwrap();
     assert_eq!(last.name(), "Paris", "from the other end");
-    let again = db.write(|tx| tx.city().insert("Lille")).unwrap_err();
+    let again = db.write(|tx| tx.insert(tutorial::city::New { name: "Lille" })).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::Unique, "the name is taken");
     assert_eq!(db.read().city().len(), 2, "and nothing changed");
 }
@@ -102,14 +113,18 @@ fn a_composite_index_is_searched_by_its_leading_fields() {
         for (first, last) in
             [("Rémi", "Coulom"), ("Anne", "Coulom"), ("Zoé", "Couture"), ("Al", "Dupont")]
         {
-            tx.person().insert(first, last, None)?;
+            tx.insert(tutorial::person::New { first_name: first, last_name: last, home: None })?;
         }
         Ok::<_, Error>(())
     })
     .unwrap();
     let now = db.read();
-    let index = now.person_by_name();
-    assert_eq!(names(index.find("Coulom", "Rémi")), ["Rémi"], "the whole key");
+    let index = now.person().by_name();
+    assert_eq!(
+        names(index.with_last_name_and_first_name("Coulom", "Rémi")),
+        ["Rémi"],
+        "the whole key"
+    );
     assert_eq!(names(index.with_last_name("Coulom")), ["Anne", "Rémi"], "the leading field");
     assert_eq!(names(index.prefix("Cou").rev()), ["Zoé", "Rémi", "Anne"], "a prefix, backward");
     assert_eq!(names(index.range("Couture"..)), ["Zoé", "Al"], "a range");
@@ -123,14 +138,14 @@ fn wide_rows_are_inserted_by_name_of_the_field() {
     let (with, at) = db
         .write(|tx| {
             let made = items::item::New { name: "chair", price: 12.5, ..Default::default() };
-            let with = tx.item().insert(made)?;
+            let with = tx.insert(made)?;
             let at = items::item::Id::new(40);
-            tx.item().insert_at(at, items::item::New { stock: Some(3), ..made })?;
+            tx.insert_at(at, items::item::New { stock: Some(3), ..made })?;
             Ok::<_, Error>((with, at))
         })
         .unwrap();
     let now = db.read();
-    let chair = now.item().get(with).unwrap();
+    let chair = now.item().require(with).unwrap();
     assert_eq!((chair.name(), chair.price(), chair.stock()), ("chair", 12.5, None), "given");
     assert_eq!(
         (chair.colour(), chair.on_sale(), chair.raw()),
@@ -138,8 +153,8 @@ fn wide_rows_are_inserted_by_name_of_the_field() {
         "defaults"
     );
     assert_eq!(chair.made(), Timestamp(0), "zero without a default");
-    assert_eq!(now.item().get(at).unwrap().stock(), Some(3), "at its id");
-    let next = db.write(|tx| tx.item().insert(items::item::New::default()));
+    assert_eq!(now.item().require(at).unwrap().stock(), Some(3), "at its id");
+    let next = db.write(|tx| tx.insert(items::item::New::default()));
     assert_eq!(
         next.unwrap_or_else(|error: Error| panic!("{error}")).get(),
         41,
@@ -152,31 +167,26 @@ fn every_setter_writes_its_field() {
     let (_directory, db) = items();
     let id = db
         .write(|tx| {
-            let id = tx.item().insert(items::item::New::default())?;
-            let mut item = tx.item();
-            item.set_name(id, "table")?;
-            item.set_price(id, -1.0)?;
-            item.set_stock(id, Some(9))?;
-            item.set_on_sale(id, false)?;
-            item.set_raw(id, b"\xff")?;
-            item.set_made(id, Timestamp(5))?;
-            item.set_parent(id, id)?;
+            let id = tx.insert(items::item::New::default())?;
+            let mut item = tx.edit(id)?;
+            item.set_name("table")?.set_price(-1.0)?.set_stock(9)?.set_on_sale(false)?;
+            item.set_raw(b"\xff")?.set_made(Timestamp(5))?.set_parent(id)?;
             Ok::<_, Error>(id)
         })
         .unwrap();
     let now = db.read();
-    let row = now.item().get(id).unwrap();
+    let row = now.item().require(id).unwrap();
     assert_eq!((row.name(), row.price(), row.stock()), ("table", -1.0, Some(9)), "set");
     assert_eq!((row.on_sale(), row.raw(), row.made()), (false, &b"\xff"[..], Timestamp(5)), "set");
     assert_eq!(row.parent(), Some(id), "a reference takes an id");
     db.write(|tx| {
-        tx.item().set_parent(id, None)?;
-        tx.item().set_stock(id, None)
+        tx.edit(id)?.set_parent(None)?.set_stock(None)?;
+        Ok::<_, Error>(())
     })
-    .unwrap_or_else(|error: Error| panic!("{error}"));
+    .unwrap();
     assert_eq!(row.parent(), Some(id), "the snapshot stays as it was");
     let now = db.read();
-    let row = now.item().get(id).unwrap();
+    let row = now.item().require(id).unwrap();
     assert_eq!((row.parent(), row.stock()), (None, None), "set to null");
 }
 
@@ -186,22 +196,22 @@ fn ranges_over_numbers_leave_null_out() {
     db.write(|tx| {
         for (price, stock) in [(118.0, None), (119.0, Some(-4)), (117.9, Some(7)), (120.0, Some(0))]
         {
-            tx.item().insert(items::item::New { price, stock, ..Default::default() })?;
+            tx.insert(items::item::New { price, stock, ..Default::default() })?;
         }
         Ok::<_, Error>(())
     })
     .unwrap();
     let now = db.read();
     let prices: Vec<_> =
-        now.item_by_price().range(118.0..=119.0).map(|row| row.unwrap().price()).collect();
+        now.item().by_price().range(118.0..=119.0).map(|row| row.unwrap().price()).collect();
     assert_eq!(prices, [118.0, 119.0], "both ends are in");
-    let stocks: Vec<_> = now.item_by_stock().range(..).map(|row| row.unwrap().stock()).collect();
+    let stocks: Vec<_> = now.item().by_stock().range(..).map(|row| row.unwrap().stock()).collect();
     assert_eq!(stocks, [Some(-4), Some(0), Some(7)], "null is in no bounds");
     let few: Vec<_> =
-        now.item_by_stock().range(..7).rev().map(|row| row.unwrap().stock()).collect();
+        now.item().by_stock().range(..7).rev().map(|row| row.unwrap().stock()).collect();
     assert_eq!(few, [Some(0), Some(-4)], "backward, without the end");
-    assert_eq!(now.item_by_stock().find(None).count(), 1, "null is found when asked for");
-    assert_eq!(now.item_by_stock().find(7).count(), 1, "a value needs no Some");
+    assert_eq!(now.item().by_stock().with_stock(None).count(), 1, "null is found when asked for");
+    assert_eq!(now.item().by_stock().with_stock(7).count(), 1, "a value needs no Some");
 }
 
 #[test]
@@ -209,38 +219,37 @@ fn a_transaction_sees_its_own_changes() {
     let (_directory, db) = tutorial();
     let before = db.read();
     let mut tx = db.begin().unwrap();
-    let lille = tx.city().insert("Lille").unwrap();
-    tx.city().insert_at(tutorial::city::Id::new(9), "Lyon").unwrap();
-    let in_use = tx.city().insert_at(lille, "Nice").unwrap_err();
+    let lille = tx.insert(tutorial::city::New { name: "Lille" }).unwrap();
+    tx.insert_at(tutorial::city::Id::new(9), tutorial::city::New { name: "Lyon" }).unwrap();
+    let in_use = tx.insert_at(lille, tutorial::city::New { name: "Nice" }).unwrap_err();
     assert_eq!(in_use.kind(), ErrorKind::InUse, "the id has a row");
-    assert_eq!(tx.city().get(lille).unwrap().name(), "Lille", "by id");
-    assert!(tx.city().find(tutorial::city::Id::new(5)).unwrap().is_none(), "there is none");
+    assert_eq!(tx.city().require(lille).unwrap().name(), "Lille", "by id");
+    assert!(tx.city().get(tutorial::city::Id::new(5)).unwrap().is_none(), "there is none");
     assert_eq!(tx.city().iter().rev().map(|city| city.unwrap().id().get()).next(), Some(9), "last");
     assert_eq!((tx.city().len(), tx.city().contains(lille).unwrap()), (2, true), "counted");
-    assert_eq!(tx.city_by_name().get("Lyon").unwrap().unwrap().id().get(), 9, "by index");
-    let view = tx.view();
-    let (one, other) = (view.city().get(lille).unwrap(), view.city_by_name().iter().next_back());
+    assert_eq!(tx.city().by_name().get("Lyon").unwrap().unwrap().id().get(), 9, "by index");
+    let (one, other) = (tx.city().require(lille).unwrap(), tx.city().by_name().iter().next_back());
     assert_eq!((one.name(), other.unwrap().unwrap().name()), ("Lille", "Lyon"), "two rows at once");
-    tx.city().delete(lille).unwrap();
-    let gone = tx.city().set_name(lille, "Nice").unwrap_err();
+    tx.delete(lille).unwrap();
+    let gone = tx.edit(lille).unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::NotFound, "a deleted row");
     let commit = tx.commit().unwrap();
     assert!(before.city().is_empty(), "a snapshot doesn't see later commits");
     let now = db.read();
     assert_eq!((now.txid(), now.city().len()), (commit.txid, 1), "the commit is seen");
-    assert_eq!(now.clone().view().city().len(), 1, "a clone sees the same");
+    assert_eq!(now.clone().city().len(), 1, "a clone sees the same");
 }
 
 #[test]
 fn what_fails_is_rolled_back() {
     let (_directory, db) = tutorial();
     let failed: Result<(), Error> = db.write(|tx| {
-        tx.city().insert("Lille")?;
+        tx.insert(tutorial::city::New { name: "Lille" })?;
         Err(Error::invalid("changed my mind"))
     });
     assert_eq!(failed.unwrap_err().to_string(), "changed my mind", "the closure's own error");
     let mut tx = db.begin().unwrap();
-    tx.city().insert("Lyon").unwrap();
+    tx.insert(tutorial::city::New { name: "Lyon" }).unwrap();
     tx.rollback().unwrap();
     {
         let _dropped = db.begin().unwrap();
@@ -285,15 +294,19 @@ fn changes_have_the_types_of_their_tables() {
     let (directory, db) = tutorial();
     let mut feed = db.subscribe();
     // The first transaction made the tables.
-    let lille = db.write(|tx| tx.city().insert("Lile")).unwrap();
+    let lille = db.write(|tx| tx.insert(tutorial::city::New { name: "Lile" })).unwrap();
     let remi = db
         .write(|tx| {
             tx.comment("moves in")?;
-            tx.city().set_name(lille, "Lille")?;
-            tx.person().insert("Rémi", "Coulom", lille)
+            tx.edit(lille)?.set_name("Lille")?;
+            tx.insert(tutorial::person::New {
+                first_name: "Rémi",
+                last_name: "Coulom",
+                home: Some(lille),
+            })
         })
         .unwrap();
-    db.write(|tx| tx.person().delete(remi)).unwrap();
+    db.write(|tx| tx.delete(remi)).unwrap();
 
     let all: Vec<_> = db.changes(2..).unwrap().collect::<Result<_>>().unwrap();
     let heard: Vec<_> = (0..3).map(|_| feed.try_next().unwrap().unwrap()).collect();
@@ -305,7 +318,7 @@ fn changes_have_the_types_of_their_tables() {
     assert_eq!((renamed.id, all[1].comments.as_slice()), (lille, &["moves in".to_owned()][..]));
     assert!(renamed.is_update() && renamed.changed(city::NAME));
     assert_eq!(renamed.before.as_ref().unwrap().name, "Lile");
-    let after = person::Values {
+    let after = person::Person {
         first_name: "Rémi".to_owned(),
         last_name: "Coulom".to_owned(),
         home: Some(lille),
@@ -314,7 +327,7 @@ fn changes_have_the_types_of_their_tables() {
     let [Change::Person(left)] = &all[2].changes[..] else { panic!("{:?}", all[2]) };
     assert!(left.is_delete() && left.id == remi);
     let then = db.at(annals::Txid(2)).unwrap();
-    assert_eq!(then.city().get(lille).unwrap().name(), "Lile");
+    assert_eq!(then.city().require(lille).unwrap().name(), "Lile");
     assert_eq!(db.subscribe_from(4).unwrap().try_next().unwrap().unwrap(), all[2]);
 
     let reader = tutorial::Database::open_read_only(directory.path().join("tutorial.annals"));
@@ -327,19 +340,27 @@ fn changes_have_the_types_of_their_tables() {
 fn the_history_of_a_row_has_the_types_of_its_table() {
     use tutorial::{city, person};
     let (directory, db) = tutorial();
-    let lille = db.write(|tx| tx.city().insert("Lile")).unwrap();
+    let lille = db.write(|tx| tx.insert(tutorial::city::New { name: "Lile" })).unwrap();
     let remi = db
         .write(|tx| {
             tx.comment("a typo")?;
             tx.set_time(Timestamp(-5));
-            tx.city().set_name(lille, "Lille")?;
-            tx.person().insert("Rémi", "Coulom", lille)
+            tx.edit(lille)?.set_name("Lille")?;
+            tx.insert(tutorial::person::New {
+                first_name: "Rémi",
+                last_name: "Coulom",
+                home: Some(lille),
+            })
         })
         .unwrap();
-    db.write(|tx| tx.person().set_home(remi, None)).unwrap();
-    db.write(|tx| tx.city().delete(lille)).unwrap();
+    db.write(|tx| {
+        tx.edit(remi)?.set_home(None)?;
+        Ok(())
+    })
+    .unwrap();
+    db.write(|tx| tx.delete(lille)).unwrap();
 
-    let city = |name: &str| Some(city::Values { name: name.to_owned() });
+    let city = |name: &str| Some(city::City { name: name.to_owned() });
     let all: Vec<_> = db.history_of(lille).unwrap().collect::<Result<_>>().unwrap();
     let sides: Vec<_> =
         all.iter().map(|v| (v.txid, v.change.before.clone(), v.change.after.clone())).collect();
@@ -370,7 +391,13 @@ fn the_history_of_a_row_has_the_types_of_its_table() {
 #[test]
 fn erased_values_have_no_type_to_complain_of() {
     let (directory, db) = tutorial();
-    let remi = db.write(|tx| tx.person().insert("Rémi", "Coulom", None)).unwrap();
+    let remi = db
+        .write(|tx| {
+            tx.insert(tutorial::person::New {
+                first_name: "Rémi", last_name: "Coulom", home: None
+            })
+        })
+        .unwrap();
     db.close().unwrap();
     let path = directory.path().join("tutorial.annals");
     let (table, row) = ("person".to_owned(), remi.into());
@@ -381,7 +408,7 @@ fn erased_values_have_no_type_to_complain_of() {
     let version = db.history_of(remi).unwrap().next().unwrap().unwrap();
     let after = version.change.after.unwrap();
     assert_eq!((after.first_name.as_str(), after.last_name.as_str()), ("Rémi", ""));
-    assert_eq!(db.read().person().get(remi).unwrap().last_name(), "", "as the getter");
+    assert_eq!(db.read().person().require(remi).unwrap().last_name(), "", "as the getter");
     let first = db.changes(2..).unwrap().next().unwrap().unwrap();
     let [tutorial::Change::Person(inserted)] = &first.changes[..] else { panic!("{first:?}") };
     assert_eq!(inserted.after.as_ref(), Some(&after), "of all that changed, too");

@@ -226,18 +226,17 @@ fn the_typed_forms_read_what_they_wrote() {
     let parents = [None, Some(items::item::Id::new(0)), Some(items::item::Id::new(1))];
     let field = |number| FieldNumber(number);
     db.write(|tx| -> annals::Result<()> {
-        let mut item = tx.item();
-        let first = std::ops::DerefMut::deref_mut(&mut item).insert_vector(&[
-            names.as_slice().into(),
-            prices.as_slice().into(),
-            stock.as_slice().into(),
-            names.as_slice().into(),
-            [true, false, true].as_slice().into(),
-            raw.as_slice().into(),
-            times.as_slice().into(),
-            parents.as_slice().into(),
-        ])?;
-        item.set_vector(first, field(7), [first; 2].as_slice())
+        let first = tx.insert_vector(items::item::Columns {
+            name: &names,
+            price: &prices,
+            stock: &stock,
+            colour: &names,
+            on_sale: &[true, false, true],
+            raw: &raw,
+            made: &times,
+            parent: &parents,
+        })?;
+        tx.update_vector(items::item::PARENT, first, &[first; 2])
     })
     .unwrap();
     let now = db.read();
@@ -261,9 +260,9 @@ fn the_typed_forms_read_what_they_wrote() {
     }
     let error = table.get_vector::<f64>(first, field(1), 5).unwrap_err();
     assert!(error.to_string().contains("no row 3"), "{error}");
-    assert_eq!(table.follow(ids[2]).unwrap().unwrap().name(), "b");
-    assert!(table.follow(items::item::Id::new(8)).unwrap().is_none());
-    assert!(table.follow(None).unwrap().is_none());
+    assert_eq!(table.get(ids[2]).unwrap().unwrap().name(), "b");
+    assert!(table.get(items::item::Id::new(8)).unwrap().is_none());
+    assert!(table.get(None).unwrap().is_none());
     let mut copy = [0.0; 2];
     table.vector(first, field(1), 2).unwrap().copy_to(&mut copy).unwrap();
     assert_eq!(copy, prices[..2]);

@@ -101,9 +101,9 @@ pub enum Schema {}
 
 impl ::annals::typed::TypedSchema for Schema {
     type Change = Change;
-    type View<'a> = View<'a>;
-    type Tables = Tables;
-    type Writers<'db> = Writers<'db>;
+    type Viewing<'a> = Tables<&'a ::annals::View>;
+    type Reading = Tables<::annals::Snapshot>;
+    type Writing<'db> = Tables<::annals::Transaction<'db>>;
 
     fn schema() -> ::annals::Result<&'static ::annals::Schema> {
         static PARSED: ::annals::typed::CompiledSchema =
@@ -112,40 +112,40 @@ impl ::annals::typed::TypedSchema for Schema {
     }
 
     #[inline]
-    fn view(view: &::annals::View) -> View<'_> {
-        View(view)
+    fn viewing(view: &::annals::View) -> Tables<&::annals::View> {
+        Tables(view)
     }
 
     #[inline]
-    fn tables(snapshot: ::annals::Snapshot) -> Tables {
+    fn reading(snapshot: ::annals::Snapshot) -> Tables<::annals::Snapshot> {
         Tables(snapshot)
     }
 
     #[inline]
-    fn snapshot(tables: &Tables) -> &::annals::Snapshot {
+    fn snapshot(tables: &Tables<::annals::Snapshot>) -> &::annals::Snapshot {
         &tables.0
     }
 
     #[inline]
-    fn writers(transaction: ::annals::Transaction<'_>) -> Writers<'_> {
-        Writers(transaction)
+    fn writing(transaction: ::annals::Transaction<'_>) -> Tables<::annals::Transaction<'_>> {
+        Tables(transaction)
     }
 
     #[inline]
-    fn transaction<'t, 'db>(writers: &'t Self::Writers<'db>) -> &'t ::annals::Transaction<'db> {
-        &writers.0
+    fn transaction<'t, 'db>(tables: &'t Self::Writing<'db>) -> &'t ::annals::Transaction<'db> {
+        &tables.0
     }
 
     #[inline]
     fn transaction_mut<'t, 'db>(
-        writers: &'t mut Self::Writers<'db>,
+        tables: &'t mut Self::Writing<'db>,
     ) -> &'t mut ::annals::Transaction<'db> {
-        &mut writers.0
+        &mut tables.0
     }
 
     #[inline]
-    fn into_transaction(writers: Self::Writers<'_>) -> ::annals::Transaction<'_> {
-        writers.0
+    fn into_transaction(tables: Self::Writing<'_>) -> ::annals::Transaction<'_> {
+        tables.0
     }
 }
 
@@ -211,21 +211,13 @@ pub type Reader = ::annals::typed::Reader<::annals::typed::WithCustoms<Schema>>;
 /// [`Tables`]. Cheap to clone.
 pub type Snapshot = ::annals::typed::Snapshot<::annals::typed::WithCustoms<Schema>>;
 
-/// A transaction: a set of changes that applies wholly or not at all. It has the methods of
-/// [`Writers`]. Dropped without `commit`, it is rolled back.
+/// A transaction: a set of changes that applies wholly or not at all. It reads through the methods of
+/// [`Tables`]. Dropped without `commit`, it is rolled back.
 pub type Transaction<'db> = ::annals::typed::Transaction<'db, ::annals::typed::WithCustoms<Schema>>;
 
-/// All tables and indexes that a snapshot or a transaction sees, for reading.
+/// All tables that a [`Snapshot`] or a [`Transaction`] sees, for reading.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a>(&'a ::annals::View);
-
-/// All tables and indexes of a [`Snapshot`], for reading.
-#[derive(Clone, Debug)]
-pub struct Tables(::annals::Snapshot);
-
-/// All tables of a [`Transaction`], for reading and writing, and its indexes.
-#[derive(Debug)]
-pub struct Writers<'db>(::annals::Transaction<'db>);
+pub struct Tables<V>(V);
 
 /// What became of a row, of whichever table.
 #[derive(Clone, Debug, PartialEq)]
@@ -245,11 +237,11 @@ pub enum Change {
     /// Of a row of `id`.
     Id(id::Change),
     /// Of a row of `comment`.
-    Comment(comment___::Change),
+    Comment(comment__::Change),
     /// Of a row of `comment_`.
     Comment_(comment_::Change),
     /// Of a row of `view`.
-    View(view_::Change),
+    View(view::Change),
     /// Of a row of `str`.
     Str(str_::Change),
     /// Of a row of `Option`.
@@ -345,8 +337,8 @@ impl From<id::Change> for Change {
     }
 }
 
-impl From<comment___::Change> for Change {
-    fn from(change: comment___::Change) -> Self {
+impl From<comment__::Change> for Change {
+    fn from(change: comment__::Change) -> Self {
         Self::Comment(change)
     }
 }
@@ -357,8 +349,8 @@ impl From<comment_::Change> for Change {
     }
 }
 
-impl From<view_::Change> for Change {
-    fn from(change: view_::Change) -> Self {
+impl From<view::Change> for Change {
+    fn from(change: view::Change) -> Self {
         Self::View(change)
     }
 }
@@ -429,576 +421,152 @@ impl From<new::Change> for Change {
     }
 }
 
-impl<'a> View<'a> {
-    /// Returns the table `type`.
-    #[inline]
-    #[must_use]
-    pub fn r#type(self) -> r#type::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `self`.
-    #[inline]
-    #[must_use]
-    pub fn self_(self) -> self_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `crate`.
-    #[inline]
-    #[must_use]
-    pub fn crate_(self) -> crate_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `super`.
-    #[inline]
-    #[must_use]
-    pub fn super_(self) -> super_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `_`.
-    #[inline]
-    #[must_use]
-    pub fn __(self) -> __::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `Database`.
-    #[inline]
-    #[must_use]
-    pub fn Database_(self) -> Database_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `id`.
-    #[inline]
-    #[must_use]
-    pub fn id(self) -> id::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `comment`.
-    #[inline]
-    #[must_use]
-    pub fn comment___(self) -> comment___::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `comment_`.
-    #[inline]
-    #[must_use]
-    pub fn comment_(self) -> comment_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `view`.
-    #[inline]
-    #[must_use]
-    pub fn view_(self) -> view_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `str`.
-    #[inline]
-    #[must_use]
-    pub fn str_(self) -> str_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `Option`.
-    #[inline]
-    #[must_use]
-    pub fn Option_(self) -> Option_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `std`.
-    #[inline]
-    #[must_use]
-    pub fn std(self) -> std::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `annals`.
-    #[inline]
-    #[must_use]
-    pub fn annals(self) -> annals::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `yield`.
-    #[inline]
-    #[must_use]
-    pub fn r#yield(self) -> r#yield::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `Customs`.
-    #[inline]
-    #[must_use]
-    pub fn Customs_(self) -> Customs_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `custom`.
-    #[inline]
-    #[must_use]
-    pub fn custom_(self) -> custom_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `Reader`.
-    #[inline]
-    #[must_use]
-    pub fn Reader_(self) -> Reader_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `write_blob`.
-    #[inline]
-    #[must_use]
-    pub fn write_blob_(self) -> write_blob_::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `New`.
-    #[inline]
-    #[must_use]
-    pub fn New(self) -> New::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `new`.
-    #[inline]
-    #[must_use]
-    pub fn new(self) -> new::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the index `type_`.
-    #[inline]
-    #[must_use]
-    pub fn type_(self) -> r#type::Type<'a> {
-        r#type::Type::new(self.0)
-    }
-
-    /// Returns the index `comment__`.
-    #[inline]
-    #[must_use]
-    pub fn comment__(self) -> comment___::Comment<'a> {
-        comment___::Comment::new(self.0)
-    }
-
-    /// Returns the index `to_owned`.
-    #[inline]
-    #[must_use]
-    pub fn to_owned_(self) -> comment___::ToOwned<'a> {
-        comment___::ToOwned::new(self.0)
-    }
-
-    /// Returns the index `Writers`.
-    #[inline]
-    #[must_use]
-    pub fn Writers_(self) -> comment___::Writers<'a> {
-        comment___::Writers::new(self.0)
-    }
-
-    /// Returns the index `Kind`.
-    #[inline]
-    #[must_use]
-    pub fn Kind(self) -> annals::Kind_<'a> {
-        annals::Kind_::new(self.0)
-    }
-
-    /// Returns the index `row`.
-    #[inline]
-    #[must_use]
-    pub fn row(self) -> annals::Row_<'a> {
-        annals::Row_::new(self.0)
-    }
-
-    /// Returns the index `id_by_id`.
-    #[inline]
-    #[must_use]
-    pub fn id_by_id(self) -> id::IdById<'a> {
-        id::IdById::new(self.0)
-    }
-}
-
-impl Tables {
+impl<V: ::annals::typed::Viewed> Tables<V> {
     /// Returns the table `type`.
     #[inline]
     #[must_use]
     pub fn r#type(&self) -> r#type::Table<'_> {
-        View(&self.0).r#type()
+        r#type::Table::new(self.0.view())
     }
 
     /// Returns the table `self`.
     #[inline]
     #[must_use]
     pub fn self_(&self) -> self_::Table<'_> {
-        View(&self.0).self_()
+        self_::Table::new(self.0.view())
     }
 
     /// Returns the table `crate`.
     #[inline]
     #[must_use]
     pub fn crate_(&self) -> crate_::Table<'_> {
-        View(&self.0).crate_()
+        crate_::Table::new(self.0.view())
     }
 
     /// Returns the table `super`.
     #[inline]
     #[must_use]
     pub fn super_(&self) -> super_::Table<'_> {
-        View(&self.0).super_()
+        super_::Table::new(self.0.view())
     }
 
     /// Returns the table `_`.
     #[inline]
     #[must_use]
     pub fn __(&self) -> __::Table<'_> {
-        View(&self.0).__()
+        __::Table::new(self.0.view())
     }
 
     /// Returns the table `Database`.
     #[inline]
     #[must_use]
     pub fn Database_(&self) -> Database_::Table<'_> {
-        View(&self.0).Database_()
+        Database_::Table::new(self.0.view())
     }
 
     /// Returns the table `id`.
     #[inline]
     #[must_use]
     pub fn id(&self) -> id::Table<'_> {
-        View(&self.0).id()
+        id::Table::new(self.0.view())
     }
 
     /// Returns the table `comment`.
     #[inline]
     #[must_use]
-    pub fn comment___(&self) -> comment___::Table<'_> {
-        View(&self.0).comment___()
+    pub fn comment__(&self) -> comment__::Table<'_> {
+        comment__::Table::new(self.0.view())
     }
 
     /// Returns the table `comment_`.
     #[inline]
     #[must_use]
     pub fn comment_(&self) -> comment_::Table<'_> {
-        View(&self.0).comment_()
+        comment_::Table::new(self.0.view())
     }
 
     /// Returns the table `view`.
     #[inline]
     #[must_use]
-    pub fn view_(&self) -> view_::Table<'_> {
-        View(&self.0).view_()
+    pub fn view(&self) -> view::Table<'_> {
+        view::Table::new(self.0.view())
     }
 
     /// Returns the table `str`.
     #[inline]
     #[must_use]
     pub fn str_(&self) -> str_::Table<'_> {
-        View(&self.0).str_()
+        str_::Table::new(self.0.view())
     }
 
     /// Returns the table `Option`.
     #[inline]
     #[must_use]
     pub fn Option_(&self) -> Option_::Table<'_> {
-        View(&self.0).Option_()
+        Option_::Table::new(self.0.view())
     }
 
     /// Returns the table `std`.
     #[inline]
     #[must_use]
     pub fn std(&self) -> std::Table<'_> {
-        View(&self.0).std()
+        std::Table::new(self.0.view())
     }
 
     /// Returns the table `annals`.
     #[inline]
     #[must_use]
     pub fn annals(&self) -> annals::Table<'_> {
-        View(&self.0).annals()
+        annals::Table::new(self.0.view())
     }
 
     /// Returns the table `yield`.
     #[inline]
     #[must_use]
     pub fn r#yield(&self) -> r#yield::Table<'_> {
-        View(&self.0).r#yield()
+        r#yield::Table::new(self.0.view())
     }
 
     /// Returns the table `Customs`.
     #[inline]
     #[must_use]
     pub fn Customs_(&self) -> Customs_::Table<'_> {
-        View(&self.0).Customs_()
+        Customs_::Table::new(self.0.view())
     }
 
     /// Returns the table `custom`.
     #[inline]
     #[must_use]
     pub fn custom_(&self) -> custom_::Table<'_> {
-        View(&self.0).custom_()
+        custom_::Table::new(self.0.view())
     }
 
     /// Returns the table `Reader`.
     #[inline]
     #[must_use]
     pub fn Reader_(&self) -> Reader_::Table<'_> {
-        View(&self.0).Reader_()
+        Reader_::Table::new(self.0.view())
     }
 
     /// Returns the table `write_blob`.
     #[inline]
     #[must_use]
     pub fn write_blob_(&self) -> write_blob_::Table<'_> {
-        View(&self.0).write_blob_()
+        write_blob_::Table::new(self.0.view())
     }
 
     /// Returns the table `New`.
     #[inline]
     #[must_use]
     pub fn New(&self) -> New::Table<'_> {
-        View(&self.0).New()
+        New::Table::new(self.0.view())
     }
 
     /// Returns the table `new`.
     #[inline]
     #[must_use]
     pub fn new(&self) -> new::Table<'_> {
-        View(&self.0).new()
-    }
-
-    /// Returns the index `type_`.
-    #[inline]
-    #[must_use]
-    pub fn type_(&self) -> r#type::Type<'_> {
-        View(&self.0).type_()
-    }
-
-    /// Returns the index `comment__`.
-    #[inline]
-    #[must_use]
-    pub fn comment__(&self) -> comment___::Comment<'_> {
-        View(&self.0).comment__()
-    }
-
-    /// Returns the index `to_owned`.
-    #[inline]
-    #[must_use]
-    pub fn to_owned_(&self) -> comment___::ToOwned<'_> {
-        View(&self.0).to_owned_()
-    }
-
-    /// Returns the index `Writers`.
-    #[inline]
-    #[must_use]
-    pub fn Writers_(&self) -> comment___::Writers<'_> {
-        View(&self.0).Writers_()
-    }
-
-    /// Returns the index `Kind`.
-    #[inline]
-    #[must_use]
-    pub fn Kind(&self) -> annals::Kind_<'_> {
-        View(&self.0).Kind()
-    }
-
-    /// Returns the index `row`.
-    #[inline]
-    #[must_use]
-    pub fn row(&self) -> annals::Row_<'_> {
-        View(&self.0).row()
-    }
-
-    /// Returns the index `id_by_id`.
-    #[inline]
-    #[must_use]
-    pub fn id_by_id(&self) -> id::IdById<'_> {
-        View(&self.0).id_by_id()
-    }
-}
-
-impl<'db> Writers<'db> {
-    /// Returns the table `type`.
-    #[inline]
-    pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
-        r#type::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `self`.
-    #[inline]
-    pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
-        self_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `crate`.
-    #[inline]
-    pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
-        crate_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `super`.
-    #[inline]
-    pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
-        super_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `_`.
-    #[inline]
-    pub fn __(&mut self) -> __::Writer<'_, 'db> {
-        __::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `Database`.
-    #[inline]
-    pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
-        Database_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `id`.
-    #[inline]
-    pub fn id(&mut self) -> id::Writer<'_, 'db> {
-        id::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `comment`.
-    #[inline]
-    pub fn comment___(&mut self) -> comment___::Writer<'_, 'db> {
-        comment___::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `comment_`.
-    #[inline]
-    pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
-        comment_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `view`.
-    #[inline]
-    pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
-        view_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `str`.
-    #[inline]
-    pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
-        str_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `Option`.
-    #[inline]
-    pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
-        Option_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `std`.
-    #[inline]
-    pub fn std(&mut self) -> std::Writer<'_, 'db> {
-        std::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `annals`.
-    #[inline]
-    pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
-        annals::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `yield`.
-    #[inline]
-    pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
-        r#yield::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `Customs`.
-    #[inline]
-    pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
-        Customs_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `custom`.
-    #[inline]
-    pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
-        custom_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `Reader`.
-    #[inline]
-    pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
-        Reader_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `write_blob`.
-    #[inline]
-    pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
-        write_blob_::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `New`.
-    #[inline]
-    pub fn New(&mut self) -> New::Writer<'_, 'db> {
-        New::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `new`.
-    #[inline]
-    pub fn new(&mut self) -> new::Writer<'_, 'db> {
-        new::Writer::new(&mut self.0)
-    }
-
-    /// Returns the index `type_`.
-    #[inline]
-    #[must_use]
-    pub fn type_(&self) -> r#type::Type<'_> {
-        View(self.0.view()).type_()
-    }
-
-    /// Returns the index `comment__`.
-    #[inline]
-    #[must_use]
-    pub fn comment__(&self) -> comment___::Comment<'_> {
-        View(self.0.view()).comment__()
-    }
-
-    /// Returns the index `to_owned`.
-    #[inline]
-    #[must_use]
-    pub fn to_owned_(&self) -> comment___::ToOwned<'_> {
-        View(self.0.view()).to_owned_()
-    }
-
-    /// Returns the index `Writers`.
-    #[inline]
-    #[must_use]
-    pub fn Writers_(&self) -> comment___::Writers<'_> {
-        View(self.0.view()).Writers_()
-    }
-
-    /// Returns the index `Kind`.
-    #[inline]
-    #[must_use]
-    pub fn Kind(&self) -> annals::Kind_<'_> {
-        View(self.0.view()).Kind()
-    }
-
-    /// Returns the index `row`.
-    #[inline]
-    #[must_use]
-    pub fn row(&self) -> annals::Row_<'_> {
-        View(self.0.view()).row()
-    }
-
-    /// Returns the index `id_by_id`.
-    #[inline]
-    #[must_use]
-    pub fn id_by_id(&self) -> id::IdById<'_> {
-        View(self.0.view()).id_by_id()
+        new::Table::new(self.0.view())
     }
 }
 
@@ -1011,14 +579,13 @@ pub mod r#type {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(0);
         const NAME: &'static str = "type";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `type`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `type`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `type`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -1083,6 +650,18 @@ pub mod r#type {
         pub fn id_(&self) -> i64 {
             self.0.read(::annals::FieldNumber(3))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Type {
+            Type {
+                r#type: self.r#type().into(),
+                r#match: self.r#match(),
+                self_: self.self_(),
+                id_: self.id_(),
+            }
+        }
     }
 
     /// The values of a new row of `type`. `Default` gives those of the schema; `From` copies a row.
@@ -1098,16 +677,17 @@ pub mod r#type {
         pub id_: i64,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 4] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.r#type.into(),
                 self.r#match.into(),
                 self.self_.into(),
                 self.id_.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -1123,9 +703,36 @@ pub mod r#type {
         }
     }
 
-    /// The values of a row of `type` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `type`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `type`: string.
+        pub r#type: &'a [&'a str],
+        /// The field `match`: int32.
+        pub r#match: &'a [i32],
+        /// The field `self`: int32.
+        pub self_: &'a [i32],
+        /// The field `id`: int64.
+        pub id_: &'a [i64],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.r#type.into(),
+                self.r#match.into(),
+                self.self_.into(),
+                self.id_.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `type` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Type {
         /// The field `type`: string.
         pub r#type: ::std::string::String,
         /// The field `match`: int32.
@@ -1137,9 +744,9 @@ pub mod r#type {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Type;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Type> {
+            Ok(Type {
                 r#type: row.take(::annals::FieldNumber(0))?,
                 r#match: row.take(::annals::FieldNumber(1))?,
                 self_: row.take(::annals::FieldNumber(2))?,
@@ -1164,170 +771,102 @@ pub mod r#type {
     pub const ID: ::annals::typed::Column<Kind, i64> =
         ::annals::typed::Column::new(::annals::FieldNumber(3));
 
-    /// The table `type` in a transaction, for reading and writing.
+    /// A row of `type` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            r#type: &str,
-            r#match: i32,
-            self_: i32,
-            id_: i64,
-        ) -> ::annals::Result<Id> {
-            self.0
-                .insert(&[r#type.into(), r#match.into(), self_.into(), id_.into()])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            r#type: &str,
-            r#match: i32,
-            self_: i32,
-            id_: i64,
-        ) -> ::annals::Result<()> {
-            self.0.insert_at(
-                id,
-                &[r#type.into(), r#match.into(), self_.into(), id_.into()],
-            )
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(
-            &mut self,
-            r#type: &[impl AsRef<str>],
-            r#match: &[i32],
-            self_: &[i32],
-            id_: &[i64],
-        ) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[
-                ::annals::typed::Vector::strings(r#type),
-                r#match.into(),
-                self_.into(),
-                id_.into(),
-            ])
-        }
-
-        /// Sets the field `type` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_type(&mut self, id: Id, r#type: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), r#type.into())
-        }
-
-        /// Sets the field `match` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_match(&mut self, id: Id, r#match: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), r#match.into())
-        }
-
-        /// Sets the field `self` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_self_(&mut self, id: Id, self_: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), self_.into())
-        }
-
-        /// Sets the field `id` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_id_(&mut self, id: Id, id_: i64) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), id_.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `type`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_type(&mut self, r#type: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), r#type.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `match`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_match(&mut self, r#match: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), r#match.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `self`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_self_(&mut self, self_: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(2), self_.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `id`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_id_(&mut self, id_: i64) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(3), id_.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `type`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `type_`.
+        #[inline]
+        #[must_use]
+        pub fn type_(self) -> Type_<'a> {
+            Type_::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 
     /// The index `type_`: rows in order of `type`.
     #[derive(Clone, Copy, Debug)]
-    pub struct Type<'a> {
+    pub struct Type_<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> Type<'a> {
+    impl<'a> Type_<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
@@ -1337,7 +876,7 @@ pub mod r#type {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(&self, r#type: &str) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn with_type(&self, r#type: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[r#type.into()])
         }
 
@@ -1369,7 +908,7 @@ pub mod r#type {
         }
     }
 
-    impl<'a> ::std::ops::Deref for Type<'a> {
+    impl<'a> ::std::ops::Deref for Type_<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -1377,7 +916,7 @@ pub mod r#type {
         }
     }
 
-    impl<'a> IntoIterator for Type<'a> {
+    impl<'a> IntoIterator for Type_<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -1396,14 +935,13 @@ pub mod self_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(1);
         const NAME: &'static str = "self";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `self`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `self`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `self`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -1475,6 +1013,19 @@ pub mod self_ {
         pub fn __(&self) -> Option<&str> {
             self.0.read(::annals::FieldNumber(4))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Self_ {
+            Self_ {
+                crate_: self.crate_().into(),
+                super_: self.super_().into(),
+                Self_: self.Self_().into(),
+                ___: self.___().into(),
+                __: self.__().map(Into::into),
+            }
+        }
     }
 
     /// The values of a new row of `self`. `Default` gives those of the schema; `From` copies a row.
@@ -1492,9 +1043,10 @@ pub mod self_ {
         pub __: Option<&'a str>,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.crate_.into(),
                 self.super_.into(),
@@ -1502,7 +1054,7 @@ pub mod self_ {
                 self.___.into(),
                 self.__.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -1519,9 +1071,39 @@ pub mod self_ {
         }
     }
 
-    /// The values of a row of `self` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `self`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `crate`: string.
+        pub crate_: &'a [&'a str],
+        /// The field `super`: string.
+        pub super_: &'a [&'a str],
+        /// The field `Self`: string.
+        pub Self_: &'a [&'a str],
+        /// The field `_`: string.
+        pub ___: &'a [&'a str],
+        /// The field `__`: string, may be null.
+        pub __: &'a [Option<&'a str>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.crate_.into(),
+                self.super_.into(),
+                self.Self_.into(),
+                self.___.into(),
+                self.__.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `self` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Self_ {
         /// The field `crate`: string.
         pub crate_: ::std::string::String,
         /// The field `super`: string.
@@ -1535,9 +1117,9 @@ pub mod self_ {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Self_;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Self_> {
+            Ok(Self_ {
                 crate_: row.take(::annals::FieldNumber(0))?,
                 super_: row.take(::annals::FieldNumber(1))?,
                 Self_: row.take(::annals::FieldNumber(2))?,
@@ -1567,185 +1149,101 @@ pub mod self_ {
     pub const _____: ::annals::typed::Column<Kind, Option<&'static str>> =
         ::annals::typed::Column::new(::annals::FieldNumber(4));
 
-    /// The table `self` in a transaction, for reading and writing.
+    /// A row of `self` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            crate_: &str,
-            super_: &str,
-            Self_: &str,
-            ___: &str,
-            __: Option<&str>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert(&[
-                crate_.into(),
-                super_.into(),
-                Self_.into(),
-                ___.into(),
-                __.into(),
-            ])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[allow(clippy::too_many_arguments, reason = "one for each field")]
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            crate_: &str,
-            super_: &str,
-            Self_: &str,
-            ___: &str,
-            __: Option<&str>,
-        ) -> ::annals::Result<()> {
-            self.0.insert_at(
-                id,
-                &[
-                    crate_.into(),
-                    super_.into(),
-                    Self_.into(),
-                    ___.into(),
-                    __.into(),
-                ],
-            )
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector<'k>(
-            &mut self,
-            crate_: &'k [impl AsRef<str>],
-            super_: &'k [impl AsRef<str>],
-            Self_: &'k [impl AsRef<str>],
-            ___: &'k [impl AsRef<str>],
-            __: impl ::annals::typed::Slice<'k, Option<&'static str>>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[
-                ::annals::typed::Vector::strings(crate_),
-                ::annals::typed::Vector::strings(super_),
-                ::annals::typed::Vector::strings(Self_),
-                ::annals::typed::Vector::strings(___),
-                ::annals::typed::Slice::vector(__),
-            ])
-        }
-
-        /// Sets the field `crate` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_crate_(&mut self, id: Id, crate_: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), crate_.into())
-        }
-
-        /// Sets the field `super` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_super_(&mut self, id: Id, super_: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), super_.into())
-        }
-
-        /// Sets the field `Self` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_Self_(&mut self, id: Id, Self_: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), Self_.into())
-        }
-
-        /// Sets the field `_` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set____(&mut self, id: Id, ___: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), ___.into())
-        }
-
-        /// Sets the field `__` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set___(&mut self, id: Id, __: Option<&str>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), __.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `crate`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_crate_(&mut self, crate_: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), crate_.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `super`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_super_(&mut self, super_: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), super_.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `Self`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_Self_(&mut self, Self_: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(2), Self_.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `_`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set____(&mut self, ___: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(3), ___.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `__`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set___<'k>(
+            &mut self,
+            __: impl Into<Option<&'k str>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(4),
+                ::annals::typed::nullable::<&str>(__),
+            )?;
+            Ok(self)
+        }
+    }
+
+    /// The table `self`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -1759,14 +1257,13 @@ pub mod crate_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(2);
         const NAME: &'static str = "crate";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `crate`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `crate`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `crate`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -1803,89 +1300,83 @@ pub mod crate_ {
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Crate {
+            Crate {}
+        }
     }
 
-    /// The values of a row of `crate` by themselves, as a [`Change`] has them.
+    /// The values of a new row of `crate`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {}
+
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        #[inline]
+        fn from(_: &Row<'_>) -> Self {
+            Self {}
+        }
+    }
+
+    /// The values of a row of `crate` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {}
+    pub struct Crate {}
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {})
+        type Values = Crate;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Crate> {
+            Ok(Crate {})
         }
     }
 
-    /// The table `crate` in a transaction, for reading and writing.
+    /// A row of `crate` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self) -> ::annals::Result<Id> {
-            self.0.insert(&[])
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[])
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    /// The table `crate`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -1899,14 +1390,13 @@ pub mod super_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(3);
         const NAME: &'static str = "super";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `super`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `super`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `super`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -1943,89 +1433,83 @@ pub mod super_ {
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Super {
+            Super {}
+        }
     }
 
-    /// The values of a row of `super` by themselves, as a [`Change`] has them.
+    /// The values of a new row of `super`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {}
+
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        #[inline]
+        fn from(_: &Row<'_>) -> Self {
+            Self {}
+        }
+    }
+
+    /// The values of a row of `super` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {}
+    pub struct Super {}
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {})
+        type Values = Super;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Super> {
+            Ok(Super {})
         }
     }
 
-    /// The table `super` in a transaction, for reading and writing.
+    /// A row of `super` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self) -> ::annals::Result<Id> {
-            self.0.insert(&[])
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[])
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    /// The table `super`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -2039,14 +1523,13 @@ pub mod __ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(4);
         const NAME: &'static str = "_";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `_`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `_`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `_`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -2090,6 +1573,13 @@ pub mod __ {
         pub fn get(&self) -> i32 {
             self.0.read(::annals::FieldNumber(0))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Table_ {
+            Table_ { get: self.get() }
+        }
     }
 
     /// The values of a new row of `_`. `Default` gives those of the schema; `From` copies a row.
@@ -2099,11 +1589,12 @@ pub mod __ {
         pub get: i32,
     }
 
-    impl New {
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.get.into()];
-            values
+            take(&values)
         }
     }
 
@@ -2114,17 +1605,33 @@ pub mod __ {
         }
     }
 
-    /// The values of a row of `_` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `_`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `get`: int32.
+        pub get: &'a [i32],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.get.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `_` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Table_ {
         /// The field `get`: int32.
         pub get: i32,
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Table_;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Table_> {
+            Ok(Table_ {
                 get: row.take(::annals::FieldNumber(0))?,
             })
         }
@@ -2134,105 +1641,55 @@ pub mod __ {
     pub const GET: ::annals::typed::Column<Kind, i32> =
         ::annals::typed::Column::new(::annals::FieldNumber(0));
 
-    /// The table `_` in a transaction, for reading and writing.
+    /// A row of `_` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self, get: i32) -> ::annals::Result<Id> {
-            self.0.insert(&[get.into()])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id, get: i32) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[get.into()])
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(&mut self, get: &[i32]) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[get.into()])
-        }
-
-        /// Sets the field `get` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_get(&mut self, id: Id, get: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), get.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `get`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_get(&mut self, get: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), get.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `_`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -2246,14 +1703,13 @@ pub mod Database_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(5);
         const NAME: &'static str = "Database";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `Database`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `Database`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `Database`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -2301,7 +1757,7 @@ pub mod Database_ {
         /// The reference `Writer` to a row of `Database_`.
         #[inline]
         #[must_use]
-        pub fn Writer_(&self) -> Option<super::Database_::Id> {
+        pub fn Writer(&self) -> Option<super::Database_::Id> {
             self.0.read(::annals::FieldNumber(1))
         }
 
@@ -2325,6 +1781,19 @@ pub mod Database_ {
         pub fn id_(&self) -> &str {
             self.0.read(::annals::FieldNumber(4))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Database {
+            Database {
+                Row_: self.Row_().into(),
+                Writer: self.Writer(),
+                None_: self.None_(),
+                id__: self.id__().into(),
+                id_: self.id_().into(),
+            }
+        }
     }
 
     /// The values of a new row of `Database`. `Default` gives those of the schema; `From` copies a row.
@@ -2333,7 +1802,7 @@ pub mod Database_ {
         /// The field `Row`: string.
         pub Row_: &'a str,
         /// The reference `Writer` to a row of `Database_`.
-        pub Writer_: Option<super::Database_::Id>,
+        pub Writer: Option<super::Database_::Id>,
         /// The reference `None` to a row of `r#type`.
         pub None_: Option<super::r#type::Id>,
         /// The field `id`: string.
@@ -2342,17 +1811,18 @@ pub mod Database_ {
         pub id_: &'a str,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.Row_.into(),
-                self.Writer_.into(),
+                self.Writer.into(),
                 self.None_.into(),
                 self.id__.into(),
                 self.id_.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -2361,7 +1831,7 @@ pub mod Database_ {
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 Row_: row.Row_(),
-                Writer_: row.Writer_(),
+                Writer: row.Writer(),
                 None_: row.None_(),
                 id__: row.id__(),
                 id_: row.id_(),
@@ -2369,13 +1839,43 @@ pub mod Database_ {
         }
     }
 
-    /// The values of a row of `Database` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `Database`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `Row`: string.
+        pub Row_: &'a [&'a str],
+        /// The reference `Writer` to a row of `Database_`.
+        pub Writer: &'a [Option<super::Database_::Id>],
+        /// The reference `None` to a row of `r#type`.
+        pub None_: &'a [Option<super::r#type::Id>],
+        /// The field `id`: string.
+        pub id__: &'a [&'a str],
+        /// The field `id_`: string.
+        pub id_: &'a [&'a str],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.Row_.into(),
+                self.Writer.into(),
+                self.None_.into(),
+                self.id__.into(),
+                self.id_.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `Database` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Database {
         /// The field `Row`: string.
         pub Row_: ::std::string::String,
         /// The reference `Writer` to a row of `Database_`.
-        pub Writer_: Option<super::Database_::Id>,
+        pub Writer: Option<super::Database_::Id>,
         /// The reference `None` to a row of `r#type`.
         pub None_: Option<super::r#type::Id>,
         /// The field `id`: string.
@@ -2385,11 +1885,11 @@ pub mod Database_ {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Database;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Database> {
+            Ok(Database {
                 Row_: row.take(::annals::FieldNumber(0))?,
-                Writer_: row.take(::annals::FieldNumber(1))?,
+                Writer: row.take(::annals::FieldNumber(1))?,
                 None_: row.take(::annals::FieldNumber(2))?,
                 id__: row.take(::annals::FieldNumber(3))?,
                 id_: row.take(::annals::FieldNumber(4))?,
@@ -2417,201 +1917,107 @@ pub mod Database_ {
     pub const ID_: ::annals::typed::Column<Kind, &'static str> =
         ::annals::typed::Column::new(::annals::FieldNumber(4));
 
-    /// The table `Database` in a transaction, for reading and writing.
+    /// A row of `Database` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            Row_: &str,
-            Writer_: impl ::annals::typed::Nullable<super::Database_::Id>,
-            None_: impl ::annals::typed::Nullable<super::r#type::Id>,
-            id__: &str,
-            id_: &str,
-        ) -> ::annals::Result<Id> {
-            self.0.insert(&[
-                Row_.into(),
-                ::annals::typed::nullable(Writer_),
-                ::annals::typed::nullable(None_),
-                id__.into(),
-                id_.into(),
-            ])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[allow(clippy::too_many_arguments, reason = "one for each field")]
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            Row_: &str,
-            Writer_: impl ::annals::typed::Nullable<super::Database_::Id>,
-            None_: impl ::annals::typed::Nullable<super::r#type::Id>,
-            id__: &str,
-            id_: &str,
-        ) -> ::annals::Result<()> {
-            self.0.insert_at(
-                id,
-                &[
-                    Row_.into(),
-                    ::annals::typed::nullable(Writer_),
-                    ::annals::typed::nullable(None_),
-                    id__.into(),
-                    id_.into(),
-                ],
-            )
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector<'k>(
-            &mut self,
-            Row_: &'k [impl AsRef<str>],
-            Writer_: impl ::annals::typed::Slice<'k, Option<super::Database_::Id>>,
-            None_: impl ::annals::typed::Slice<'k, Option<super::r#type::Id>>,
-            id__: &'k [impl AsRef<str>],
-            id_: &'k [impl AsRef<str>],
-        ) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[
-                ::annals::typed::Vector::strings(Row_),
-                ::annals::typed::Slice::vector(Writer_),
-                ::annals::typed::Slice::vector(None_),
-                ::annals::typed::Vector::strings(id__),
-                ::annals::typed::Vector::strings(id_),
-            ])
-        }
-
-        /// Sets the field `Row` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_Row_(&mut self, id: Id, Row_: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), Row_.into())
-        }
-
-        /// Sets the field `Writer` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_Writer_(
-            &mut self,
-            id: Id,
-            Writer_: impl ::annals::typed::Nullable<super::Database_::Id>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(1),
-                ::annals::typed::nullable(Writer_),
-            )
-        }
-
-        /// Sets the field `None` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_None_(
-            &mut self,
-            id: Id,
-            None_: impl ::annals::typed::Nullable<super::r#type::Id>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(2),
-                ::annals::typed::nullable(None_),
-            )
-        }
-
-        /// Sets the field `id` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_id__(&mut self, id: Id, id__: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), id__.into())
-        }
-
-        /// Sets the field `id_` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_id_(&mut self, id: Id, id_: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), id_.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `Row`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_Row_(&mut self, Row_: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), Row_.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `Writer`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_Writer(
+            &mut self,
+            Writer: impl Into<Option<super::Database_::Id>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(1),
+                ::annals::typed::nullable::<super::Database_::Id>(Writer),
+            )?;
+            Ok(self)
+        }
+
+        /// Sets the field `None`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_None_(
+            &mut self,
+            None_: impl Into<Option<super::r#type::Id>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(2),
+                ::annals::typed::nullable::<super::r#type::Id>(None_),
+            )?;
+            Ok(self)
+        }
+
+        /// Sets the field `id`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_id__(&mut self, id__: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(3), id__.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `id_`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_id_(&mut self, id_: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(4), id_.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `Database`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -2625,14 +2031,13 @@ pub mod id {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(6);
         const NAME: &'static str = "id";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `id`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `id`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `id`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -2718,6 +2123,21 @@ pub mod id {
         pub fn new(&self) -> i32 {
             self.0.read(::annals::FieldNumber(6))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Id_ {
+            Id_ {
+                id__: self.id__(),
+                id_: self.id_(),
+                clone_: self.clone_(),
+                insert: self.insert(),
+                set_id: self.set_id(),
+                values: self.values(),
+                new: self.new(),
+            }
+        }
     }
 
     /// The values of a new row of `id`. `Default` gives those of the schema; `From` copies a row.
@@ -2739,9 +2159,10 @@ pub mod id {
         pub new: i32,
     }
 
-    impl New {
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'static>; 7] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.id__.into(),
                 self.id_.into(),
@@ -2751,7 +2172,7 @@ pub mod id {
                 self.values.into(),
                 self.new.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -2770,9 +2191,45 @@ pub mod id {
         }
     }
 
-    /// The values of a row of `id` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `id`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `id`: int32.
+        pub id__: &'a [i32],
+        /// The field `id_`: int32.
+        pub id_: &'a [i32],
+        /// The field `clone`: int32.
+        pub clone_: &'a [i32],
+        /// The field `insert`: int32.
+        pub insert: &'a [i32],
+        /// The field `set_id`: int32.
+        pub set_id: &'a [i32],
+        /// The field `values`: int32.
+        pub values: &'a [i32],
+        /// The field `new`: int32.
+        pub new: &'a [i32],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.id__.into(),
+                self.id_.into(),
+                self.clone_.into(),
+                self.insert.into(),
+                self.set_id.into(),
+                self.values.into(),
+                self.new.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `id` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Id_ {
         /// The field `id`: int32.
         pub id__: i32,
         /// The field `id_`: int32.
@@ -2790,9 +2247,9 @@ pub mod id {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Id_;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Id_> {
+            Ok(Id_ {
                 id__: row.take(::annals::FieldNumber(0))?,
                 id_: row.take(::annals::FieldNumber(1))?,
                 clone_: row.take(::annals::FieldNumber(2))?,
@@ -2832,204 +2289,132 @@ pub mod id {
     pub const NEW: ::annals::typed::Column<Kind, i32> =
         ::annals::typed::Column::new(::annals::FieldNumber(6));
 
-    /// The values of many new rows of `id`: for each field a slice, all of the same length.
-    #[derive(Clone, Copy, Debug)]
-    pub struct Columns<'a> {
-        /// The field `id`: int32.
-        pub id__: &'a [i32],
-        /// The field `id_`: int32.
-        pub id_: &'a [i32],
-        /// The field `clone`: int32.
-        pub clone_: &'a [i32],
-        /// The field `insert`: int32.
-        pub insert: &'a [i32],
-        /// The field `set_id`: int32.
-        pub set_id: &'a [i32],
-        /// The field `values`: int32.
-        pub values: &'a [i32],
-        /// The field `new`: int32.
-        pub new: &'a [i32],
-    }
-
-    impl<'a> Columns<'a> {
-        #[inline]
-        fn vectors(self) -> [::annals::typed::Vector<'a>; 7] {
-            let vectors = [
-                self.id__.into(),
-                self.id_.into(),
-                self.clone_.into(),
-                self.insert.into(),
-                self.set_id.into(),
-                self.values.into(),
-                self.new.into(),
-            ];
-            vectors
-        }
-    }
-
-    /// The table `id` in a transaction, for reading and writing.
+    /// A row of `id` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self, row: New) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id, row: New) -> ::annals::Result<()> {
-            self.0.insert_at(id, &row.values())
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
-            self.0.insert_vector(&rows.vectors())
-        }
-
-        /// Sets the field `id` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_id__(&mut self, id: Id, id__: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), id__.into())
-        }
-
-        /// Sets the field `id_` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_id_(&mut self, id: Id, id_: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), id_.into())
-        }
-
-        /// Sets the field `clone` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_clone_(&mut self, id: Id, clone_: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), clone_.into())
-        }
-
-        /// Sets the field `insert` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_insert(&mut self, id: Id, insert: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), insert.into())
-        }
-
-        /// Sets the field `set_id` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_set_id(&mut self, id: Id, set_id: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), set_id.into())
-        }
-
-        /// Sets the field `values` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_values(&mut self, id: Id, values: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(5), values.into())
-        }
-
-        /// Sets the field `new` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_new(&mut self, id: Id, new: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(6), new.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `id`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_id__(&mut self, id__: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), id__.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `id_`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_id_(&mut self, id_: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), id_.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `clone`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_clone_(&mut self, clone_: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(2), clone_.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `insert`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_insert(&mut self, insert: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(3), insert.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `set_id`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_set_id(&mut self, set_id: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(4), set_id.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `values`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_values(&mut self, values: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(5), values.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `new`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_new(&mut self, new: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(6), new.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `id`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `id_by_id`.
+        #[inline]
+        #[must_use]
+        pub fn by_id(self) -> ById<'a> {
+            ById::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 
     /// The unique index `id_by_id`: rows in order of `id`, `clone`, `new`.
     #[derive(Clone, Copy, Debug)]
-    pub struct IdById<'a> {
+    pub struct ById<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> IdById<'a> {
+    impl<'a> ById<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(6);
@@ -3044,6 +2429,16 @@ pub mod id {
         #[inline]
         pub fn get(&self, id__: i32, clone_: i32, new: i32) -> ::annals::Result<Option<Row<'a>>> {
             self.index.first(&[id__.into(), clone_.into(), new.into()])
+        }
+
+        /// Returns the row with this key.
+        ///
+        /// # Errors
+        /// There is none, and the error names the key; or it can't be loaded.
+        #[inline]
+        pub fn require(&self, id__: i32, clone_: i32, new: i32) -> ::annals::Result<Row<'a>> {
+            self.index
+                .require(&[id__.into(), clone_.into(), new.into()])
         }
 
         /// Returns the rows whose `id` is in the bounds.
@@ -3133,7 +2528,7 @@ pub mod id {
         }
     }
 
-    impl<'a> ::std::ops::Deref for IdById<'a> {
+    impl<'a> ::std::ops::Deref for ById<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -3141,7 +2536,7 @@ pub mod id {
         }
     }
 
-    impl<'a> IntoIterator for IdById<'a> {
+    impl<'a> IntoIterator for ById<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -3152,7 +2547,7 @@ pub mod id {
 }
 
 /// The table `comment`.
-pub mod comment___ {
+pub mod comment__ {
     /// The kind of rows that the table `comment` holds.
     #[derive(Clone, Copy, Debug)]
     pub enum Kind {}
@@ -3160,14 +2555,13 @@ pub mod comment___ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(7);
         const NAME: &'static str = "comment";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `comment`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `comment`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `comment`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -3239,6 +2633,19 @@ pub mod comment___ {
         pub fn row(&self) -> i32 {
             self.0.read(::annals::FieldNumber(4))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Comment {
+            Comment {
+                text: self.text().into(),
+                find: self.find(),
+                delete: self.delete(),
+                transaction: self.transaction(),
+                row: self.row(),
+            }
+        }
     }
 
     /// The values of a new row of `comment`. `Default` gives those of the schema; `From` copies a row.
@@ -3256,9 +2663,10 @@ pub mod comment___ {
         pub row: i32,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.text.into(),
                 self.find.into(),
@@ -3266,7 +2674,7 @@ pub mod comment___ {
                 self.transaction.into(),
                 self.row.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -3283,9 +2691,39 @@ pub mod comment___ {
         }
     }
 
-    /// The values of a row of `comment` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `comment`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `text`: string.
+        pub text: &'a [&'a str],
+        /// The field `find`: int32.
+        pub find: &'a [i32],
+        /// The field `delete`: int32.
+        pub delete: &'a [i32],
+        /// The field `transaction`: int32.
+        pub transaction: &'a [i32],
+        /// The field `row`: int32.
+        pub row: &'a [i32],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.text.into(),
+                self.find.into(),
+                self.delete.into(),
+                self.transaction.into(),
+                self.row.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `comment` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Comment {
         /// The field `text`: string.
         pub text: ::std::string::String,
         /// The field `find`: int32.
@@ -3299,9 +2737,9 @@ pub mod comment___ {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Comment;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Comment> {
+            Ok(Comment {
                 text: row.take(::annals::FieldNumber(0))?,
                 find: row.take(::annals::FieldNumber(1))?,
                 delete: row.take(::annals::FieldNumber(2))?,
@@ -3331,195 +2769,126 @@ pub mod comment___ {
     pub const ROW: ::annals::typed::Column<Kind, i32> =
         ::annals::typed::Column::new(::annals::FieldNumber(4));
 
-    /// The table `comment` in a transaction, for reading and writing.
+    /// A row of `comment` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            text: &str,
-            find: i32,
-            delete: i32,
-            transaction: i32,
-            row: i32,
-        ) -> ::annals::Result<Id> {
-            self.0.insert(&[
-                text.into(),
-                find.into(),
-                delete.into(),
-                transaction.into(),
-                row.into(),
-            ])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[allow(clippy::too_many_arguments, reason = "one for each field")]
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            text: &str,
-            find: i32,
-            delete: i32,
-            transaction: i32,
-            row: i32,
-        ) -> ::annals::Result<()> {
-            self.0.insert_at(
-                id,
-                &[
-                    text.into(),
-                    find.into(),
-                    delete.into(),
-                    transaction.into(),
-                    row.into(),
-                ],
-            )
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(
-            &mut self,
-            text: &[impl AsRef<str>],
-            find: &[i32],
-            delete: &[i32],
-            transaction: &[i32],
-            row: &[i32],
-        ) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[
-                ::annals::typed::Vector::strings(text),
-                find.into(),
-                delete.into(),
-                transaction.into(),
-                row.into(),
-            ])
-        }
-
-        /// Sets the field `text` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_text(&mut self, id: Id, text: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), text.into())
-        }
-
-        /// Sets the field `find` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_find(&mut self, id: Id, find: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), find.into())
-        }
-
-        /// Sets the field `delete` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_delete(&mut self, id: Id, delete: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), delete.into())
-        }
-
-        /// Sets the field `transaction` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_transaction(&mut self, id: Id, transaction: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), transaction.into())
-        }
-
-        /// Sets the field `row` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_row(&mut self, id: Id, row: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), row.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `text`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_text(&mut self, text: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), text.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `find`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_find(&mut self, find: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), find.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `delete`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_delete(&mut self, delete: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(2), delete.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `transaction`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_transaction(&mut self, transaction: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(3), transaction.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `row`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_row(&mut self, row: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(4), row.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `comment`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `comment__`.
+        #[inline]
+        #[must_use]
+        pub fn comment__(self) -> Comment_<'a> {
+            Comment_::new(self.0.view())
+        }
+
+        /// Returns the index `to_owned`.
+        #[inline]
+        #[must_use]
+        pub fn to_owned_(self) -> ToOwned<'a> {
+            ToOwned::new(self.0.view())
+        }
+
+        /// Returns the index `Writers`.
+        #[inline]
+        #[must_use]
+        pub fn Writers(self) -> Writers<'a> {
+            Writers::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 
     /// The index `comment__`: rows in order of `text`.
     #[derive(Clone, Copy, Debug)]
-    pub struct Comment<'a> {
+    pub struct Comment_<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> Comment<'a> {
+    impl<'a> Comment_<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
@@ -3529,7 +2898,7 @@ pub mod comment___ {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(&self, text: &str) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn with_text(&self, text: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[text.into()])
         }
 
@@ -3558,7 +2927,7 @@ pub mod comment___ {
         }
     }
 
-    impl<'a> ::std::ops::Deref for Comment<'a> {
+    impl<'a> ::std::ops::Deref for Comment_<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -3566,7 +2935,7 @@ pub mod comment___ {
         }
     }
 
-    impl<'a> IntoIterator for Comment<'a> {
+    impl<'a> IntoIterator for Comment_<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -3591,7 +2960,7 @@ pub mod comment___ {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(&self, find: i32) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn with_find(&self, find: i32) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[find.into()])
         }
 
@@ -3647,7 +3016,7 @@ pub mod comment___ {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(&self, row: i32) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn with_row(&self, row: i32) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[row.into()])
         }
 
@@ -3697,14 +3066,13 @@ pub mod comment_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(8);
         const NAME: &'static str = "comment_";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `comment_`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `comment_`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `comment_`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -3741,95 +3109,89 @@ pub mod comment_ {
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Comment {
+            Comment {}
+        }
     }
 
-    /// The values of a row of `comment_` by themselves, as a [`Change`] has them.
+    /// The values of a new row of `comment_`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {}
+
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        #[inline]
+        fn from(_: &Row<'_>) -> Self {
+            Self {}
+        }
+    }
+
+    /// The values of a row of `comment_` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {}
+    pub struct Comment {}
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {})
+        type Values = Comment;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Comment> {
+            Ok(Comment {})
         }
     }
 
-    /// The table `comment_` in a transaction, for reading and writing.
+    /// A row of `comment_` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self) -> ::annals::Result<Id> {
-            self.0.insert(&[])
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[])
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    /// The table `comment_`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
 
 /// The table `view`.
-pub mod view_ {
+pub mod view {
     /// The kind of rows that the table `view` holds.
     #[derive(Clone, Copy, Debug)]
     pub enum Kind {}
@@ -3837,14 +3199,13 @@ pub mod view_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(9);
         const NAME: &'static str = "view";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `view`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `view`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `view`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -3881,89 +3242,83 @@ pub mod view_ {
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> View {
+            View {}
+        }
     }
 
-    /// The values of a row of `view` by themselves, as a [`Change`] has them.
+    /// The values of a new row of `view`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {}
+
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        #[inline]
+        fn from(_: &Row<'_>) -> Self {
+            Self {}
+        }
+    }
+
+    /// The values of a row of `view` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {}
+    pub struct View {}
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {})
+        type Values = View;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<View> {
+            Ok(View {})
         }
     }
 
-    /// The table `view` in a transaction, for reading and writing.
+    /// A row of `view` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self) -> ::annals::Result<Id> {
-            self.0.insert(&[])
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[])
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    /// The table `view`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -3977,14 +3332,13 @@ pub mod str_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(10);
         const NAME: &'static str = "str";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `str`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `str`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `str`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -4028,6 +3382,15 @@ pub mod str_ {
         pub fn str(&self) -> &str {
             self.0.read(::annals::FieldNumber(0))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Str {
+            Str {
+                str: self.str().into(),
+            }
+        }
     }
 
     /// The values of a new row of `str`. `Default` gives those of the schema; `From` copies a row.
@@ -4037,11 +3400,12 @@ pub mod str_ {
         pub str: &'a str,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 1] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.str.into()];
-            values
+            take(&values)
         }
     }
 
@@ -4052,17 +3416,33 @@ pub mod str_ {
         }
     }
 
-    /// The values of a row of `str` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `str`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `str`: string.
+        pub str: &'a [&'a str],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.str.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `str` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Str {
         /// The field `str`: string.
         pub str: ::std::string::String,
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Str;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Str> {
+            Ok(Str {
                 str: row.take(::annals::FieldNumber(0))?,
             })
         }
@@ -4072,106 +3452,55 @@ pub mod str_ {
     pub const STR: ::annals::typed::Column<Kind, &'static str> =
         ::annals::typed::Column::new(::annals::FieldNumber(0));
 
-    /// The table `str` in a transaction, for reading and writing.
+    /// A row of `str` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self, str: &str) -> ::annals::Result<Id> {
-            self.0.insert(&[str.into()])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id, str: &str) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[str.into()])
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(&mut self, str: &[impl AsRef<str>]) -> ::annals::Result<Id> {
-            self.0
-                .insert_vector(&[::annals::typed::Vector::strings(str)])
-        }
-
-        /// Sets the field `str` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_str(&mut self, id: Id, str: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), str.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `str`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_str(&mut self, str: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), str.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `str`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -4185,14 +3514,13 @@ pub mod Option_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(11);
         const NAME: &'static str = "Option";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `Option`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `Option`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `Option`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -4236,6 +3564,15 @@ pub mod Option_ {
         pub fn Option(&self) -> Option<i32> {
             self.0.read(::annals::FieldNumber(0))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Option_ {
+            Option_ {
+                Option: self.Option(),
+            }
+        }
     }
 
     /// The values of a new row of `Option`. `Default` gives those of the schema; `From` copies a row.
@@ -4245,11 +3582,12 @@ pub mod Option_ {
         pub Option: Option<i32>,
     }
 
-    impl New {
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.Option.into()];
-            values
+            take(&values)
         }
     }
 
@@ -4262,17 +3600,33 @@ pub mod Option_ {
         }
     }
 
-    /// The values of a row of `Option` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `Option`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `Option`: int32, may be null.
+        pub Option: &'a [Option<i32>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.Option.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `Option` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Option_ {
         /// The field `Option`: int32, may be null.
         pub Option: Option<i32>,
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Option_;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Option_> {
+            Ok(Option_ {
                 Option: row.take(::annals::FieldNumber(0))?,
             })
         }
@@ -4282,109 +3636,61 @@ pub mod Option_ {
     pub const OPTION: ::annals::typed::Column<Kind, Option<i32>> =
         ::annals::typed::Column::new(::annals::FieldNumber(0));
 
-    /// The table `Option` in a transaction, for reading and writing.
+    /// A row of `Option` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self, Option: Option<i32>) -> ::annals::Result<Id> {
-            self.0.insert(&[Option.into()])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id, Option: Option<i32>) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[Option.into()])
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector<'k>(
-            &mut self,
-            Option: impl ::annals::typed::Slice<'k, Option<i32>>,
-        ) -> ::annals::Result<Id> {
-            self.0
-                .insert_vector(&[::annals::typed::Slice::vector(Option)])
-        }
-
-        /// Sets the field `Option` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_Option(&mut self, id: Id, Option: Option<i32>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), Option.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `Option`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_Option(
+            &mut self,
+            Option: impl Into<Option<i32>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(0),
+                ::annals::typed::nullable::<i32>(Option),
+            )?;
+            Ok(self)
+        }
+    }
+
+    /// The table `Option`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -4398,14 +3704,13 @@ pub mod std {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(12);
         const NAME: &'static str = "std";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `std`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `std`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `std`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -4449,6 +3754,15 @@ pub mod std {
         pub fn core(&self) -> &str {
             self.0.read(::annals::FieldNumber(0))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Std {
+            Std {
+                core: self.core().into(),
+            }
+        }
     }
 
     /// The values of a new row of `std`. `Default` gives those of the schema; `From` copies a row.
@@ -4458,11 +3772,12 @@ pub mod std {
         pub core: &'a str,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 1] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.core.into()];
-            values
+            take(&values)
         }
     }
 
@@ -4473,17 +3788,33 @@ pub mod std {
         }
     }
 
-    /// The values of a row of `std` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `std`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `core`: string.
+        pub core: &'a [&'a str],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.core.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `std` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Std {
         /// The field `core`: string.
         pub core: ::std::string::String,
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Std;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Std> {
+            Ok(Std {
                 core: row.take(::annals::FieldNumber(0))?,
             })
         }
@@ -4493,106 +3824,55 @@ pub mod std {
     pub const CORE: ::annals::typed::Column<Kind, &'static str> =
         ::annals::typed::Column::new(::annals::FieldNumber(0));
 
-    /// The table `std` in a transaction, for reading and writing.
+    /// A row of `std` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self, core: &str) -> ::annals::Result<Id> {
-            self.0.insert(&[core.into()])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id, core: &str) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[core.into()])
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(&mut self, core: &[impl AsRef<str>]) -> ::annals::Result<Id> {
-            self.0
-                .insert_vector(&[::annals::typed::Vector::strings(core)])
-        }
-
-        /// Sets the field `core` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_core(&mut self, id: Id, core: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), core.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `core`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_core(&mut self, core: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), core.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `std`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -4606,14 +3886,13 @@ pub mod annals {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(13);
         const NAME: &'static str = "annals";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `annals`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `annals`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `annals`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -4685,6 +3964,19 @@ pub mod annals {
         pub fn r#gen(&self) -> Option<super::annals::Id> {
             self.0.read(::annals::FieldNumber(4))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Annals {
+            Annals {
+                bounds: self.bounds().into(),
+                prefix: self.prefix().into(),
+                usageType: self.usageType().into(),
+                LOUD: self.LOUD().into(),
+                r#gen: self.r#gen(),
+            }
+        }
     }
 
     /// The values of a new row of `annals`. `Default` gives those of the schema; `From` copies a row.
@@ -4702,9 +3994,10 @@ pub mod annals {
         pub r#gen: Option<super::annals::Id>,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.bounds.into(),
                 self.prefix.into(),
@@ -4712,7 +4005,7 @@ pub mod annals {
                 self.LOUD.into(),
                 self.r#gen.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -4729,9 +4022,39 @@ pub mod annals {
         }
     }
 
-    /// The values of a row of `annals` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `annals`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `bounds`: string.
+        pub bounds: &'a [&'a str],
+        /// The field `prefix`: bytes.
+        pub prefix: &'a [&'a [u8]],
+        /// The field `usageType`: string.
+        pub usageType: &'a [&'a str],
+        /// The field `LOUD`: string.
+        pub LOUD: &'a [&'a str],
+        /// The reference `gen` to a row of `annals`.
+        pub r#gen: &'a [Option<super::annals::Id>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.bounds.into(),
+                self.prefix.into(),
+                self.usageType.into(),
+                self.LOUD.into(),
+                self.r#gen.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `annals` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Annals {
         /// The field `bounds`: string.
         pub bounds: ::std::string::String,
         /// The field `prefix`: bytes.
@@ -4745,9 +4068,9 @@ pub mod annals {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Annals;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Annals> {
+            Ok(Annals {
                 bounds: row.take(::annals::FieldNumber(0))?,
                 prefix: row.take(::annals::FieldNumber(1))?,
                 usageType: row.take(::annals::FieldNumber(2))?,
@@ -4777,193 +4100,115 @@ pub mod annals {
     pub const GEN: ::annals::typed::Column<Kind, Option<super::annals::Id>> =
         ::annals::typed::Column::new(::annals::FieldNumber(4));
 
-    /// The table `annals` in a transaction, for reading and writing.
+    /// A row of `annals` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            bounds: &str,
-            prefix: &[u8],
-            usageType: &str,
-            LOUD: &str,
-            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert(&[
-                bounds.into(),
-                prefix.into(),
-                usageType.into(),
-                LOUD.into(),
-                ::annals::typed::nullable(r#gen),
-            ])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[allow(clippy::too_many_arguments, reason = "one for each field")]
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            bounds: &str,
-            prefix: &[u8],
-            usageType: &str,
-            LOUD: &str,
-            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
-        ) -> ::annals::Result<()> {
-            self.0.insert_at(
-                id,
-                &[
-                    bounds.into(),
-                    prefix.into(),
-                    usageType.into(),
-                    LOUD.into(),
-                    ::annals::typed::nullable(r#gen),
-                ],
-            )
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector<'k>(
-            &mut self,
-            bounds: &'k [impl AsRef<str>],
-            prefix: &'k [impl AsRef<[u8]>],
-            usageType: &'k [impl AsRef<str>],
-            LOUD: &'k [impl AsRef<str>],
-            r#gen: impl ::annals::typed::Slice<'k, Option<super::annals::Id>>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[
-                ::annals::typed::Vector::strings(bounds),
-                ::annals::typed::Vector::bytes(prefix),
-                ::annals::typed::Vector::strings(usageType),
-                ::annals::typed::Vector::strings(LOUD),
-                ::annals::typed::Slice::vector(r#gen),
-            ])
-        }
-
-        /// Sets the field `bounds` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_bounds(&mut self, id: Id, bounds: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), bounds.into())
-        }
-
-        /// Sets the field `prefix` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_prefix(&mut self, id: Id, prefix: &[u8]) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), prefix.into())
-        }
-
-        /// Sets the field `usageType` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_usageType(&mut self, id: Id, usageType: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), usageType.into())
-        }
-
-        /// Sets the field `LOUD` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_LOUD(&mut self, id: Id, LOUD: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), LOUD.into())
-        }
-
-        /// Sets the field `gen` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_gen(
-            &mut self,
-            id: Id,
-            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(4),
-                ::annals::typed::nullable(r#gen),
-            )
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `bounds`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_bounds(&mut self, bounds: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), bounds.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `prefix`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_prefix(&mut self, prefix: &[u8]) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), prefix.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `usageType`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_usageType(&mut self, usageType: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(2), usageType.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `LOUD`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_LOUD(&mut self, LOUD: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(3), LOUD.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `gen`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_gen(
+            &mut self,
+            r#gen: impl Into<Option<super::annals::Id>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(4),
+                ::annals::typed::nullable::<super::annals::Id>(r#gen),
+            )?;
+            Ok(self)
+        }
+    }
+
+    /// The table `annals`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `Kind`.
+        #[inline]
+        #[must_use]
+        pub fn Kind(self) -> Kind_<'a> {
+            Kind_::new(self.0.view())
+        }
+
+        /// Returns the index `row`.
+        #[inline]
+        #[must_use]
+        pub fn row(self) -> Row_<'a> {
+            Row_::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 
@@ -4983,11 +4228,12 @@ pub mod annals {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(
+        pub fn with_gen(
             &self,
-            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
+            r#gen: impl Into<Option<super::annals::Id>>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::nullable(r#gen)])
+            self.index
+                .equal(&[::annals::typed::nullable::<super::annals::Id>(r#gen)])
         }
 
         /// Returns the rows whose `gen` is in the bounds.
@@ -5013,9 +4259,10 @@ pub mod annals {
         #[inline]
         pub fn cursor_at(
             &self,
-            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
+            r#gen: impl Into<Option<super::annals::Id>>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
-            self.index.cursor_at(&[::annals::typed::nullable(r#gen)])
+            self.index
+                .cursor_at(&[::annals::typed::nullable::<super::annals::Id>(r#gen)])
         }
     }
 
@@ -5052,7 +4299,11 @@ pub mod annals {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(&self, bounds: &str, prefix: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn with_bounds_and_prefix(
+            &self,
+            bounds: &str,
+            prefix: &[u8],
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[bounds.into(), prefix.into()])
         }
 
@@ -5150,14 +4401,13 @@ pub mod r#yield {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(14);
         const NAME: &'static str = "yield";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `yield`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `yield`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `yield`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -5201,6 +4451,15 @@ pub mod r#yield {
         pub fn r#yield(&self) -> i32 {
             self.0.read(::annals::FieldNumber(0))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Yield {
+            Yield {
+                r#yield: self.r#yield(),
+            }
+        }
     }
 
     /// The values of a new row of `yield`. `Default` gives those of the schema; `From` copies a row.
@@ -5210,11 +4469,12 @@ pub mod r#yield {
         pub r#yield: i32,
     }
 
-    impl New {
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.r#yield.into()];
-            values
+            take(&values)
         }
     }
 
@@ -5227,17 +4487,33 @@ pub mod r#yield {
         }
     }
 
-    /// The values of a row of `yield` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `yield`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `yield`: int32.
+        pub r#yield: &'a [i32],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.r#yield.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `yield` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Yield {
         /// The field `yield`: int32.
         pub r#yield: i32,
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Yield;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Yield> {
+            Ok(Yield {
                 r#yield: row.take(::annals::FieldNumber(0))?,
             })
         }
@@ -5247,105 +4523,55 @@ pub mod r#yield {
     pub const YIELD: ::annals::typed::Column<Kind, i32> =
         ::annals::typed::Column::new(::annals::FieldNumber(0));
 
-    /// The table `yield` in a transaction, for reading and writing.
+    /// A row of `yield` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self, r#yield: i32) -> ::annals::Result<Id> {
-            self.0.insert(&[r#yield.into()])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id, r#yield: i32) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[r#yield.into()])
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(&mut self, r#yield: &[i32]) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[r#yield.into()])
-        }
-
-        /// Sets the field `yield` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_yield(&mut self, id: Id, r#yield: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), r#yield.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `yield`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_yield(&mut self, r#yield: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), r#yield.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `yield`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -5359,14 +4585,13 @@ pub mod Customs_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(15);
         const NAME: &'static str = "Customs";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `Customs`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `Customs`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `Customs`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -5424,6 +4649,17 @@ pub mod Customs_ {
         pub fn Level(&self) -> Option<&str> {
             self.0.read(::annals::FieldNumber(2))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Customs {
+            Customs {
+                LEVEL: self.LEVEL(),
+                level: self.level(),
+                Level: self.Level().map(Into::into),
+            }
+        }
     }
 
     /// The values of a new row of `Customs`. `Default` gives those of the schema; `From` copies a row.
@@ -5437,11 +4673,12 @@ pub mod Customs_ {
         pub Level: Option<&'a str>,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 3] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.LEVEL.into(), self.level.into(), self.Level.into()];
-            values
+            take(&values)
         }
     }
 
@@ -5456,9 +4693,29 @@ pub mod Customs_ {
         }
     }
 
-    /// The values of a row of `Customs` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `Customs`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `LEVEL`: int32.
+        pub LEVEL: &'a [i32],
+        /// The field `level`: int32.
+        pub level: &'a [i32],
+        /// The field `Level`: string, may be null.
+        pub Level: &'a [Option<&'a str>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.LEVEL.into(), self.level.into(), self.Level.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `Customs` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Customs {
         /// The field `LEVEL`: int32.
         pub LEVEL: i32,
         /// The field `level`: int32.
@@ -5468,9 +4725,9 @@ pub mod Customs_ {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Customs;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Customs> {
+            Ok(Customs {
                 LEVEL: row.take(::annals::FieldNumber(0))?,
                 level: row.take(::annals::FieldNumber(1))?,
                 Level: row.take(::annals::FieldNumber(2))?,
@@ -5490,144 +4747,81 @@ pub mod Customs_ {
     pub const LEVEL___: ::annals::typed::Column<Kind, Option<&'static str>> =
         ::annals::typed::Column::new(::annals::FieldNumber(2));
 
-    /// The table `Customs` in a transaction, for reading and writing.
+    /// A row of `Customs` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            LEVEL: i32,
-            level: i32,
-            Level: Option<&str>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert(&[LEVEL.into(), level.into(), Level.into()])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            LEVEL: i32,
-            level: i32,
-            Level: Option<&str>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .insert_at(id, &[LEVEL.into(), level.into(), Level.into()])
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector<'k>(
-            &mut self,
-            LEVEL: &'k [i32],
-            level: &'k [i32],
-            Level: impl ::annals::typed::Slice<'k, Option<&'static str>>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[
-                LEVEL.into(),
-                level.into(),
-                ::annals::typed::Slice::vector(Level),
-            ])
-        }
-
-        /// Sets the field `LEVEL` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_LEVEL(&mut self, id: Id, LEVEL: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), LEVEL.into())
-        }
-
-        /// Sets the field `level` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_level(&mut self, id: Id, level: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), level.into())
-        }
-
-        /// Sets the field `Level` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_Level(&mut self, id: Id, Level: Option<&str>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), Level.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `LEVEL`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_LEVEL(&mut self, LEVEL: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), LEVEL.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `level`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_level(&mut self, level: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), level.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `Level`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_Level<'k>(
+            &mut self,
+            Level: impl Into<Option<&'k str>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(2),
+                ::annals::typed::nullable::<&str>(Level),
+            )?;
+            Ok(self)
+        }
+    }
+
+    /// The table `Customs`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -5641,14 +4835,13 @@ pub mod custom_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(16);
         const NAME: &'static str = "custom";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `custom`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `custom`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `custom`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -5692,6 +4885,15 @@ pub mod custom_ {
         pub fn custom(&self) -> Option<super::custom_::Id> {
             self.0.read(::annals::FieldNumber(0))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Custom {
+            Custom {
+                custom: self.custom(),
+            }
+        }
     }
 
     /// The values of a new row of `custom`. `Default` gives those of the schema; `From` copies a row.
@@ -5701,11 +4903,12 @@ pub mod custom_ {
         pub custom: Option<super::custom_::Id>,
     }
 
-    impl New {
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.custom.into()];
-            values
+            take(&values)
         }
     }
 
@@ -5718,17 +4921,33 @@ pub mod custom_ {
         }
     }
 
-    /// The values of a row of `custom` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `custom`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The reference `custom` to a row of `custom_`.
+        pub custom: &'a [Option<super::custom_::Id>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.custom.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `custom` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Custom {
         /// The reference `custom` to a row of `custom_`.
         pub custom: Option<super::custom_::Id>,
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Custom;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Custom> {
+            Ok(Custom {
                 custom: row.take(::annals::FieldNumber(0))?,
             })
         }
@@ -5738,124 +4957,61 @@ pub mod custom_ {
     pub const CUSTOM: ::annals::typed::Column<Kind, Option<super::custom_::Id>> =
         ::annals::typed::Column::new(::annals::FieldNumber(0));
 
-    /// The table `custom` in a transaction, for reading and writing.
+    /// A row of `custom` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            custom: impl ::annals::typed::Nullable<super::custom_::Id>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert(&[::annals::typed::nullable(custom)])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            custom: impl ::annals::typed::Nullable<super::custom_::Id>,
-        ) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[::annals::typed::nullable(custom)])
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector<'k>(
-            &mut self,
-            custom: impl ::annals::typed::Slice<'k, Option<super::custom_::Id>>,
-        ) -> ::annals::Result<Id> {
-            self.0
-                .insert_vector(&[::annals::typed::Slice::vector(custom)])
-        }
-
-        /// Sets the field `custom` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_custom(
-            &mut self,
-            id: Id,
-            custom: impl ::annals::typed::Nullable<super::custom_::Id>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(0),
-                ::annals::typed::nullable(custom),
-            )
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `custom`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_custom(
+            &mut self,
+            custom: impl Into<Option<super::custom_::Id>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(0),
+                ::annals::typed::nullable::<super::custom_::Id>(custom),
+            )?;
+            Ok(self)
+        }
+    }
+
+    /// The table `custom`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -5869,14 +5025,13 @@ pub mod Reader_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(17);
         const NAME: &'static str = "Reader";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `Reader`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `Reader`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `Reader`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -5913,89 +5068,83 @@ pub mod Reader_ {
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Reader {
+            Reader {}
+        }
     }
 
-    /// The values of a row of `Reader` by themselves, as a [`Change`] has them.
+    /// The values of a new row of `Reader`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {}
+
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        #[inline]
+        fn from(_: &Row<'_>) -> Self {
+            Self {}
+        }
+    }
+
+    /// The values of a row of `Reader` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {}
+    pub struct Reader {}
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {})
+        type Values = Reader;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Reader> {
+            Ok(Reader {})
         }
     }
 
-    /// The table `Reader` in a transaction, for reading and writing.
+    /// A row of `Reader` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self) -> ::annals::Result<Id> {
-            self.0.insert(&[])
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[])
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    /// The table `Reader`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -6009,14 +5158,13 @@ pub mod write_blob_ {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(18);
         const NAME: &'static str = "write_blob";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `write_blob`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `write_blob`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `write_blob`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -6053,89 +5201,83 @@ pub mod write_blob_ {
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> WriteBlob {
+            WriteBlob {}
+        }
     }
 
-    /// The values of a row of `write_blob` by themselves, as a [`Change`] has them.
+    /// The values of a new row of `write_blob`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {}
+
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        #[inline]
+        fn from(_: &Row<'_>) -> Self {
+            Self {}
+        }
+    }
+
+    /// The values of a row of `write_blob` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {}
+    pub struct WriteBlob {}
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {})
+        type Values = WriteBlob;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<WriteBlob> {
+            Ok(WriteBlob {})
         }
     }
 
-    /// The table `write_blob` in a transaction, for reading and writing.
+    /// A row of `write_blob` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self) -> ::annals::Result<Id> {
-            self.0.insert(&[])
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[])
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    /// The table `write_blob`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -6149,14 +5291,13 @@ pub mod New {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(19);
         const NAME: &'static str = "New";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `New`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `New`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `New`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -6207,6 +5348,16 @@ pub mod New {
         pub fn values(&self) -> Option<::annals::Blob> {
             self.0.read(::annals::FieldNumber(1))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> New_ {
+            New_ {
+                row: self.row().map(Into::into),
+                values: self.values(),
+            }
+        }
     }
 
     /// The values of a new row of `New`. `Default` gives those of the schema; `From` copies a row.
@@ -6218,11 +5369,12 @@ pub mod New {
         pub values: Option<::annals::Blob>,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 2] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.row.into(), self.values.into()];
-            values
+            take(&values)
         }
     }
 
@@ -6236,9 +5388,27 @@ pub mod New {
         }
     }
 
-    /// The values of a row of `New` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `New`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `row`: string, may be null.
+        pub row: &'a [Option<&'a str>],
+        /// The field `values`: blob.
+        pub values: &'a [Option<::annals::Blob>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.row.into(), self.values.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `New` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct New_ {
         /// The field `row`: string, may be null.
         pub row: Option<::std::string::String>,
         /// The field `values`: blob.
@@ -6246,9 +5416,9 @@ pub mod New {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = New_;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<New_> {
+            Ok(New_ {
                 row: row.take(::annals::FieldNumber(0))?,
                 values: row.take(::annals::FieldNumber(1))?,
             })
@@ -6263,140 +5433,77 @@ pub mod New {
     pub const VALUES: ::annals::typed::Column<Kind, Option<::annals::Blob>> =
         ::annals::typed::Column::new(::annals::FieldNumber(1));
 
-    /// The table `New` in a transaction, for reading and writing.
+    /// A row of `New` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            row: Option<&str>,
-            values: impl ::annals::typed::Nullable<::annals::Blob>,
-        ) -> ::annals::Result<Id> {
-            self.0
-                .insert(&[row.into(), ::annals::typed::nullable(values)])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            row: Option<&str>,
-            values: impl ::annals::typed::Nullable<::annals::Blob>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .insert_at(id, &[row.into(), ::annals::typed::nullable(values)])
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector<'k>(
-            &mut self,
-            row: impl ::annals::typed::Slice<'k, Option<&'static str>>,
-            values: impl ::annals::typed::Slice<'k, Option<::annals::Blob>>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[
-                ::annals::typed::Slice::vector(row),
-                ::annals::typed::Slice::vector(values),
-            ])
-        }
-
-        /// Sets the field `row` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_row(&mut self, id: Id, row: Option<&str>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), row.into())
-        }
-
-        /// Sets the field `values` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_values(
-            &mut self,
-            id: Id,
-            values: impl ::annals::typed::Nullable<::annals::Blob>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(1),
-                ::annals::typed::nullable(values),
-            )
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `row`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_row<'k>(
+            &mut self,
+            row: impl Into<Option<&'k str>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(0),
+                ::annals::typed::nullable::<&str>(row),
+            )?;
+            Ok(self)
+        }
+
+        /// Sets the field `values`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_values(
+            &mut self,
+            values: impl Into<Option<::annals::Blob>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(1),
+                ::annals::typed::nullable::<::annals::Blob>(values),
+            )?;
+            Ok(self)
+        }
+    }
+
+    /// The table `New`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -6410,14 +5517,13 @@ pub mod new {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(20);
         const NAME: &'static str = "new";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `new`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `new`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `new`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -6461,6 +5567,15 @@ pub mod new {
         pub fn delete(&self) -> &str {
             self.0.read(::annals::FieldNumber(0))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> New_ {
+            New_ {
+                delete: self.delete().into(),
+            }
+        }
     }
 
     /// The values of a new row of `new`. `Default` gives those of the schema; `From` copies a row.
@@ -6470,11 +5585,12 @@ pub mod new {
         pub delete: &'a str,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 1] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.delete.into()];
-            values
+            take(&values)
         }
     }
 
@@ -6487,17 +5603,33 @@ pub mod new {
         }
     }
 
-    /// The values of a row of `new` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `new`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `delete`: string.
+        pub delete: &'a [&'a str],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.delete.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `new` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct New_ {
         /// The field `delete`: string.
         pub delete: ::std::string::String,
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = New_;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<New_> {
+            Ok(New_ {
                 delete: row.take(::annals::FieldNumber(0))?,
             })
         }
@@ -6507,106 +5639,55 @@ pub mod new {
     pub const DELETE: ::annals::typed::Column<Kind, &'static str> =
         ::annals::typed::Column::new(::annals::FieldNumber(0));
 
-    /// The table `new` in a transaction, for reading and writing.
+    /// A row of `new` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self, delete: &str) -> ::annals::Result<Id> {
-            self.0.insert(&[delete.into()])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id, delete: &str) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[delete.into()])
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(&mut self, delete: &[impl AsRef<str>]) -> ::annals::Result<Id> {
-            self.0
-                .insert_vector(&[::annals::typed::Vector::strings(delete)])
-        }
-
-        /// Sets the field `delete` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_delete(&mut self, id: Id, delete: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), delete.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `delete`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_delete(&mut self, delete: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), delete.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `new`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -6629,11 +5710,11 @@ pub mod custom {
 
         pub use super::super::id;
 
-        pub use super::super::comment___ as comment__;
+        pub use super::super::comment__;
 
         pub use super::super::comment_;
 
-        pub use super::super::view_;
+        pub use super::super::view;
 
         pub use super::super::str_;
 
@@ -6672,14 +5753,6 @@ pub mod custom {
             Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            /// Returns what the transaction sees.
-            #[must_use]
-            pub fn view(&self) -> View<'_> {
-                View(self.0.dynamic_view())
-            }
-        }
-
         impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
             type Target = ::annals::typed::CustomTransaction<'t, 'db>;
             #[inline]
@@ -6695,284 +5768,152 @@ pub mod custom {
             }
         }
 
-        /// All tables at this place of the schema, for reading.
-        #[derive(Clone, Copy, Debug)]
-        pub struct View<'a>(&'a ::annals::View);
-
-        impl<'a> View<'a> {
+        impl Transaction<'_, '_> {
             /// Returns the table `type`.
             #[inline]
             #[must_use]
-            pub fn r#type(self) -> r#type::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn r#type(&self) -> r#type::Table<'_> {
+                r#type::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `self`.
             #[inline]
             #[must_use]
-            pub fn self_(self) -> self_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn self_(&self) -> self_::Table<'_> {
+                self_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `crate`.
             #[inline]
             #[must_use]
-            pub fn crate_(self) -> crate_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn crate_(&self) -> crate_::Table<'_> {
+                crate_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `super`.
             #[inline]
             #[must_use]
-            pub fn super_(self) -> super_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn super_(&self) -> super_::Table<'_> {
+                super_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `_`.
             #[inline]
             #[must_use]
-            pub fn __(self) -> __::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn __(&self) -> __::Table<'_> {
+                __::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Database`.
             #[inline]
             #[must_use]
-            pub fn Database_(self) -> Database_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Database_(&self) -> Database_::Table<'_> {
+                Database_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `id`.
             #[inline]
             #[must_use]
-            pub fn id(self) -> id::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn id(&self) -> id::Table<'_> {
+                id::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `comment`.
             #[inline]
             #[must_use]
-            pub fn comment__(self) -> comment__::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn comment__(&self) -> comment__::Table<'_> {
+                comment__::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `comment_`.
             #[inline]
             #[must_use]
-            pub fn comment_(self) -> comment_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn comment_(&self) -> comment_::Table<'_> {
+                comment_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `view`.
             #[inline]
             #[must_use]
-            pub fn view_(self) -> view_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn view(&self) -> view::Table<'_> {
+                view::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `str`.
             #[inline]
             #[must_use]
-            pub fn str_(self) -> str_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn str_(&self) -> str_::Table<'_> {
+                str_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Option`.
             #[inline]
             #[must_use]
-            pub fn Option_(self) -> Option_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Option_(&self) -> Option_::Table<'_> {
+                Option_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `std`.
             #[inline]
             #[must_use]
-            pub fn std(self) -> std::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn std(&self) -> std::Table<'_> {
+                std::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `annals`.
             #[inline]
             #[must_use]
-            pub fn annals(self) -> annals::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn annals(&self) -> annals::Table<'_> {
+                annals::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `yield`.
             #[inline]
             #[must_use]
-            pub fn r#yield(self) -> r#yield::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn r#yield(&self) -> r#yield::Table<'_> {
+                r#yield::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Customs`.
             #[inline]
             #[must_use]
-            pub fn Customs_(self) -> Customs_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Customs_(&self) -> Customs_::Table<'_> {
+                Customs_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `custom`.
             #[inline]
             #[must_use]
-            pub fn custom_(self) -> custom_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn custom_(&self) -> custom_::Table<'_> {
+                custom_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Reader`.
             #[inline]
             #[must_use]
-            pub fn Reader_(self) -> Reader_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Reader_(&self) -> Reader_::Table<'_> {
+                Reader_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `write_blob`.
             #[inline]
             #[must_use]
-            pub fn write_blob_(self) -> write_blob_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn write_blob_(&self) -> write_blob_::Table<'_> {
+                write_blob_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `New`.
             #[inline]
             #[must_use]
-            pub fn New(self) -> New::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn New(&self) -> New::Table<'_> {
+                New::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `new`.
             #[inline]
             #[must_use]
-            pub fn new(self) -> new::Table<'a> {
-                ::annals::typed::Table::new(self.0)
-            }
-        }
-
-        impl<'db> Transaction<'_, 'db> {
-            /// Returns the table `type`.
-            #[inline]
-            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
-                r#type::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `self`.
-            #[inline]
-            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
-                self_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `crate`.
-            #[inline]
-            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
-                crate_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `super`.
-            #[inline]
-            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
-                super_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `_`.
-            #[inline]
-            pub fn __(&mut self) -> __::Writer<'_, 'db> {
-                __::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Database`.
-            #[inline]
-            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
-                Database_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `id`.
-            #[inline]
-            pub fn id(&mut self) -> id::Writer<'_, 'db> {
-                id::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `comment`.
-            #[inline]
-            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
-                comment__::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `comment_`.
-            #[inline]
-            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
-                comment_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `view`.
-            #[inline]
-            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
-                view_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `str`.
-            #[inline]
-            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
-                str_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Option`.
-            #[inline]
-            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
-                Option_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `std`.
-            #[inline]
-            pub fn std(&mut self) -> std::Writer<'_, 'db> {
-                std::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `annals`.
-            #[inline]
-            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
-                annals::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `yield`.
-            #[inline]
-            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
-                r#yield::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Customs`.
-            #[inline]
-            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
-                Customs_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `custom`.
-            #[inline]
-            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
-                custom_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Reader`.
-            #[inline]
-            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
-                Reader_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `write_blob`.
-            #[inline]
-            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
-                write_blob_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `New`.
-            #[inline]
-            pub fn New(&mut self) -> New::Writer<'_, 'db> {
-                New::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `new`.
-            #[inline]
-            pub fn new(&mut self) -> new::Writer<'_, 'db> {
-                new::Writer::new(self.0.as_dynamic())
+            pub fn new(&self) -> new::Table<'_> {
+                new::Table::new(self.0.dynamic_view())
             }
         }
     }
@@ -6993,11 +5934,11 @@ pub mod custom {
 
         pub use super::super::id;
 
-        pub use super::super::comment___ as comment__;
+        pub use super::super::comment__;
 
         pub use super::super::comment_;
 
-        pub use super::super::view_;
+        pub use super::super::view;
 
         pub use super::super::str_;
 
@@ -7036,14 +5977,6 @@ pub mod custom {
             Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            /// Returns what the transaction sees.
-            #[must_use]
-            pub fn view(&self) -> View<'_> {
-                View(self.0.dynamic_view())
-            }
-        }
-
         impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
             type Target = ::annals::typed::CustomTransaction<'t, 'db>;
             #[inline]
@@ -7059,284 +5992,152 @@ pub mod custom {
             }
         }
 
-        /// All tables at this place of the schema, for reading.
-        #[derive(Clone, Copy, Debug)]
-        pub struct View<'a>(&'a ::annals::View);
-
-        impl<'a> View<'a> {
+        impl Transaction<'_, '_> {
             /// Returns the table `type`.
             #[inline]
             #[must_use]
-            pub fn r#type(self) -> r#type::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn r#type(&self) -> r#type::Table<'_> {
+                r#type::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `self`.
             #[inline]
             #[must_use]
-            pub fn self_(self) -> self_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn self_(&self) -> self_::Table<'_> {
+                self_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `crate`.
             #[inline]
             #[must_use]
-            pub fn crate_(self) -> crate_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn crate_(&self) -> crate_::Table<'_> {
+                crate_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `super`.
             #[inline]
             #[must_use]
-            pub fn super_(self) -> super_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn super_(&self) -> super_::Table<'_> {
+                super_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `_`.
             #[inline]
             #[must_use]
-            pub fn __(self) -> __::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn __(&self) -> __::Table<'_> {
+                __::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Database`.
             #[inline]
             #[must_use]
-            pub fn Database_(self) -> Database_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Database_(&self) -> Database_::Table<'_> {
+                Database_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `id`.
             #[inline]
             #[must_use]
-            pub fn id(self) -> id::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn id(&self) -> id::Table<'_> {
+                id::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `comment`.
             #[inline]
             #[must_use]
-            pub fn comment__(self) -> comment__::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn comment__(&self) -> comment__::Table<'_> {
+                comment__::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `comment_`.
             #[inline]
             #[must_use]
-            pub fn comment_(self) -> comment_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn comment_(&self) -> comment_::Table<'_> {
+                comment_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `view`.
             #[inline]
             #[must_use]
-            pub fn view_(self) -> view_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn view(&self) -> view::Table<'_> {
+                view::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `str`.
             #[inline]
             #[must_use]
-            pub fn str_(self) -> str_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn str_(&self) -> str_::Table<'_> {
+                str_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Option`.
             #[inline]
             #[must_use]
-            pub fn Option_(self) -> Option_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Option_(&self) -> Option_::Table<'_> {
+                Option_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `std`.
             #[inline]
             #[must_use]
-            pub fn std(self) -> std::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn std(&self) -> std::Table<'_> {
+                std::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `annals`.
             #[inline]
             #[must_use]
-            pub fn annals(self) -> annals::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn annals(&self) -> annals::Table<'_> {
+                annals::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `yield`.
             #[inline]
             #[must_use]
-            pub fn r#yield(self) -> r#yield::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn r#yield(&self) -> r#yield::Table<'_> {
+                r#yield::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Customs`.
             #[inline]
             #[must_use]
-            pub fn Customs_(self) -> Customs_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Customs_(&self) -> Customs_::Table<'_> {
+                Customs_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `custom`.
             #[inline]
             #[must_use]
-            pub fn custom_(self) -> custom_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn custom_(&self) -> custom_::Table<'_> {
+                custom_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Reader`.
             #[inline]
             #[must_use]
-            pub fn Reader_(self) -> Reader_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Reader_(&self) -> Reader_::Table<'_> {
+                Reader_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `write_blob`.
             #[inline]
             #[must_use]
-            pub fn write_blob_(self) -> write_blob_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn write_blob_(&self) -> write_blob_::Table<'_> {
+                write_blob_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `New`.
             #[inline]
             #[must_use]
-            pub fn New(self) -> New::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn New(&self) -> New::Table<'_> {
+                New::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `new`.
             #[inline]
             #[must_use]
-            pub fn new(self) -> new::Table<'a> {
-                ::annals::typed::Table::new(self.0)
-            }
-        }
-
-        impl<'db> Transaction<'_, 'db> {
-            /// Returns the table `type`.
-            #[inline]
-            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
-                r#type::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `self`.
-            #[inline]
-            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
-                self_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `crate`.
-            #[inline]
-            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
-                crate_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `super`.
-            #[inline]
-            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
-                super_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `_`.
-            #[inline]
-            pub fn __(&mut self) -> __::Writer<'_, 'db> {
-                __::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Database`.
-            #[inline]
-            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
-                Database_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `id`.
-            #[inline]
-            pub fn id(&mut self) -> id::Writer<'_, 'db> {
-                id::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `comment`.
-            #[inline]
-            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
-                comment__::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `comment_`.
-            #[inline]
-            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
-                comment_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `view`.
-            #[inline]
-            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
-                view_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `str`.
-            #[inline]
-            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
-                str_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Option`.
-            #[inline]
-            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
-                Option_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `std`.
-            #[inline]
-            pub fn std(&mut self) -> std::Writer<'_, 'db> {
-                std::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `annals`.
-            #[inline]
-            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
-                annals::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `yield`.
-            #[inline]
-            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
-                r#yield::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Customs`.
-            #[inline]
-            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
-                Customs_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `custom`.
-            #[inline]
-            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
-                custom_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Reader`.
-            #[inline]
-            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
-                Reader_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `write_blob`.
-            #[inline]
-            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
-                write_blob_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `New`.
-            #[inline]
-            pub fn New(&mut self) -> New::Writer<'_, 'db> {
-                New::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `new`.
-            #[inline]
-            pub fn new(&mut self) -> new::Writer<'_, 'db> {
-                new::Writer::new(self.0.as_dynamic())
+            pub fn new(&self) -> new::Table<'_> {
+                new::Table::new(self.0.dynamic_view())
             }
         }
     }
@@ -7357,11 +6158,11 @@ pub mod custom {
 
         pub use super::super::id;
 
-        pub use super::super::comment___ as comment__;
+        pub use super::super::comment__;
 
         pub use super::super::comment_;
 
-        pub use super::super::view_;
+        pub use super::super::view;
 
         pub use super::super::str_;
 
@@ -7400,14 +6201,6 @@ pub mod custom {
             Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            /// Returns what the transaction sees.
-            #[must_use]
-            pub fn view(&self) -> View<'_> {
-                View(self.0.dynamic_view())
-            }
-        }
-
         impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
             type Target = ::annals::typed::CustomTransaction<'t, 'db>;
             #[inline]
@@ -7423,284 +6216,152 @@ pub mod custom {
             }
         }
 
-        /// All tables at this place of the schema, for reading.
-        #[derive(Clone, Copy, Debug)]
-        pub struct View<'a>(&'a ::annals::View);
-
-        impl<'a> View<'a> {
+        impl Transaction<'_, '_> {
             /// Returns the table `type`.
             #[inline]
             #[must_use]
-            pub fn r#type(self) -> r#type::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn r#type(&self) -> r#type::Table<'_> {
+                r#type::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `self`.
             #[inline]
             #[must_use]
-            pub fn self_(self) -> self_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn self_(&self) -> self_::Table<'_> {
+                self_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `crate`.
             #[inline]
             #[must_use]
-            pub fn crate_(self) -> crate_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn crate_(&self) -> crate_::Table<'_> {
+                crate_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `super`.
             #[inline]
             #[must_use]
-            pub fn super_(self) -> super_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn super_(&self) -> super_::Table<'_> {
+                super_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `_`.
             #[inline]
             #[must_use]
-            pub fn __(self) -> __::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn __(&self) -> __::Table<'_> {
+                __::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Database`.
             #[inline]
             #[must_use]
-            pub fn Database_(self) -> Database_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Database_(&self) -> Database_::Table<'_> {
+                Database_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `id`.
             #[inline]
             #[must_use]
-            pub fn id(self) -> id::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn id(&self) -> id::Table<'_> {
+                id::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `comment`.
             #[inline]
             #[must_use]
-            pub fn comment__(self) -> comment__::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn comment__(&self) -> comment__::Table<'_> {
+                comment__::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `comment_`.
             #[inline]
             #[must_use]
-            pub fn comment_(self) -> comment_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn comment_(&self) -> comment_::Table<'_> {
+                comment_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `view`.
             #[inline]
             #[must_use]
-            pub fn view_(self) -> view_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn view(&self) -> view::Table<'_> {
+                view::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `str`.
             #[inline]
             #[must_use]
-            pub fn str_(self) -> str_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn str_(&self) -> str_::Table<'_> {
+                str_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Option`.
             #[inline]
             #[must_use]
-            pub fn Option_(self) -> Option_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Option_(&self) -> Option_::Table<'_> {
+                Option_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `std`.
             #[inline]
             #[must_use]
-            pub fn std(self) -> std::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn std(&self) -> std::Table<'_> {
+                std::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `annals`.
             #[inline]
             #[must_use]
-            pub fn annals(self) -> annals::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn annals(&self) -> annals::Table<'_> {
+                annals::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `yield`.
             #[inline]
             #[must_use]
-            pub fn r#yield(self) -> r#yield::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn r#yield(&self) -> r#yield::Table<'_> {
+                r#yield::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Customs`.
             #[inline]
             #[must_use]
-            pub fn Customs_(self) -> Customs_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Customs_(&self) -> Customs_::Table<'_> {
+                Customs_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `custom`.
             #[inline]
             #[must_use]
-            pub fn custom_(self) -> custom_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn custom_(&self) -> custom_::Table<'_> {
+                custom_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Reader`.
             #[inline]
             #[must_use]
-            pub fn Reader_(self) -> Reader_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Reader_(&self) -> Reader_::Table<'_> {
+                Reader_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `write_blob`.
             #[inline]
             #[must_use]
-            pub fn write_blob_(self) -> write_blob_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn write_blob_(&self) -> write_blob_::Table<'_> {
+                write_blob_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `New`.
             #[inline]
             #[must_use]
-            pub fn New(self) -> New::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn New(&self) -> New::Table<'_> {
+                New::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `new`.
             #[inline]
             #[must_use]
-            pub fn new(self) -> new::Table<'a> {
-                ::annals::typed::Table::new(self.0)
-            }
-        }
-
-        impl<'db> Transaction<'_, 'db> {
-            /// Returns the table `type`.
-            #[inline]
-            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
-                r#type::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `self`.
-            #[inline]
-            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
-                self_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `crate`.
-            #[inline]
-            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
-                crate_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `super`.
-            #[inline]
-            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
-                super_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `_`.
-            #[inline]
-            pub fn __(&mut self) -> __::Writer<'_, 'db> {
-                __::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Database`.
-            #[inline]
-            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
-                Database_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `id`.
-            #[inline]
-            pub fn id(&mut self) -> id::Writer<'_, 'db> {
-                id::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `comment`.
-            #[inline]
-            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
-                comment__::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `comment_`.
-            #[inline]
-            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
-                comment_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `view`.
-            #[inline]
-            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
-                view_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `str`.
-            #[inline]
-            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
-                str_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Option`.
-            #[inline]
-            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
-                Option_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `std`.
-            #[inline]
-            pub fn std(&mut self) -> std::Writer<'_, 'db> {
-                std::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `annals`.
-            #[inline]
-            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
-                annals::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `yield`.
-            #[inline]
-            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
-                r#yield::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Customs`.
-            #[inline]
-            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
-                Customs_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `custom`.
-            #[inline]
-            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
-                custom_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Reader`.
-            #[inline]
-            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
-                Reader_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `write_blob`.
-            #[inline]
-            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
-                write_blob_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `New`.
-            #[inline]
-            pub fn New(&mut self) -> New::Writer<'_, 'db> {
-                New::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `new`.
-            #[inline]
-            pub fn new(&mut self) -> new::Writer<'_, 'db> {
-                new::Writer::new(self.0.as_dynamic())
+            pub fn new(&self) -> new::Table<'_> {
+                new::Table::new(self.0.dynamic_view())
             }
         }
     }
@@ -7721,11 +6382,11 @@ pub mod custom {
 
         pub use super::super::id;
 
-        pub use super::super::comment___ as comment__;
+        pub use super::super::comment__;
 
         pub use super::super::comment_;
 
-        pub use super::super::view_;
+        pub use super::super::view;
 
         pub use super::super::str_;
 
@@ -7764,14 +6425,6 @@ pub mod custom {
             Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            /// Returns what the transaction sees.
-            #[must_use]
-            pub fn view(&self) -> View<'_> {
-                View(self.0.dynamic_view())
-            }
-        }
-
         impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
             type Target = ::annals::typed::CustomTransaction<'t, 'db>;
             #[inline]
@@ -7787,284 +6440,152 @@ pub mod custom {
             }
         }
 
-        /// All tables at this place of the schema, for reading.
-        #[derive(Clone, Copy, Debug)]
-        pub struct View<'a>(&'a ::annals::View);
-
-        impl<'a> View<'a> {
+        impl Transaction<'_, '_> {
             /// Returns the table `type`.
             #[inline]
             #[must_use]
-            pub fn r#type(self) -> r#type::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn r#type(&self) -> r#type::Table<'_> {
+                r#type::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `self`.
             #[inline]
             #[must_use]
-            pub fn self_(self) -> self_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn self_(&self) -> self_::Table<'_> {
+                self_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `crate`.
             #[inline]
             #[must_use]
-            pub fn crate_(self) -> crate_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn crate_(&self) -> crate_::Table<'_> {
+                crate_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `super`.
             #[inline]
             #[must_use]
-            pub fn super_(self) -> super_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn super_(&self) -> super_::Table<'_> {
+                super_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `_`.
             #[inline]
             #[must_use]
-            pub fn __(self) -> __::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn __(&self) -> __::Table<'_> {
+                __::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Database`.
             #[inline]
             #[must_use]
-            pub fn Database_(self) -> Database_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Database_(&self) -> Database_::Table<'_> {
+                Database_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `id`.
             #[inline]
             #[must_use]
-            pub fn id(self) -> id::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn id(&self) -> id::Table<'_> {
+                id::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `comment`.
             #[inline]
             #[must_use]
-            pub fn comment__(self) -> comment__::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn comment__(&self) -> comment__::Table<'_> {
+                comment__::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `comment_`.
             #[inline]
             #[must_use]
-            pub fn comment_(self) -> comment_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn comment_(&self) -> comment_::Table<'_> {
+                comment_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `view`.
             #[inline]
             #[must_use]
-            pub fn view_(self) -> view_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn view(&self) -> view::Table<'_> {
+                view::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `str`.
             #[inline]
             #[must_use]
-            pub fn str_(self) -> str_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn str_(&self) -> str_::Table<'_> {
+                str_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Option`.
             #[inline]
             #[must_use]
-            pub fn Option_(self) -> Option_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Option_(&self) -> Option_::Table<'_> {
+                Option_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `std`.
             #[inline]
             #[must_use]
-            pub fn std(self) -> std::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn std(&self) -> std::Table<'_> {
+                std::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `annals`.
             #[inline]
             #[must_use]
-            pub fn annals(self) -> annals::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn annals(&self) -> annals::Table<'_> {
+                annals::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `yield`.
             #[inline]
             #[must_use]
-            pub fn r#yield(self) -> r#yield::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn r#yield(&self) -> r#yield::Table<'_> {
+                r#yield::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Customs`.
             #[inline]
             #[must_use]
-            pub fn Customs_(self) -> Customs_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Customs_(&self) -> Customs_::Table<'_> {
+                Customs_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `custom`.
             #[inline]
             #[must_use]
-            pub fn custom_(self) -> custom_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn custom_(&self) -> custom_::Table<'_> {
+                custom_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `Reader`.
             #[inline]
             #[must_use]
-            pub fn Reader_(self) -> Reader_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn Reader_(&self) -> Reader_::Table<'_> {
+                Reader_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `write_blob`.
             #[inline]
             #[must_use]
-            pub fn write_blob_(self) -> write_blob_::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn write_blob_(&self) -> write_blob_::Table<'_> {
+                write_blob_::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `New`.
             #[inline]
             #[must_use]
-            pub fn New(self) -> New::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn New(&self) -> New::Table<'_> {
+                New::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `new`.
             #[inline]
             #[must_use]
-            pub fn new(self) -> new::Table<'a> {
-                ::annals::typed::Table::new(self.0)
-            }
-        }
-
-        impl<'db> Transaction<'_, 'db> {
-            /// Returns the table `type`.
-            #[inline]
-            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
-                r#type::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `self`.
-            #[inline]
-            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
-                self_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `crate`.
-            #[inline]
-            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
-                crate_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `super`.
-            #[inline]
-            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
-                super_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `_`.
-            #[inline]
-            pub fn __(&mut self) -> __::Writer<'_, 'db> {
-                __::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Database`.
-            #[inline]
-            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
-                Database_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `id`.
-            #[inline]
-            pub fn id(&mut self) -> id::Writer<'_, 'db> {
-                id::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `comment`.
-            #[inline]
-            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
-                comment__::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `comment_`.
-            #[inline]
-            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
-                comment_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `view`.
-            #[inline]
-            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
-                view_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `str`.
-            #[inline]
-            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
-                str_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Option`.
-            #[inline]
-            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
-                Option_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `std`.
-            #[inline]
-            pub fn std(&mut self) -> std::Writer<'_, 'db> {
-                std::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `annals`.
-            #[inline]
-            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
-                annals::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `yield`.
-            #[inline]
-            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
-                r#yield::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Customs`.
-            #[inline]
-            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
-                Customs_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `custom`.
-            #[inline]
-            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
-                custom_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `Reader`.
-            #[inline]
-            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
-                Reader_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `write_blob`.
-            #[inline]
-            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
-                write_blob_::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `New`.
-            #[inline]
-            pub fn New(&mut self) -> New::Writer<'_, 'db> {
-                New::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `new`.
-            #[inline]
-            pub fn new(&mut self) -> new::Writer<'_, 'db> {
-                new::Writer::new(self.0.as_dynamic())
+            pub fn new(&self) -> new::Table<'_> {
+                new::Table::new(self.0.dynamic_view())
             }
         }
     }

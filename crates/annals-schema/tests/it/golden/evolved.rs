@@ -51,9 +51,9 @@ pub enum Schema {}
 
 impl ::annals::typed::TypedSchema for Schema {
     type Change = Change;
-    type View<'a> = View<'a>;
-    type Tables = Tables;
-    type Writers<'db> = Writers<'db>;
+    type Viewing<'a> = Tables<&'a ::annals::View>;
+    type Reading = Tables<::annals::Snapshot>;
+    type Writing<'db> = Tables<::annals::Transaction<'db>>;
 
     fn schema() -> ::annals::Result<&'static ::annals::Schema> {
         static PARSED: ::annals::typed::CompiledSchema =
@@ -62,40 +62,40 @@ impl ::annals::typed::TypedSchema for Schema {
     }
 
     #[inline]
-    fn view(view: &::annals::View) -> View<'_> {
-        View(view)
+    fn viewing(view: &::annals::View) -> Tables<&::annals::View> {
+        Tables(view)
     }
 
     #[inline]
-    fn tables(snapshot: ::annals::Snapshot) -> Tables {
+    fn reading(snapshot: ::annals::Snapshot) -> Tables<::annals::Snapshot> {
         Tables(snapshot)
     }
 
     #[inline]
-    fn snapshot(tables: &Tables) -> &::annals::Snapshot {
+    fn snapshot(tables: &Tables<::annals::Snapshot>) -> &::annals::Snapshot {
         &tables.0
     }
 
     #[inline]
-    fn writers(transaction: ::annals::Transaction<'_>) -> Writers<'_> {
-        Writers(transaction)
+    fn writing(transaction: ::annals::Transaction<'_>) -> Tables<::annals::Transaction<'_>> {
+        Tables(transaction)
     }
 
     #[inline]
-    fn transaction<'t, 'db>(writers: &'t Self::Writers<'db>) -> &'t ::annals::Transaction<'db> {
-        &writers.0
+    fn transaction<'t, 'db>(tables: &'t Self::Writing<'db>) -> &'t ::annals::Transaction<'db> {
+        &tables.0
     }
 
     #[inline]
     fn transaction_mut<'t, 'db>(
-        writers: &'t mut Self::Writers<'db>,
+        tables: &'t mut Self::Writing<'db>,
     ) -> &'t mut ::annals::Transaction<'db> {
-        &mut writers.0
+        &mut tables.0
     }
 
     #[inline]
-    fn into_transaction(writers: Self::Writers<'_>) -> ::annals::Transaction<'_> {
-        writers.0
+    fn into_transaction(tables: Self::Writing<'_>) -> ::annals::Transaction<'_> {
+        tables.0
     }
 }
 
@@ -155,21 +155,13 @@ pub type Reader = ::annals::typed::Reader<::annals::typed::WithCustoms<Schema>>;
 /// [`Tables`]. Cheap to clone.
 pub type Snapshot = ::annals::typed::Snapshot<::annals::typed::WithCustoms<Schema>>;
 
-/// A transaction: a set of changes that applies wholly or not at all. It has the methods of
-/// [`Writers`]. Dropped without `commit`, it is rolled back.
+/// A transaction: a set of changes that applies wholly or not at all. It reads through the methods of
+/// [`Tables`]. Dropped without `commit`, it is rolled back.
 pub type Transaction<'db> = ::annals::typed::Transaction<'db, ::annals::typed::WithCustoms<Schema>>;
 
-/// All tables and indexes that a snapshot or a transaction sees, for reading.
+/// All tables that a [`Snapshot`] or a [`Transaction`] sees, for reading.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a>(&'a ::annals::View);
-
-/// All tables and indexes of a [`Snapshot`], for reading.
-#[derive(Clone, Debug)]
-pub struct Tables(::annals::Snapshot);
-
-/// All tables of a [`Transaction`], for reading and writing, and its indexes.
-#[derive(Debug)]
-pub struct Writers<'db>(::annals::Transaction<'db>);
+pub struct Tables<V>(V);
 
 /// What became of a row, of whichever table.
 #[derive(Clone, Debug, PartialEq)]
@@ -220,65 +212,26 @@ impl From<settings::Change> for Change {
     }
 }
 
-impl<'a> View<'a> {
-    /// Returns the table `tongue`.
-    #[inline]
-    #[must_use]
-    pub fn tongue(self) -> tongue::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `person`.
-    #[inline]
-    #[must_use]
-    pub fn person(self) -> person::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `file`.
-    #[inline]
-    #[must_use]
-    pub fn file(self) -> file::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the only row of the table `settings`.
-    ///
-    /// # Errors
-    /// It can't be loaded.
-    #[inline]
-    pub fn settings(self) -> ::annals::Result<settings::Row<'a>> {
-        ::annals::typed::Single::<settings::Kind>::new(self.0).row()
-    }
-
-    /// Returns the index `person_by_full_name`.
-    #[inline]
-    #[must_use]
-    pub fn person_by_full_name(self) -> person::PersonByFullName<'a> {
-        person::PersonByFullName::new(self.0)
-    }
-}
-
-impl Tables {
+impl<V: ::annals::typed::Viewed> Tables<V> {
     /// Returns the table `tongue`.
     #[inline]
     #[must_use]
     pub fn tongue(&self) -> tongue::Table<'_> {
-        View(&self.0).tongue()
+        tongue::Table::new(self.0.view())
     }
 
     /// Returns the table `person`.
     #[inline]
     #[must_use]
     pub fn person(&self) -> person::Table<'_> {
-        View(&self.0).person()
+        person::Table::new(self.0.view())
     }
 
     /// Returns the table `file`.
     #[inline]
     #[must_use]
     pub fn file(&self) -> file::Table<'_> {
-        View(&self.0).file()
+        file::Table::new(self.0.view())
     }
 
     /// Returns the only row of the table `settings`.
@@ -287,47 +240,7 @@ impl Tables {
     /// It can't be loaded.
     #[inline]
     pub fn settings(&self) -> ::annals::Result<settings::Row<'_>> {
-        View(&self.0).settings()
-    }
-
-    /// Returns the index `person_by_full_name`.
-    #[inline]
-    #[must_use]
-    pub fn person_by_full_name(&self) -> person::PersonByFullName<'_> {
-        View(&self.0).person_by_full_name()
-    }
-}
-
-impl<'db> Writers<'db> {
-    /// Returns the table `tongue`.
-    #[inline]
-    pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
-        tongue::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `person`.
-    #[inline]
-    pub fn person(&mut self) -> person::Writer<'_, 'db> {
-        person::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `file`.
-    #[inline]
-    pub fn file(&mut self) -> file::Writer<'_, 'db> {
-        file::Writer::new(&mut self.0)
-    }
-
-    /// Returns the only row of the table `settings`.
-    #[inline]
-    pub fn settings(&mut self) -> settings::Writer<'_, 'db> {
-        settings::Writer::new(&mut self.0)
-    }
-
-    /// Returns the index `person_by_full_name`.
-    #[inline]
-    #[must_use]
-    pub fn person_by_full_name(&self) -> person::PersonByFullName<'_> {
-        View(self.0.view()).person_by_full_name()
+        ::annals::typed::only_row::<settings::Kind>(self.0.view())
     }
 }
 
@@ -340,14 +253,13 @@ pub mod tongue {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(0);
         const NAME: &'static str = "tongue";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `tongue`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `tongue`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `tongue`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -391,6 +303,15 @@ pub mod tongue {
         pub fn code(&self) -> &str {
             self.0.read(::annals::FieldNumber(0))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Tongue {
+            Tongue {
+                code: self.code().into(),
+            }
+        }
     }
 
     /// The values of a new row of `tongue`. `Default` gives those of the schema; `From` copies a row.
@@ -400,11 +321,12 @@ pub mod tongue {
         pub code: &'a str,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 1] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.code.into()];
-            values
+            take(&values)
         }
     }
 
@@ -415,17 +337,33 @@ pub mod tongue {
         }
     }
 
-    /// The values of a row of `tongue` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `tongue`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `code`: string.
+        pub code: &'a [&'a str],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.code.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `tongue` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Tongue {
         /// The field `code`: string.
         pub code: ::std::string::String,
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Tongue;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Tongue> {
+            Ok(Tongue {
                 code: row.take(::annals::FieldNumber(0))?,
             })
         }
@@ -435,106 +373,55 @@ pub mod tongue {
     pub const CODE: ::annals::typed::Column<Kind, &'static str> =
         ::annals::typed::Column::new(::annals::FieldNumber(0));
 
-    /// The table `tongue` in a transaction, for reading and writing.
+    /// A row of `tongue` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self, code: &str) -> ::annals::Result<Id> {
-            self.0.insert(&[code.into()])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id, code: &str) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[code.into()])
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(&mut self, code: &[impl AsRef<str>]) -> ::annals::Result<Id> {
-            self.0
-                .insert_vector(&[::annals::typed::Vector::strings(code)])
-        }
-
-        /// Sets the field `code` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_code(&mut self, id: Id, code: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), code.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `code`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_code(&mut self, code: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), code.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `tongue`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -548,14 +435,13 @@ pub mod person {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(2);
         const NAME: &'static str = "person";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `person`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `person`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `person`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -613,6 +499,17 @@ pub mod person {
         pub fn lost(&self) -> Option<::annals::RowId> {
             self.0.read(::annals::FieldNumber(2))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Person {
+            Person {
+                full_name: self.full_name().into(),
+                spoken: self.spoken(),
+                lost: self.lost(),
+            }
+        }
     }
 
     /// The values of a new row of `person`. `Default` gives those of the schema; `From` copies a row.
@@ -626,11 +523,12 @@ pub mod person {
         pub lost: Option<::annals::RowId>,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 3] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.full_name.into(), self.spoken.into(), self.lost.into()];
-            values
+            take(&values)
         }
     }
 
@@ -645,9 +543,29 @@ pub mod person {
         }
     }
 
-    /// The values of a row of `person` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `person`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `full_name`: string.
+        pub full_name: &'a [&'a str],
+        /// The reference `spoken` to a row of `tongue`.
+        pub spoken: &'a [Option<super::tongue::Id>],
+        /// The reference `lost` to a row of a table that was dropped.
+        pub lost: &'a [Option<::annals::RowId>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.full_name.into(), self.spoken.into(), self.lost.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `person` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Person {
         /// The field `full_name`: string.
         pub full_name: ::std::string::String,
         /// The reference `spoken` to a row of `tongue`.
@@ -657,9 +575,9 @@ pub mod person {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Person;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Person> {
+            Ok(Person {
                 full_name: row.take(::annals::FieldNumber(0))?,
                 spoken: row.take(::annals::FieldNumber(1))?,
                 lost: row.take(::annals::FieldNumber(2))?,
@@ -679,180 +597,104 @@ pub mod person {
     pub const LOST: ::annals::typed::Column<Kind, Option<::annals::RowId>> =
         ::annals::typed::Column::new(::annals::FieldNumber(2));
 
-    /// The table `person` in a transaction, for reading and writing.
+    /// A row of `person` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            full_name: &str,
-            spoken: impl ::annals::typed::Nullable<super::tongue::Id>,
-            lost: impl ::annals::typed::Nullable<::annals::RowId>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert(&[
-                full_name.into(),
-                ::annals::typed::nullable(spoken),
-                ::annals::typed::nullable(lost),
-            ])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            full_name: &str,
-            spoken: impl ::annals::typed::Nullable<super::tongue::Id>,
-            lost: impl ::annals::typed::Nullable<::annals::RowId>,
-        ) -> ::annals::Result<()> {
-            self.0.insert_at(
-                id,
-                &[
-                    full_name.into(),
-                    ::annals::typed::nullable(spoken),
-                    ::annals::typed::nullable(lost),
-                ],
-            )
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector<'k>(
-            &mut self,
-            full_name: &'k [impl AsRef<str>],
-            spoken: impl ::annals::typed::Slice<'k, Option<super::tongue::Id>>,
-            lost: impl ::annals::typed::Slice<'k, Option<::annals::RowId>>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[
-                ::annals::typed::Vector::strings(full_name),
-                ::annals::typed::Slice::vector(spoken),
-                ::annals::typed::Slice::vector(lost),
-            ])
-        }
-
-        /// Sets the field `full_name` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_full_name(&mut self, id: Id, full_name: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), full_name.into())
-        }
-
-        /// Sets the field `spoken` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_spoken(
-            &mut self,
-            id: Id,
-            spoken: impl ::annals::typed::Nullable<super::tongue::Id>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(1),
-                ::annals::typed::nullable(spoken),
-            )
-        }
-
-        /// Sets the field `lost` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_lost(
-            &mut self,
-            id: Id,
-            lost: impl ::annals::typed::Nullable<::annals::RowId>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(2),
-                ::annals::typed::nullable(lost),
-            )
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `full_name`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_full_name(&mut self, full_name: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), full_name.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `spoken`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_spoken(
+            &mut self,
+            spoken: impl Into<Option<super::tongue::Id>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(1),
+                ::annals::typed::nullable::<super::tongue::Id>(spoken),
+            )?;
+            Ok(self)
+        }
+
+        /// Sets the field `lost`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_lost(
+            &mut self,
+            lost: impl Into<Option<::annals::RowId>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(2),
+                ::annals::typed::nullable::<::annals::RowId>(lost),
+            )?;
+            Ok(self)
+        }
+    }
+
+    /// The table `person`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `person_by_full_name`.
+        #[inline]
+        #[must_use]
+        pub fn by_full_name(self) -> ByFullName<'a> {
+            ByFullName::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 
     /// The index `person_by_full_name`: rows in order of `full_name`.
     #[derive(Clone, Copy, Debug)]
-    pub struct PersonByFullName<'a> {
+    pub struct ByFullName<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> PersonByFullName<'a> {
+    impl<'a> ByFullName<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
@@ -862,7 +704,7 @@ pub mod person {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(&self, full_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn with_full_name(&self, full_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[full_name.into()])
         }
 
@@ -894,7 +736,7 @@ pub mod person {
         }
     }
 
-    impl<'a> ::std::ops::Deref for PersonByFullName<'a> {
+    impl<'a> ::std::ops::Deref for ByFullName<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -902,7 +744,7 @@ pub mod person {
         }
     }
 
-    impl<'a> IntoIterator for PersonByFullName<'a> {
+    impl<'a> IntoIterator for ByFullName<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -921,14 +763,13 @@ pub mod file {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(3);
         const NAME: &'static str = "file";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `file`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `file`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `file`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -986,6 +827,17 @@ pub mod file {
         pub fn owner(&self) -> Option<super::person::Id> {
             self.0.read(::annals::FieldNumber(2))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> File {
+            File {
+                name: self.name().into(),
+                content: self.content(),
+                owner: self.owner(),
+            }
+        }
     }
 
     /// The values of a new row of `file`. `Default` gives those of the schema; `From` copies a row.
@@ -999,11 +851,12 @@ pub mod file {
         pub owner: Option<super::person::Id>,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 3] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.name.into(), self.content.into(), self.owner.into()];
-            values
+            take(&values)
         }
     }
 
@@ -1018,9 +871,29 @@ pub mod file {
         }
     }
 
-    /// The values of a row of `file` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `file`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `name`: string.
+        pub name: &'a [&'a str],
+        /// The field `content`: blob.
+        pub content: &'a [Option<::annals::Blob>],
+        /// The reference `owner` to a row of `person` (cascade).
+        pub owner: &'a [Option<super::person::Id>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.name.into(), self.content.into(), self.owner.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `file` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct File {
         /// The field `name`: string.
         pub name: ::std::string::String,
         /// The field `content`: blob.
@@ -1030,9 +903,9 @@ pub mod file {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = File;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<File> {
+            Ok(File {
                 name: row.take(::annals::FieldNumber(0))?,
                 content: row.take(::annals::FieldNumber(1))?,
                 owner: row.take(::annals::FieldNumber(2))?,
@@ -1052,170 +925,87 @@ pub mod file {
     pub const OWNER: ::annals::typed::Column<Kind, Option<super::person::Id>> =
         ::annals::typed::Column::new(::annals::FieldNumber(2));
 
-    /// The table `file` in a transaction, for reading and writing.
+    /// A row of `file` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            name: &str,
-            content: impl ::annals::typed::Nullable<::annals::Blob>,
-            owner: impl ::annals::typed::Nullable<super::person::Id>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert(&[
-                name.into(),
-                ::annals::typed::nullable(content),
-                ::annals::typed::nullable(owner),
-            ])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            name: &str,
-            content: impl ::annals::typed::Nullable<::annals::Blob>,
-            owner: impl ::annals::typed::Nullable<super::person::Id>,
-        ) -> ::annals::Result<()> {
-            self.0.insert_at(
-                id,
-                &[
-                    name.into(),
-                    ::annals::typed::nullable(content),
-                    ::annals::typed::nullable(owner),
-                ],
-            )
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector<'k>(
-            &mut self,
-            name: &'k [impl AsRef<str>],
-            content: impl ::annals::typed::Slice<'k, Option<::annals::Blob>>,
-            owner: impl ::annals::typed::Slice<'k, Option<super::person::Id>>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[
-                ::annals::typed::Vector::strings(name),
-                ::annals::typed::Slice::vector(content),
-                ::annals::typed::Slice::vector(owner),
-            ])
-        }
-
-        /// Sets the field `name` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_name(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), name.into())
-        }
-
-        /// Sets the field `content` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_content(
-            &mut self,
-            id: Id,
-            content: impl ::annals::typed::Nullable<::annals::Blob>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(1),
-                ::annals::typed::nullable(content),
-            )
-        }
-
-        /// Sets the field `owner` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_owner(
-            &mut self,
-            id: Id,
-            owner: impl ::annals::typed::Nullable<super::person::Id>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(2),
-                ::annals::typed::nullable(owner),
-            )
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `name`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_name(&mut self, name: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), name.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `content`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_content(
+            &mut self,
+            content: impl Into<Option<::annals::Blob>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(1),
+                ::annals::typed::nullable::<::annals::Blob>(content),
+            )?;
+            Ok(self)
+        }
+
+        /// Sets the field `owner`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_owner(
+            &mut self,
+            owner: impl Into<Option<super::person::Id>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(2),
+                ::annals::typed::nullable::<super::person::Id>(owner),
+            )?;
+            Ok(self)
+        }
+    }
+
+    /// The table `file`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -1229,14 +1019,13 @@ pub mod settings {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(4);
         const NAME: &'static str = "settings";
+        type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `settings`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `settings`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `settings`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -1287,11 +1076,21 @@ pub mod settings {
         pub fn motto(&self) -> Option<&str> {
             self.0.read(::annals::FieldNumber(1))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Settings {
+            Settings {
+                volume: self.volume(),
+                motto: self.motto().map(Into::into),
+            }
+        }
     }
 
-    /// The values of a row of `settings` by themselves, as a [`Change`] has them.
+    /// The values of a row of `settings` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Settings {
         /// The field `volume`: int8, default `5`.
         pub volume: i8,
         /// The field `motto`: string, may be null.
@@ -1299,33 +1098,39 @@ pub mod settings {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Settings;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Settings> {
+            Ok(Settings {
                 volume: row.take(::annals::FieldNumber(0))?,
                 motto: row.take(::annals::FieldNumber(1))?,
             })
         }
     }
 
-    /// The only row of the table `settings` in a transaction, for reading and writing.
+    /// The only row of the table, to be changed: `tx.edit(ROW)`.
+    pub const ROW: ::annals::typed::OnlyRow<Kind> = ::annals::typed::OnlyRow::new();
+
+    /// A row of `settings` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::SingleWriter<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::SingleWriter::new(transaction))
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
+    }
 
+    impl Edit<'_, '_> {
         /// Sets the field `volume`.
         ///
         /// # Errors
         /// The journal can't be written.
         #[inline]
-        pub fn set_volume(&mut self, volume: i8) -> ::annals::Result<()> {
-            self.0.set(::annals::FieldNumber(0), volume.into())
+        pub fn set_volume(&mut self, volume: i8) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), volume.into())?;
+            Ok(self)
         }
 
         /// Sets the field `motto`.
@@ -1333,17 +1138,15 @@ pub mod settings {
         /// # Errors
         /// The journal can't be written.
         #[inline]
-        pub fn set_motto(&mut self, motto: Option<&str>) -> ::annals::Result<()> {
-            self.0.set(::annals::FieldNumber(1), motto.into())
-        }
-
-        /// Returns the row as the transaction sees it.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn row(self) -> ::annals::Result<Row<'t>> {
-            self.0.into_row()
+        pub fn set_motto<'k>(
+            &mut self,
+            motto: impl Into<Option<&'k str>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(1),
+                ::annals::typed::nullable::<&str>(motto),
+            )?;
+            Ok(self)
         }
     }
 }
@@ -1363,14 +1166,13 @@ pub mod custom {
             impl ::annals::typed::Record for Kind {
                 const TABLE: ::annals::TableNumber = ::annals::TableNumber(1);
                 const NAME: &'static str = "gone";
+                type Schema = ();
                 type Row<'a> = Row<'a>;
+                type Edit<'t, 'db: 't> = Edit<'t, 'db>;
             }
 
             /// The id of a row of `gone`.
             pub type Id = ::annals::typed::Id<Kind>;
-
-            /// The table `gone`, for reading.
-            pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
             /// What became of a row of `gone`.
             pub type Change = ::annals::typed::Change<Kind>;
@@ -1414,6 +1216,15 @@ pub mod custom {
                 pub fn text(&self) -> &str {
                     self.0.read(::annals::FieldNumber(0))
                 }
+
+                /// Copies the values of the row.
+                #[inline]
+                #[must_use]
+                pub fn to_owned(&self) -> Gone {
+                    Gone {
+                        text: self.text().into(),
+                    }
+                }
             }
 
             /// The values of a new row of `gone`. `Default` gives those of the schema; `From` copies a row.
@@ -1423,11 +1234,12 @@ pub mod custom {
                 pub text: &'a str,
             }
 
-            impl<'a> New<'a> {
+            impl ::annals::typed::NewRow for New<'_> {
+                type Kind = Kind;
                 #[inline]
-                fn values(self) -> [::annals::ValueRef<'a>; 1] {
+                fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
                     let values = [self.text.into()];
-                    values
+                    take(&values)
                 }
             }
 
@@ -1438,17 +1250,33 @@ pub mod custom {
                 }
             }
 
-            /// The values of a row of `gone` by themselves, as a [`Change`] has them.
+            /// The values of many new rows of `gone`: for each field a slice, all of the same length.
+            #[derive(Clone, Copy, Debug)]
+            pub struct Columns<'a> {
+                /// The field `text`: string.
+                pub text: &'a [&'a str],
+            }
+
+            impl ::annals::typed::NewRows for Columns<'_> {
+                type Kind = Kind;
+                #[inline]
+                fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+                    let vectors = [self.text.into()];
+                    take(&vectors)
+                }
+            }
+
+            /// The values of a row of `gone` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
             #[derive(Clone, Debug, PartialEq, Eq)]
-            pub struct Values {
+            pub struct Gone {
                 /// The field `text`: string.
                 pub text: ::std::string::String,
             }
 
             impl ::annals::typed::Versioned for Kind {
-                type Values = Values;
-                fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-                    Ok(Values {
+                type Values = Gone;
+                fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Gone> {
+                    Ok(Gone {
                         text: row.take(::annals::FieldNumber(0))?,
                     })
                 }
@@ -1458,106 +1286,55 @@ pub mod custom {
             pub const TEXT: ::annals::typed::Column<Kind, &'static str> =
                 ::annals::typed::Column::new(::annals::FieldNumber(0));
 
-            /// The table `gone` in a transaction, for reading and writing.
+            /// A row of `gone` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
             #[derive(Debug)]
             #[must_use]
-            pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+            pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-            impl<'t, 'db> Writer<'t, 'db> {
+            impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
                 #[inline]
-                pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                    Self(::annals::typed::Writer::new(transaction))
-                }
-
-                /// Inserts a row with the table's next id.
-                ///
-                /// # Errors
-                /// A row has the same key in a unique index, or the journal can't be written.
-                #[inline]
-                pub fn insert(&mut self, text: &str) -> ::annals::Result<Id> {
-                    self.0.insert(&[text.into()])
-                }
-
-                /// Inserts a row with the table's next id, given by the names of its fields. The others
-                /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-                ///
-                /// # Errors
-                /// A row has the same key in a unique index, or the journal can't be written.
-                #[inline]
-                pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-                    self.0.insert(&row.values())
-                }
-
-                /// Inserts a row at a free id.
-                ///
-                /// # Errors
-                /// The id is in use, a row has the same key in a unique index, or the journal can't be
-                /// written.
-                #[inline]
-                pub fn insert_at(&mut self, id: Id, text: &str) -> ::annals::Result<()> {
-                    self.0.insert_at(id, &[text.into()])
-                }
-
-                /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-                /// length. Returns the first row's id. Unique keys are checked at commit.
-                ///
-                /// # Errors
-                /// The slices aren't of the same length, or the journal can't be written.
-                #[inline]
-                pub fn insert_vector(&mut self, text: &[impl AsRef<str>]) -> ::annals::Result<Id> {
-                    self.0
-                        .insert_vector(&[::annals::typed::Vector::strings(text)])
-                }
-
-                /// Sets the field `text` of a row.
-                ///
-                /// # Errors
-                /// There is no row with that id, or the journal can't be written.
-                #[inline]
-                pub fn set_text(&mut self, id: Id, text: &str) -> ::annals::Result<()> {
-                    self.0.set(id, ::annals::FieldNumber(0), text.into())
-                }
-
-                /// Returns the row with that id.
-                ///
-                /// # Errors
-                /// There is none.
-                #[inline]
-                pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-                    self.0.into_table().get(id)
-                }
-
-                /// Returns the row with that id, if there is one; follows a reference.
-                ///
-                /// # Errors
-                /// It can't be loaded.
-                #[inline]
-                pub fn find(
-                    self,
-                    id: impl ::annals::typed::Nullable<Id>,
-                ) -> ::annals::Result<Option<Row<'t>>> {
-                    self.0.into_table().find(id)
-                }
-
-                /// Returns all rows in order of their ids.
-                #[inline]
-                pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-                    self.0.into_table().iter()
+                fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+                    Self(editor)
                 }
             }
 
-            impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-                type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+            impl Edit<'_, '_> {
+                /// Sets the field `text`.
+                ///
+                /// # Errors
+                /// The journal can't be written.
+                #[inline]
+                pub fn set_text(&mut self, text: &str) -> ::annals::Result<&mut Self> {
+                    self.0.set(::annals::FieldNumber(0), text.into())?;
+                    Ok(self)
+                }
+            }
+
+            /// The table `gone`, for reading, and its indexes.
+            #[derive(Clone, Copy, Debug)]
+            pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+            impl<'a> Table<'a> {
+                #[inline]
+                pub(super) fn new(view: &'a ::annals::View) -> Self {
+                    Self(::annals::typed::Table::new(view))
+                }
+            }
+
+            impl<'a> ::std::ops::Deref for Table<'a> {
+                type Target = ::annals::typed::Table<'a, Kind>;
                 #[inline]
                 fn deref(&self) -> &Self::Target {
                     &self.0
                 }
             }
 
-            impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+            impl<'a> IntoIterator for Table<'a> {
+                type Item = ::annals::Result<Row<'a>>;
+                type IntoIter = ::annals::typed::Rows<'a, Kind>;
                 #[inline]
-                fn deref_mut(&mut self) -> &mut Self::Target {
-                    &mut self.0
+                fn into_iter(self) -> Self::IntoIter {
+                    self.0.iter()
                 }
             }
         }
@@ -1571,14 +1348,13 @@ pub mod custom {
             impl ::annals::typed::Record for Kind {
                 const TABLE: ::annals::TableNumber = ::annals::TableNumber(2);
                 const NAME: &'static str = "person";
+                type Schema = ();
                 type Row<'a> = Row<'a>;
+                type Edit<'t, 'db: 't> = Edit<'t, 'db>;
             }
 
             /// The id of a row of `person`.
             pub type Id = ::annals::typed::Id<Kind>;
-
-            /// The table `person`, for reading.
-            pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
             /// What became of a row of `person`.
             pub type Change = ::annals::typed::Change<Kind>;
@@ -1643,6 +1419,18 @@ pub mod custom {
                 pub fn old(&self) -> Option<i32> {
                     self.0.read(::annals::FieldNumber(3))
                 }
+
+                /// Copies the values of the row.
+                #[inline]
+                #[must_use]
+                pub fn to_owned(&self) -> Person {
+                    Person {
+                        name: self.name().into(),
+                        spoken: self.spoken(),
+                        lost: self.lost(),
+                        old: self.old(),
+                    }
+                }
             }
 
             /// The values of a new row of `person`. `Default` gives those of the schema; `From` copies a row.
@@ -1658,16 +1446,17 @@ pub mod custom {
                 pub old: Option<i32>,
             }
 
-            impl<'a> New<'a> {
+            impl ::annals::typed::NewRow for New<'_> {
+                type Kind = Kind;
                 #[inline]
-                fn values(self) -> [::annals::ValueRef<'a>; 4] {
+                fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
                     let values = [
                         self.name.into(),
                         self.spoken.into(),
                         self.lost.into(),
                         self.old.into(),
                     ];
-                    values
+                    take(&values)
                 }
             }
 
@@ -1683,9 +1472,36 @@ pub mod custom {
                 }
             }
 
-            /// The values of a row of `person` by themselves, as a [`Change`] has them.
+            /// The values of many new rows of `person`: for each field a slice, all of the same length.
+            #[derive(Clone, Copy, Debug)]
+            pub struct Columns<'a> {
+                /// The field `name`: string.
+                pub name: &'a [&'a str],
+                /// The reference `spoken` to a row of `language`.
+                pub spoken: &'a [Option<super::language::Id>],
+                /// The reference `lost` to a row of `gone`.
+                pub lost: &'a [Option<super::gone::Id>],
+                /// The field `old`: int32, may be null.
+                pub old: &'a [Option<i32>],
+            }
+
+            impl ::annals::typed::NewRows for Columns<'_> {
+                type Kind = Kind;
+                #[inline]
+                fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+                    let vectors = [
+                        self.name.into(),
+                        self.spoken.into(),
+                        self.lost.into(),
+                        self.old.into(),
+                    ];
+                    take(&vectors)
+                }
+            }
+
+            /// The values of a row of `person` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
             #[derive(Clone, Debug, PartialEq, Eq)]
-            pub struct Values {
+            pub struct Person {
                 /// The field `name`: string.
                 pub name: ::std::string::String,
                 /// The reference `spoken` to a row of `language`.
@@ -1697,9 +1513,9 @@ pub mod custom {
             }
 
             impl ::annals::typed::Versioned for Kind {
-                type Values = Values;
-                fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-                    Ok(Values {
+                type Values = Person;
+                fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Person> {
+                    Ok(Person {
                         name: row.take(::annals::FieldNumber(0))?,
                         spoken: row.take(::annals::FieldNumber(1))?,
                         lost: row.take(::annals::FieldNumber(2))?,
@@ -1724,185 +1540,103 @@ pub mod custom {
             pub const OLD: ::annals::typed::Column<Kind, Option<i32>> =
                 ::annals::typed::Column::new(::annals::FieldNumber(3));
 
-            /// The table `person` in a transaction, for reading and writing.
+            /// A row of `person` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
             #[derive(Debug)]
             #[must_use]
-            pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+            pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-            impl<'t, 'db> Writer<'t, 'db> {
+            impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
                 #[inline]
-                pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                    Self(::annals::typed::Writer::new(transaction))
-                }
-
-                /// Inserts a row with the table's next id.
-                ///
-                /// # Errors
-                /// A row has the same key in a unique index, or the journal can't be written.
-                #[inline]
-                pub fn insert(
-                    &mut self,
-                    name: &str,
-                    spoken: impl ::annals::typed::Nullable<super::language::Id>,
-                    lost: impl ::annals::typed::Nullable<super::gone::Id>,
-                    old: Option<i32>,
-                ) -> ::annals::Result<Id> {
-                    self.0.insert(&[
-                        name.into(),
-                        ::annals::typed::nullable(spoken),
-                        ::annals::typed::nullable(lost),
-                        old.into(),
-                    ])
-                }
-
-                /// Inserts a row with the table's next id, given by the names of its fields. The others
-                /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-                ///
-                /// # Errors
-                /// A row has the same key in a unique index, or the journal can't be written.
-                #[inline]
-                pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-                    self.0.insert(&row.values())
-                }
-
-                /// Inserts a row at a free id.
-                ///
-                /// # Errors
-                /// The id is in use, a row has the same key in a unique index, or the journal can't be
-                /// written.
-                #[inline]
-                pub fn insert_at(
-                    &mut self,
-                    id: Id,
-                    name: &str,
-                    spoken: impl ::annals::typed::Nullable<super::language::Id>,
-                    lost: impl ::annals::typed::Nullable<super::gone::Id>,
-                    old: Option<i32>,
-                ) -> ::annals::Result<()> {
-                    self.0.insert_at(
-                        id,
-                        &[
-                            name.into(),
-                            ::annals::typed::nullable(spoken),
-                            ::annals::typed::nullable(lost),
-                            old.into(),
-                        ],
-                    )
-                }
-
-                /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-                /// length. Returns the first row's id. Unique keys are checked at commit.
-                ///
-                /// # Errors
-                /// The slices aren't of the same length, or the journal can't be written.
-                #[inline]
-                pub fn insert_vector<'k>(
-                    &mut self,
-                    name: &'k [impl AsRef<str>],
-                    spoken: impl ::annals::typed::Slice<'k, Option<super::language::Id>>,
-                    lost: impl ::annals::typed::Slice<'k, Option<super::gone::Id>>,
-                    old: impl ::annals::typed::Slice<'k, Option<i32>>,
-                ) -> ::annals::Result<Id> {
-                    self.0.insert_vector(&[
-                        ::annals::typed::Vector::strings(name),
-                        ::annals::typed::Slice::vector(spoken),
-                        ::annals::typed::Slice::vector(lost),
-                        ::annals::typed::Slice::vector(old),
-                    ])
-                }
-
-                /// Sets the field `name` of a row.
-                ///
-                /// # Errors
-                /// There is no row with that id, or the journal can't be written.
-                #[inline]
-                pub fn set_name(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
-                    self.0.set(id, ::annals::FieldNumber(0), name.into())
-                }
-
-                /// Sets the field `spoken` of a row.
-                ///
-                /// # Errors
-                /// There is no row with that id, or the journal can't be written.
-                #[inline]
-                pub fn set_spoken(
-                    &mut self,
-                    id: Id,
-                    spoken: impl ::annals::typed::Nullable<super::language::Id>,
-                ) -> ::annals::Result<()> {
-                    self.0.set(
-                        id,
-                        ::annals::FieldNumber(1),
-                        ::annals::typed::nullable(spoken),
-                    )
-                }
-
-                /// Sets the field `lost` of a row.
-                ///
-                /// # Errors
-                /// There is no row with that id, or the journal can't be written.
-                #[inline]
-                pub fn set_lost(
-                    &mut self,
-                    id: Id,
-                    lost: impl ::annals::typed::Nullable<super::gone::Id>,
-                ) -> ::annals::Result<()> {
-                    self.0.set(
-                        id,
-                        ::annals::FieldNumber(2),
-                        ::annals::typed::nullable(lost),
-                    )
-                }
-
-                /// Sets the field `old` of a row.
-                ///
-                /// # Errors
-                /// There is no row with that id, or the journal can't be written.
-                #[inline]
-                pub fn set_old(&mut self, id: Id, old: Option<i32>) -> ::annals::Result<()> {
-                    self.0.set(id, ::annals::FieldNumber(3), old.into())
-                }
-
-                /// Returns the row with that id.
-                ///
-                /// # Errors
-                /// There is none.
-                #[inline]
-                pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-                    self.0.into_table().get(id)
-                }
-
-                /// Returns the row with that id, if there is one; follows a reference.
-                ///
-                /// # Errors
-                /// It can't be loaded.
-                #[inline]
-                pub fn find(
-                    self,
-                    id: impl ::annals::typed::Nullable<Id>,
-                ) -> ::annals::Result<Option<Row<'t>>> {
-                    self.0.into_table().find(id)
-                }
-
-                /// Returns all rows in order of their ids.
-                #[inline]
-                pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-                    self.0.into_table().iter()
+                fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+                    Self(editor)
                 }
             }
 
-            impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-                type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+            impl Edit<'_, '_> {
+                /// Sets the field `name`.
+                ///
+                /// # Errors
+                /// The journal can't be written.
+                #[inline]
+                pub fn set_name(&mut self, name: &str) -> ::annals::Result<&mut Self> {
+                    self.0.set(::annals::FieldNumber(0), name.into())?;
+                    Ok(self)
+                }
+
+                /// Sets the field `spoken`.
+                ///
+                /// # Errors
+                /// The journal can't be written.
+                #[inline]
+                pub fn set_spoken(
+                    &mut self,
+                    spoken: impl Into<Option<super::language::Id>>,
+                ) -> ::annals::Result<&mut Self> {
+                    self.0.set(
+                        ::annals::FieldNumber(1),
+                        ::annals::typed::nullable::<super::language::Id>(spoken),
+                    )?;
+                    Ok(self)
+                }
+
+                /// Sets the field `lost`.
+                ///
+                /// # Errors
+                /// The journal can't be written.
+                #[inline]
+                pub fn set_lost(
+                    &mut self,
+                    lost: impl Into<Option<super::gone::Id>>,
+                ) -> ::annals::Result<&mut Self> {
+                    self.0.set(
+                        ::annals::FieldNumber(2),
+                        ::annals::typed::nullable::<super::gone::Id>(lost),
+                    )?;
+                    Ok(self)
+                }
+
+                /// Sets the field `old`.
+                ///
+                /// # Errors
+                /// The journal can't be written.
+                #[inline]
+                pub fn set_old(
+                    &mut self,
+                    old: impl Into<Option<i32>>,
+                ) -> ::annals::Result<&mut Self> {
+                    self.0.set(
+                        ::annals::FieldNumber(3),
+                        ::annals::typed::nullable::<i32>(old),
+                    )?;
+                    Ok(self)
+                }
+            }
+
+            /// The table `person`, for reading, and its indexes.
+            #[derive(Clone, Copy, Debug)]
+            pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+            impl<'a> Table<'a> {
+                #[inline]
+                pub(super) fn new(view: &'a ::annals::View) -> Self {
+                    Self(::annals::typed::Table::new(view))
+                }
+            }
+
+            impl<'a> ::std::ops::Deref for Table<'a> {
+                type Target = ::annals::typed::Table<'a, Kind>;
                 #[inline]
                 fn deref(&self) -> &Self::Target {
                     &self.0
                 }
             }
 
-            impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+            impl<'a> IntoIterator for Table<'a> {
+                type Item = ::annals::Result<Row<'a>>;
+                type IntoIter = ::annals::typed::Rows<'a, Kind>;
                 #[inline]
-                fn deref_mut(&mut self) -> &mut Self::Target {
-                    &mut self.0
+                fn into_iter(self) -> Self::IntoIter {
+                    self.0.iter()
                 }
             }
         }
@@ -1922,14 +1656,6 @@ pub mod custom {
             Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            /// Returns what the transaction sees.
-            #[must_use]
-            pub fn view(&self) -> View<'_> {
-                View(self.0.dynamic_view())
-            }
-        }
-
         impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
             type Target = ::annals::typed::CustomTransaction<'t, 'db>;
             #[inline]
@@ -1945,50 +1671,26 @@ pub mod custom {
             }
         }
 
-        /// All tables at this place of the schema, for reading.
-        #[derive(Clone, Copy, Debug)]
-        pub struct View<'a>(&'a ::annals::View);
-
-        impl<'a> View<'a> {
+        impl Transaction<'_, '_> {
             /// Returns the table `language`.
             #[inline]
             #[must_use]
-            pub fn language(self) -> language::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn language(&self) -> language::Table<'_> {
+                language::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `gone`.
             #[inline]
             #[must_use]
-            pub fn gone(self) -> gone::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn gone(&self) -> gone::Table<'_> {
+                gone::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `person`.
             #[inline]
             #[must_use]
-            pub fn person(self) -> person::Table<'a> {
-                ::annals::typed::Table::new(self.0)
-            }
-        }
-
-        impl<'db> Transaction<'_, 'db> {
-            /// Returns the table `language`.
-            #[inline]
-            pub fn language(&mut self) -> language::Writer<'_, 'db> {
-                language::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `gone`.
-            #[inline]
-            pub fn gone(&mut self) -> gone::Writer<'_, 'db> {
-                gone::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `person`.
-            #[inline]
-            pub fn person(&mut self) -> person::Writer<'_, 'db> {
-                person::Writer::new(self.0.as_dynamic())
+            pub fn person(&self) -> person::Table<'_> {
+                person::Table::new(self.0.dynamic_view())
             }
         }
     }
@@ -2016,14 +1718,6 @@ pub mod custom {
             Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            /// Returns what the transaction sees.
-            #[must_use]
-            pub fn view(&self) -> View<'_> {
-                View(self.0.dynamic_view())
-            }
-        }
-
         impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
             type Target = ::annals::typed::CustomTransaction<'t, 'db>;
             #[inline]
@@ -2039,50 +1733,26 @@ pub mod custom {
             }
         }
 
-        /// All tables at this place of the schema, for reading.
-        #[derive(Clone, Copy, Debug)]
-        pub struct View<'a>(&'a ::annals::View);
-
-        impl<'a> View<'a> {
+        impl Transaction<'_, '_> {
             /// Returns the table `tongue`.
             #[inline]
             #[must_use]
-            pub fn tongue(self) -> tongue::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn tongue(&self) -> tongue::Table<'_> {
+                tongue::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `person`.
             #[inline]
             #[must_use]
-            pub fn person(self) -> person::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn person(&self) -> person::Table<'_> {
+                person::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `file`.
             #[inline]
             #[must_use]
-            pub fn file(self) -> file::Table<'a> {
-                ::annals::typed::Table::new(self.0)
-            }
-        }
-
-        impl<'db> Transaction<'_, 'db> {
-            /// Returns the table `tongue`.
-            #[inline]
-            pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
-                tongue::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `person`.
-            #[inline]
-            pub fn person(&mut self) -> person::Writer<'_, 'db> {
-                person::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `file`.
-            #[inline]
-            pub fn file(&mut self) -> file::Writer<'_, 'db> {
-                file::Writer::new(self.0.as_dynamic())
+            pub fn file(&self) -> file::Table<'_> {
+                file::Table::new(self.0.dynamic_view())
             }
         }
     }
@@ -2110,14 +1780,6 @@ pub mod custom {
             Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            /// Returns what the transaction sees.
-            #[must_use]
-            pub fn view(&self) -> View<'_> {
-                View(self.0.dynamic_view())
-            }
-        }
-
         impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
             type Target = ::annals::typed::CustomTransaction<'t, 'db>;
             #[inline]
@@ -2133,50 +1795,26 @@ pub mod custom {
             }
         }
 
-        /// All tables at this place of the schema, for reading.
-        #[derive(Clone, Copy, Debug)]
-        pub struct View<'a>(&'a ::annals::View);
-
-        impl<'a> View<'a> {
+        impl Transaction<'_, '_> {
             /// Returns the table `tongue`.
             #[inline]
             #[must_use]
-            pub fn tongue(self) -> tongue::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn tongue(&self) -> tongue::Table<'_> {
+                tongue::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `person`.
             #[inline]
             #[must_use]
-            pub fn person(self) -> person::Table<'a> {
-                ::annals::typed::Table::new(self.0)
+            pub fn person(&self) -> person::Table<'_> {
+                person::Table::new(self.0.dynamic_view())
             }
 
             /// Returns the table `file`.
             #[inline]
             #[must_use]
-            pub fn file(self) -> file::Table<'a> {
-                ::annals::typed::Table::new(self.0)
-            }
-        }
-
-        impl<'db> Transaction<'_, 'db> {
-            /// Returns the table `tongue`.
-            #[inline]
-            pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
-                tongue::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `person`.
-            #[inline]
-            pub fn person(&mut self) -> person::Writer<'_, 'db> {
-                person::Writer::new(self.0.as_dynamic())
-            }
-
-            /// Returns the table `file`.
-            #[inline]
-            pub fn file(&mut self) -> file::Writer<'_, 'db> {
-                file::Writer::new(self.0.as_dynamic())
+            pub fn file(&self) -> file::Table<'_> {
+                file::Table::new(self.0.dynamic_view())
             }
         }
     }

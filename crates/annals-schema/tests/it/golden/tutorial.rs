@@ -34,9 +34,9 @@ pub enum Schema {}
 
 impl ::annals::typed::TypedSchema for Schema {
     type Change = Change;
-    type View<'a> = View<'a>;
-    type Tables = Tables;
-    type Writers<'db> = Writers<'db>;
+    type Viewing<'a> = Tables<&'a ::annals::View>;
+    type Reading = Tables<::annals::Snapshot>;
+    type Writing<'db> = Tables<::annals::Transaction<'db>>;
 
     fn schema() -> ::annals::Result<&'static ::annals::Schema> {
         static PARSED: ::annals::typed::CompiledSchema =
@@ -45,40 +45,40 @@ impl ::annals::typed::TypedSchema for Schema {
     }
 
     #[inline]
-    fn view(view: &::annals::View) -> View<'_> {
-        View(view)
+    fn viewing(view: &::annals::View) -> Tables<&::annals::View> {
+        Tables(view)
     }
 
     #[inline]
-    fn tables(snapshot: ::annals::Snapshot) -> Tables {
+    fn reading(snapshot: ::annals::Snapshot) -> Tables<::annals::Snapshot> {
         Tables(snapshot)
     }
 
     #[inline]
-    fn snapshot(tables: &Tables) -> &::annals::Snapshot {
+    fn snapshot(tables: &Tables<::annals::Snapshot>) -> &::annals::Snapshot {
         &tables.0
     }
 
     #[inline]
-    fn writers(transaction: ::annals::Transaction<'_>) -> Writers<'_> {
-        Writers(transaction)
+    fn writing(transaction: ::annals::Transaction<'_>) -> Tables<::annals::Transaction<'_>> {
+        Tables(transaction)
     }
 
     #[inline]
-    fn transaction<'t, 'db>(writers: &'t Self::Writers<'db>) -> &'t ::annals::Transaction<'db> {
-        &writers.0
+    fn transaction<'t, 'db>(tables: &'t Self::Writing<'db>) -> &'t ::annals::Transaction<'db> {
+        &tables.0
     }
 
     #[inline]
     fn transaction_mut<'t, 'db>(
-        writers: &'t mut Self::Writers<'db>,
+        tables: &'t mut Self::Writing<'db>,
     ) -> &'t mut ::annals::Transaction<'db> {
-        &mut writers.0
+        &mut tables.0
     }
 
     #[inline]
-    fn into_transaction(writers: Self::Writers<'_>) -> ::annals::Transaction<'_> {
-        writers.0
+    fn into_transaction(tables: Self::Writing<'_>) -> ::annals::Transaction<'_> {
+        tables.0
     }
 }
 
@@ -96,21 +96,13 @@ pub type Reader = ::annals::typed::Reader<Schema>;
 /// [`Tables`]. Cheap to clone.
 pub type Snapshot = ::annals::typed::Snapshot<Schema>;
 
-/// A transaction: a set of changes that applies wholly or not at all. It has the methods of
-/// [`Writers`]. Dropped without `commit`, it is rolled back.
+/// A transaction: a set of changes that applies wholly or not at all. It reads through the methods of
+/// [`Tables`]. Dropped without `commit`, it is rolled back.
 pub type Transaction<'db> = ::annals::typed::Transaction<'db, Schema>;
 
-/// All tables and indexes that a snapshot or a transaction sees, for reading.
+/// All tables that a [`Snapshot`] or a [`Transaction`] sees, for reading.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a>(&'a ::annals::View);
-
-/// All tables and indexes of a [`Snapshot`], for reading.
-#[derive(Clone, Debug)]
-pub struct Tables(::annals::Snapshot);
-
-/// All tables of a [`Transaction`], for reading and writing, and its indexes.
-#[derive(Debug)]
-pub struct Writers<'db>(::annals::Transaction<'db>);
+pub struct Tables<V>(V);
 
 /// What became of a row, of whichever table.
 #[derive(Clone, Debug, PartialEq)]
@@ -143,91 +135,19 @@ impl From<person::Change> for Change {
     }
 }
 
-impl<'a> View<'a> {
-    /// Returns the table `city`.
-    #[inline]
-    #[must_use]
-    pub fn city(self) -> city::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `person`.
-    #[inline]
-    #[must_use]
-    pub fn person(self) -> person::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the index `city_by_name`.
-    #[inline]
-    #[must_use]
-    pub fn city_by_name(self) -> city::CityByName<'a> {
-        city::CityByName::new(self.0)
-    }
-
-    /// Returns the index `person_by_name`.
-    #[inline]
-    #[must_use]
-    pub fn person_by_name(self) -> person::PersonByName<'a> {
-        person::PersonByName::new(self.0)
-    }
-}
-
-impl Tables {
+impl<V: ::annals::typed::Viewed> Tables<V> {
     /// Returns the table `city`.
     #[inline]
     #[must_use]
     pub fn city(&self) -> city::Table<'_> {
-        View(&self.0).city()
+        city::Table::new(self.0.view())
     }
 
     /// Returns the table `person`.
     #[inline]
     #[must_use]
     pub fn person(&self) -> person::Table<'_> {
-        View(&self.0).person()
-    }
-
-    /// Returns the index `city_by_name`.
-    #[inline]
-    #[must_use]
-    pub fn city_by_name(&self) -> city::CityByName<'_> {
-        View(&self.0).city_by_name()
-    }
-
-    /// Returns the index `person_by_name`.
-    #[inline]
-    #[must_use]
-    pub fn person_by_name(&self) -> person::PersonByName<'_> {
-        View(&self.0).person_by_name()
-    }
-}
-
-impl<'db> Writers<'db> {
-    /// Returns the table `city`.
-    #[inline]
-    pub fn city(&mut self) -> city::Writer<'_, 'db> {
-        city::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `person`.
-    #[inline]
-    pub fn person(&mut self) -> person::Writer<'_, 'db> {
-        person::Writer::new(&mut self.0)
-    }
-
-    /// Returns the index `city_by_name`.
-    #[inline]
-    #[must_use]
-    pub fn city_by_name(&self) -> city::CityByName<'_> {
-        View(self.0.view()).city_by_name()
-    }
-
-    /// Returns the index `person_by_name`.
-    #[inline]
-    #[must_use]
-    pub fn person_by_name(&self) -> person::PersonByName<'_> {
-        View(self.0.view()).person_by_name()
+        person::Table::new(self.0.view())
     }
 }
 
@@ -240,14 +160,13 @@ pub mod city {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(0);
         const NAME: &'static str = "city";
+        type Schema = super::Schema;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `city`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `city`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `city`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -291,6 +210,15 @@ pub mod city {
         pub fn name(&self) -> &str {
             self.0.read(::annals::FieldNumber(0))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> City {
+            City {
+                name: self.name().into(),
+            }
+        }
     }
 
     /// The values of a new row of `city`. `Default` gives those of the schema; `From` copies a row.
@@ -300,11 +228,12 @@ pub mod city {
         pub name: &'a str,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 1] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [self.name.into()];
-            values
+            take(&values)
         }
     }
 
@@ -315,17 +244,33 @@ pub mod city {
         }
     }
 
-    /// The values of a row of `city` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `city`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `name`: string.
+        pub name: &'a [&'a str],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [self.name.into()];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `city` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct City {
         /// The field `name`: string.
         pub name: ::std::string::String,
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = City;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<City> {
+            Ok(City {
                 name: row.take(::annals::FieldNumber(0))?,
             })
         }
@@ -335,116 +280,72 @@ pub mod city {
     pub const NAME: ::annals::typed::Column<Kind, &'static str> =
         ::annals::typed::Column::new(::annals::FieldNumber(0));
 
-    /// The table `city` in a transaction, for reading and writing.
+    /// A row of `city` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self, name: &str) -> ::annals::Result<Id> {
-            self.0.insert(&[name.into()])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[name.into()])
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(&mut self, name: &[impl AsRef<str>]) -> ::annals::Result<Id> {
-            self.0
-                .insert_vector(&[::annals::typed::Vector::strings(name)])
-        }
-
-        /// Sets the field `name` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_name(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), name.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `name`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_name(&mut self, name: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), name.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `city`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `city_by_name`.
+        #[inline]
+        #[must_use]
+        pub fn by_name(self) -> ByName<'a> {
+            ByName::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 
     /// The unique index `city_by_name`: rows in order of `name`.
     #[derive(Clone, Copy, Debug)]
-    pub struct CityByName<'a> {
+    pub struct ByName<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> CityByName<'a> {
+    impl<'a> ByName<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
@@ -459,6 +360,15 @@ pub mod city {
         #[inline]
         pub fn get(&self, name: &str) -> ::annals::Result<Option<Row<'a>>> {
             self.index.first(&[name.into()])
+        }
+
+        /// Returns the row with this key.
+        ///
+        /// # Errors
+        /// There is none, and the error names the key; or it can't be loaded.
+        #[inline]
+        pub fn require(&self, name: &str) -> ::annals::Result<Row<'a>> {
+            self.index.require(&[name.into()])
         }
 
         /// Returns the rows whose `name` begins with a prefix.
@@ -486,7 +396,7 @@ pub mod city {
         }
     }
 
-    impl<'a> ::std::ops::Deref for CityByName<'a> {
+    impl<'a> ::std::ops::Deref for ByName<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -494,7 +404,7 @@ pub mod city {
         }
     }
 
-    impl<'a> IntoIterator for CityByName<'a> {
+    impl<'a> IntoIterator for ByName<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -513,14 +423,13 @@ pub mod person {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(1);
         const NAME: &'static str = "person";
+        type Schema = super::Schema;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `person`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `person`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `person`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -578,6 +487,17 @@ pub mod person {
         pub fn home(&self) -> Option<super::city::Id> {
             self.0.read(::annals::FieldNumber(2))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Person {
+            Person {
+                first_name: self.first_name().into(),
+                last_name: self.last_name().into(),
+                home: self.home(),
+            }
+        }
     }
 
     /// The values of a new row of `person`. `Default` gives those of the schema; `From` copies a row.
@@ -591,15 +511,16 @@ pub mod person {
         pub home: Option<super::city::Id>,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 3] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.first_name.into(),
                 self.last_name.into(),
                 self.home.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -614,9 +535,33 @@ pub mod person {
         }
     }
 
-    /// The values of a row of `person` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `person`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `first_name`: string.
+        pub first_name: &'a [&'a str],
+        /// The field `last_name`: string.
+        pub last_name: &'a [&'a str],
+        /// The reference `home` to a row of `city`.
+        pub home: &'a [Option<super::city::Id>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.first_name.into(),
+                self.last_name.into(),
+                self.home.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `person` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Person {
         /// The field `first_name`: string.
         pub first_name: ::std::string::String,
         /// The field `last_name`: string.
@@ -626,9 +571,9 @@ pub mod person {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Person;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Person> {
+            Ok(Person {
                 first_name: row.take(::annals::FieldNumber(0))?,
                 last_name: row.take(::annals::FieldNumber(1))?,
                 home: row.take(::annals::FieldNumber(2))?,
@@ -648,172 +593,98 @@ pub mod person {
     pub const HOME: ::annals::typed::Column<Kind, Option<super::city::Id>> =
         ::annals::typed::Column::new(::annals::FieldNumber(2));
 
-    /// The table `person` in a transaction, for reading and writing.
+    /// A row of `person` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            first_name: &str,
-            last_name: &str,
-            home: impl ::annals::typed::Nullable<super::city::Id>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert(&[
-                first_name.into(),
-                last_name.into(),
-                ::annals::typed::nullable(home),
-            ])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            first_name: &str,
-            last_name: &str,
-            home: impl ::annals::typed::Nullable<super::city::Id>,
-        ) -> ::annals::Result<()> {
-            self.0.insert_at(
-                id,
-                &[
-                    first_name.into(),
-                    last_name.into(),
-                    ::annals::typed::nullable(home),
-                ],
-            )
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector<'k>(
-            &mut self,
-            first_name: &'k [impl AsRef<str>],
-            last_name: &'k [impl AsRef<str>],
-            home: impl ::annals::typed::Slice<'k, Option<super::city::Id>>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[
-                ::annals::typed::Vector::strings(first_name),
-                ::annals::typed::Vector::strings(last_name),
-                ::annals::typed::Slice::vector(home),
-            ])
-        }
-
-        /// Sets the field `first_name` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_first_name(&mut self, id: Id, first_name: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), first_name.into())
-        }
-
-        /// Sets the field `last_name` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_last_name(&mut self, id: Id, last_name: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), last_name.into())
-        }
-
-        /// Sets the field `home` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_home(
-            &mut self,
-            id: Id,
-            home: impl ::annals::typed::Nullable<super::city::Id>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(2),
-                ::annals::typed::nullable(home),
-            )
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `first_name`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_first_name(&mut self, first_name: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), first_name.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `last_name`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_last_name(&mut self, last_name: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), last_name.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `home`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_home(
+            &mut self,
+            home: impl Into<Option<super::city::Id>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(2),
+                ::annals::typed::nullable::<super::city::Id>(home),
+            )?;
+            Ok(self)
+        }
+    }
+
+    /// The table `person`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `person_by_name`.
+        #[inline]
+        #[must_use]
+        pub fn by_name(self) -> ByName<'a> {
+            ByName::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 
     /// The index `person_by_name`: rows in order of `last_name`, `first_name`.
     #[derive(Clone, Copy, Debug)]
-    pub struct PersonByName<'a> {
+    pub struct ByName<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> PersonByName<'a> {
+    impl<'a> ByName<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
@@ -823,7 +694,7 @@ pub mod person {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(
+        pub fn with_last_name_and_first_name(
             &self,
             last_name: &str,
             first_name: &str,
@@ -899,7 +770,7 @@ pub mod person {
         }
     }
 
-    impl<'a> ::std::ops::Deref for PersonByName<'a> {
+    impl<'a> ::std::ops::Deref for ByName<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -907,7 +778,7 @@ pub mod person {
         }
     }
 
-    impl<'a> IntoIterator for PersonByName<'a> {
+    impl<'a> IntoIterator for ByName<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]

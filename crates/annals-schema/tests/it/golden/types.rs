@@ -81,9 +81,9 @@ pub enum Schema {}
 
 impl ::annals::typed::TypedSchema for Schema {
     type Change = Change;
-    type View<'a> = View<'a>;
-    type Tables = Tables;
-    type Writers<'db> = Writers<'db>;
+    type Viewing<'a> = Tables<&'a ::annals::View>;
+    type Reading = Tables<::annals::Snapshot>;
+    type Writing<'db> = Tables<::annals::Transaction<'db>>;
 
     fn schema() -> ::annals::Result<&'static ::annals::Schema> {
         static PARSED: ::annals::typed::CompiledSchema =
@@ -92,40 +92,40 @@ impl ::annals::typed::TypedSchema for Schema {
     }
 
     #[inline]
-    fn view(view: &::annals::View) -> View<'_> {
-        View(view)
+    fn viewing(view: &::annals::View) -> Tables<&::annals::View> {
+        Tables(view)
     }
 
     #[inline]
-    fn tables(snapshot: ::annals::Snapshot) -> Tables {
+    fn reading(snapshot: ::annals::Snapshot) -> Tables<::annals::Snapshot> {
         Tables(snapshot)
     }
 
     #[inline]
-    fn snapshot(tables: &Tables) -> &::annals::Snapshot {
+    fn snapshot(tables: &Tables<::annals::Snapshot>) -> &::annals::Snapshot {
         &tables.0
     }
 
     #[inline]
-    fn writers(transaction: ::annals::Transaction<'_>) -> Writers<'_> {
-        Writers(transaction)
+    fn writing(transaction: ::annals::Transaction<'_>) -> Tables<::annals::Transaction<'_>> {
+        Tables(transaction)
     }
 
     #[inline]
-    fn transaction<'t, 'db>(writers: &'t Self::Writers<'db>) -> &'t ::annals::Transaction<'db> {
-        &writers.0
+    fn transaction<'t, 'db>(tables: &'t Self::Writing<'db>) -> &'t ::annals::Transaction<'db> {
+        &tables.0
     }
 
     #[inline]
     fn transaction_mut<'t, 'db>(
-        writers: &'t mut Self::Writers<'db>,
+        tables: &'t mut Self::Writing<'db>,
     ) -> &'t mut ::annals::Transaction<'db> {
-        &mut writers.0
+        &mut tables.0
     }
 
     #[inline]
-    fn into_transaction(writers: Self::Writers<'_>) -> ::annals::Transaction<'_> {
-        writers.0
+    fn into_transaction(tables: Self::Writing<'_>) -> ::annals::Transaction<'_> {
+        tables.0
     }
 }
 
@@ -143,21 +143,13 @@ pub type Reader = ::annals::typed::Reader<Schema>;
 /// [`Tables`]. Cheap to clone.
 pub type Snapshot = ::annals::typed::Snapshot<Schema>;
 
-/// A transaction: a set of changes that applies wholly or not at all. It has the methods of
-/// [`Writers`]. Dropped without `commit`, it is rolled back.
+/// A transaction: a set of changes that applies wholly or not at all. It reads through the methods of
+/// [`Tables`]. Dropped without `commit`, it is rolled back.
 pub type Transaction<'db> = ::annals::typed::Transaction<'db, Schema>;
 
-/// All tables and indexes that a snapshot or a transaction sees, for reading.
+/// All tables that a [`Snapshot`] or a [`Transaction`] sees, for reading.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a>(&'a ::annals::View);
-
-/// All tables and indexes of a [`Snapshot`], for reading.
-#[derive(Clone, Debug)]
-pub struct Tables(::annals::Snapshot);
-
-/// All tables of a [`Transaction`], for reading and writing, and its indexes.
-#[derive(Debug)]
-pub struct Writers<'db>(::annals::Transaction<'db>);
+pub struct Tables<V>(V);
 
 /// What became of a row, of whichever table.
 #[derive(Clone, Debug, PartialEq)]
@@ -217,277 +209,40 @@ impl From<numbers::Change> for Change {
     }
 }
 
-impl<'a> View<'a> {
-    /// Returns the table `target`.
-    #[inline]
-    #[must_use]
-    pub fn target(self) -> target::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `plain`.
-    #[inline]
-    #[must_use]
-    pub fn plain(self) -> plain::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `nullable`.
-    #[inline]
-    #[must_use]
-    pub fn nullable(self) -> nullable::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `defaults`.
-    #[inline]
-    #[must_use]
-    pub fn defaults(self) -> defaults::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `numbers`.
-    #[inline]
-    #[must_use]
-    pub fn numbers(self) -> numbers::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the index `plain_by_truth`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_truth(self) -> plain::PlainByTruth<'a> {
-        plain::PlainByTruth::new(self.0)
-    }
-
-    /// Returns the index `plain_by_double`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_double(self) -> plain::PlainByDouble<'a> {
-        plain::PlainByDouble::new(self.0)
-    }
-
-    /// Returns the index `plain_by_raw`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_raw(self) -> plain::PlainByRaw<'a> {
-        plain::PlainByRaw::new(self.0)
-    }
-
-    /// Returns the index `plain_by_moment`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_moment(self) -> plain::PlainByMoment<'a> {
-        plain::PlainByMoment::new(self.0)
-    }
-
-    /// Returns the index `plain_by_pointer`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_pointer(self) -> plain::PlainByPointer<'a> {
-        plain::PlainByPointer::new(self.0)
-    }
-
-    /// Returns the index `nullable_by_text`.
-    #[inline]
-    #[must_use]
-    pub fn nullable_by_text(self) -> nullable::NullableByText<'a> {
-        nullable::NullableByText::new(self.0)
-    }
-
-    /// Returns the index `nullable_by_double`.
-    #[inline]
-    #[must_use]
-    pub fn nullable_by_double(self) -> nullable::NullableByDouble<'a> {
-        nullable::NullableByDouble::new(self.0)
-    }
-
-    /// Returns the index `nullable_by_raw`.
-    #[inline]
-    #[must_use]
-    pub fn nullable_by_raw(self) -> nullable::NullableByRaw<'a> {
-        nullable::NullableByRaw::new(self.0)
-    }
-}
-
-impl Tables {
+impl<V: ::annals::typed::Viewed> Tables<V> {
     /// Returns the table `target`.
     #[inline]
     #[must_use]
     pub fn target(&self) -> target::Table<'_> {
-        View(&self.0).target()
+        target::Table::new(self.0.view())
     }
 
     /// Returns the table `plain`.
     #[inline]
     #[must_use]
     pub fn plain(&self) -> plain::Table<'_> {
-        View(&self.0).plain()
+        plain::Table::new(self.0.view())
     }
 
     /// Returns the table `nullable`.
     #[inline]
     #[must_use]
     pub fn nullable(&self) -> nullable::Table<'_> {
-        View(&self.0).nullable()
+        nullable::Table::new(self.0.view())
     }
 
     /// Returns the table `defaults`.
     #[inline]
     #[must_use]
     pub fn defaults(&self) -> defaults::Table<'_> {
-        View(&self.0).defaults()
+        defaults::Table::new(self.0.view())
     }
 
     /// Returns the table `numbers`.
     #[inline]
     #[must_use]
     pub fn numbers(&self) -> numbers::Table<'_> {
-        View(&self.0).numbers()
-    }
-
-    /// Returns the index `plain_by_truth`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_truth(&self) -> plain::PlainByTruth<'_> {
-        View(&self.0).plain_by_truth()
-    }
-
-    /// Returns the index `plain_by_double`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_double(&self) -> plain::PlainByDouble<'_> {
-        View(&self.0).plain_by_double()
-    }
-
-    /// Returns the index `plain_by_raw`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_raw(&self) -> plain::PlainByRaw<'_> {
-        View(&self.0).plain_by_raw()
-    }
-
-    /// Returns the index `plain_by_moment`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_moment(&self) -> plain::PlainByMoment<'_> {
-        View(&self.0).plain_by_moment()
-    }
-
-    /// Returns the index `plain_by_pointer`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_pointer(&self) -> plain::PlainByPointer<'_> {
-        View(&self.0).plain_by_pointer()
-    }
-
-    /// Returns the index `nullable_by_text`.
-    #[inline]
-    #[must_use]
-    pub fn nullable_by_text(&self) -> nullable::NullableByText<'_> {
-        View(&self.0).nullable_by_text()
-    }
-
-    /// Returns the index `nullable_by_double`.
-    #[inline]
-    #[must_use]
-    pub fn nullable_by_double(&self) -> nullable::NullableByDouble<'_> {
-        View(&self.0).nullable_by_double()
-    }
-
-    /// Returns the index `nullable_by_raw`.
-    #[inline]
-    #[must_use]
-    pub fn nullable_by_raw(&self) -> nullable::NullableByRaw<'_> {
-        View(&self.0).nullable_by_raw()
-    }
-}
-
-impl<'db> Writers<'db> {
-    /// Returns the table `target`.
-    #[inline]
-    pub fn target(&mut self) -> target::Writer<'_, 'db> {
-        target::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `plain`.
-    #[inline]
-    pub fn plain(&mut self) -> plain::Writer<'_, 'db> {
-        plain::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `nullable`.
-    #[inline]
-    pub fn nullable(&mut self) -> nullable::Writer<'_, 'db> {
-        nullable::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `defaults`.
-    #[inline]
-    pub fn defaults(&mut self) -> defaults::Writer<'_, 'db> {
-        defaults::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `numbers`.
-    #[inline]
-    pub fn numbers(&mut self) -> numbers::Writer<'_, 'db> {
-        numbers::Writer::new(&mut self.0)
-    }
-
-    /// Returns the index `plain_by_truth`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_truth(&self) -> plain::PlainByTruth<'_> {
-        View(self.0.view()).plain_by_truth()
-    }
-
-    /// Returns the index `plain_by_double`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_double(&self) -> plain::PlainByDouble<'_> {
-        View(self.0.view()).plain_by_double()
-    }
-
-    /// Returns the index `plain_by_raw`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_raw(&self) -> plain::PlainByRaw<'_> {
-        View(self.0.view()).plain_by_raw()
-    }
-
-    /// Returns the index `plain_by_moment`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_moment(&self) -> plain::PlainByMoment<'_> {
-        View(self.0.view()).plain_by_moment()
-    }
-
-    /// Returns the index `plain_by_pointer`.
-    #[inline]
-    #[must_use]
-    pub fn plain_by_pointer(&self) -> plain::PlainByPointer<'_> {
-        View(self.0.view()).plain_by_pointer()
-    }
-
-    /// Returns the index `nullable_by_text`.
-    #[inline]
-    #[must_use]
-    pub fn nullable_by_text(&self) -> nullable::NullableByText<'_> {
-        View(self.0.view()).nullable_by_text()
-    }
-
-    /// Returns the index `nullable_by_double`.
-    #[inline]
-    #[must_use]
-    pub fn nullable_by_double(&self) -> nullable::NullableByDouble<'_> {
-        View(self.0.view()).nullable_by_double()
-    }
-
-    /// Returns the index `nullable_by_raw`.
-    #[inline]
-    #[must_use]
-    pub fn nullable_by_raw(&self) -> nullable::NullableByRaw<'_> {
-        View(self.0.view()).nullable_by_raw()
+        numbers::Table::new(self.0.view())
     }
 }
 
@@ -500,14 +255,13 @@ pub mod target {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(0);
         const NAME: &'static str = "target";
+        type Schema = super::Schema;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `target`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `target`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `target`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -544,89 +298,83 @@ pub mod target {
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Target {
+            Target {}
+        }
     }
 
-    /// The values of a row of `target` by themselves, as a [`Change`] has them.
+    /// The values of a new row of `target`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {}
+
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        #[inline]
+        fn from(_: &Row<'_>) -> Self {
+            Self {}
+        }
+    }
+
+    /// The values of a row of `target` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {}
+    pub struct Target {}
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {})
+        type Values = Target;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Target> {
+            Ok(Target {})
         }
     }
 
-    /// The table `target` in a transaction, for reading and writing.
+    /// A row of `target` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self) -> ::annals::Result<Id> {
-            self.0.insert(&[])
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[])
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    /// The table `target`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -640,14 +388,13 @@ pub mod plain {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(1);
         const NAME: &'static str = "plain";
+        type Schema = super::Schema;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `plain`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `plain`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `plain`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -789,6 +536,29 @@ pub mod plain {
         pub fn pointer(&self) -> Option<super::target::Id> {
             self.0.read(::annals::FieldNumber(14))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Plain {
+            Plain {
+                truth: self.truth(),
+                tiny: self.tiny(),
+                small: self.small(),
+                medium: self.medium(),
+                large: self.large(),
+                utiny: self.utiny(),
+                usmall: self.usmall(),
+                umedium: self.umedium(),
+                ularge: self.ularge(),
+                single: self.single(),
+                double: self.double(),
+                text: self.text().into(),
+                raw: self.raw().into(),
+                moment: self.moment(),
+                pointer: self.pointer(),
+            }
+        }
     }
 
     /// The values of a new row of `plain`. `Default` gives those of the schema; `From` copies a row.
@@ -826,9 +596,10 @@ pub mod plain {
         pub pointer: Option<super::target::Id>,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 15] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.truth.into(),
                 self.tiny.into(),
@@ -846,7 +617,7 @@ pub mod plain {
                 self.moment.into(),
                 self.pointer.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -873,9 +644,69 @@ pub mod plain {
         }
     }
 
-    /// The values of a row of `plain` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `plain`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `truth`: bool.
+        pub truth: &'a [bool],
+        /// The field `tiny`: int8.
+        pub tiny: &'a [i8],
+        /// The field `small`: int16.
+        pub small: &'a [i16],
+        /// The field `medium`: int32.
+        pub medium: &'a [i32],
+        /// The field `large`: int64.
+        pub large: &'a [i64],
+        /// The field `utiny`: uint8.
+        pub utiny: &'a [u8],
+        /// The field `usmall`: uint16.
+        pub usmall: &'a [u16],
+        /// The field `umedium`: uint32.
+        pub umedium: &'a [u32],
+        /// The field `ularge`: uint64.
+        pub ularge: &'a [u64],
+        /// The field `single`: float32.
+        pub single: &'a [f32],
+        /// The field `double`: float64.
+        pub double: &'a [f64],
+        /// The field `text`: string.
+        pub text: &'a [&'a str],
+        /// The field `raw`: bytes.
+        pub raw: &'a [&'a [u8]],
+        /// The field `moment`: timestamp.
+        pub moment: &'a [::annals::Timestamp],
+        /// The reference `pointer` to a row of `target`.
+        pub pointer: &'a [Option<super::target::Id>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.truth.into(),
+                self.tiny.into(),
+                self.small.into(),
+                self.medium.into(),
+                self.large.into(),
+                self.utiny.into(),
+                self.usmall.into(),
+                self.umedium.into(),
+                self.ularge.into(),
+                self.single.into(),
+                self.double.into(),
+                self.text.into(),
+                self.raw.into(),
+                self.moment.into(),
+                self.pointer.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `plain` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq)]
-    pub struct Values {
+    pub struct Plain {
         /// The field `truth`: bool.
         pub truth: bool,
         /// The field `tiny`: int8.
@@ -909,9 +740,9 @@ pub mod plain {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Plain;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Plain> {
+            Ok(Plain {
                 truth: row.take(::annals::FieldNumber(0))?,
                 tiny: row.take(::annals::FieldNumber(1))?,
                 small: row.take(::annals::FieldNumber(2))?,
@@ -991,308 +822,246 @@ pub mod plain {
     pub const POINTER: ::annals::typed::Column<Kind, Option<super::target::Id>> =
         ::annals::typed::Column::new(::annals::FieldNumber(14));
 
-    /// The values of many new rows of `plain`: for each field a slice, all of the same length.
-    #[derive(Clone, Copy, Debug)]
-    pub struct Columns<'a> {
-        /// The field `truth`: bool.
-        pub truth: &'a [bool],
-        /// The field `tiny`: int8.
-        pub tiny: &'a [i8],
-        /// The field `small`: int16.
-        pub small: &'a [i16],
-        /// The field `medium`: int32.
-        pub medium: &'a [i32],
-        /// The field `large`: int64.
-        pub large: &'a [i64],
-        /// The field `utiny`: uint8.
-        pub utiny: &'a [u8],
-        /// The field `usmall`: uint16.
-        pub usmall: &'a [u16],
-        /// The field `umedium`: uint32.
-        pub umedium: &'a [u32],
-        /// The field `ularge`: uint64.
-        pub ularge: &'a [u64],
-        /// The field `single`: float32.
-        pub single: &'a [f32],
-        /// The field `double`: float64.
-        pub double: &'a [f64],
-        /// The field `text`: string.
-        pub text: &'a [&'a str],
-        /// The field `raw`: bytes.
-        pub raw: &'a [&'a [u8]],
-        /// The field `moment`: timestamp.
-        pub moment: &'a [::annals::Timestamp],
-        /// The reference `pointer` to a row of `target`.
-        pub pointer: &'a [Option<super::target::Id>],
-    }
-
-    impl<'a> Columns<'a> {
-        #[inline]
-        fn vectors(self) -> [::annals::typed::Vector<'a>; 15] {
-            let vectors = [
-                self.truth.into(),
-                self.tiny.into(),
-                self.small.into(),
-                self.medium.into(),
-                self.large.into(),
-                self.utiny.into(),
-                self.usmall.into(),
-                self.umedium.into(),
-                self.ularge.into(),
-                self.single.into(),
-                self.double.into(),
-                self.text.into(),
-                self.raw.into(),
-                self.moment.into(),
-                self.pointer.into(),
-            ];
-            vectors
-        }
-    }
-
-    /// The table `plain` in a transaction, for reading and writing.
+    /// A row of `plain` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
+    }
 
-        /// Inserts a row with the table's next id.
+    impl Edit<'_, '_> {
+        /// Sets the field `truth`.
         ///
         /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
+        pub fn set_truth(&mut self, truth: bool) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), truth.into())?;
+            Ok(self)
         }
 
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        /// Sets the field `tiny`.
         ///
         /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
+        pub fn set_tiny(&mut self, tiny: i8) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), tiny.into())?;
+            Ok(self)
         }
 
-        /// Inserts a row at a free id.
+        /// Sets the field `small`.
         ///
         /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
-            self.0.insert_at(id, &row.values())
+        pub fn set_small(&mut self, small: i16) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(2), small.into())?;
+            Ok(self)
         }
 
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
+        /// Sets the field `medium`.
         ///
         /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
-            self.0.insert_vector(&rows.vectors())
+        pub fn set_medium(&mut self, medium: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(3), medium.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `truth` of a row.
+        /// Sets the field `large`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_truth(&mut self, id: Id, truth: bool) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), truth.into())
+        pub fn set_large(&mut self, large: i64) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(4), large.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `tiny` of a row.
+        /// Sets the field `utiny`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_tiny(&mut self, id: Id, tiny: i8) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), tiny.into())
+        pub fn set_utiny(&mut self, utiny: u8) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(5), utiny.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `small` of a row.
+        /// Sets the field `usmall`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_small(&mut self, id: Id, small: i16) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), small.into())
+        pub fn set_usmall(&mut self, usmall: u16) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(6), usmall.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `medium` of a row.
+        /// Sets the field `umedium`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_medium(&mut self, id: Id, medium: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), medium.into())
+        pub fn set_umedium(&mut self, umedium: u32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(7), umedium.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `large` of a row.
+        /// Sets the field `ularge`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_large(&mut self, id: Id, large: i64) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), large.into())
+        pub fn set_ularge(&mut self, ularge: u64) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(8), ularge.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `utiny` of a row.
+        /// Sets the field `single`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_utiny(&mut self, id: Id, utiny: u8) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(5), utiny.into())
+        pub fn set_single(&mut self, single: f32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(9), single.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `usmall` of a row.
+        /// Sets the field `double`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_usmall(&mut self, id: Id, usmall: u16) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(6), usmall.into())
+        pub fn set_double(&mut self, double: f64) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(10), double.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `umedium` of a row.
+        /// Sets the field `text`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_umedium(&mut self, id: Id, umedium: u32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(7), umedium.into())
+        pub fn set_text(&mut self, text: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(11), text.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `ularge` of a row.
+        /// Sets the field `raw`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_ularge(&mut self, id: Id, ularge: u64) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(8), ularge.into())
+        pub fn set_raw(&mut self, raw: &[u8]) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(12), raw.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `single` of a row.
+        /// Sets the field `moment`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_single(&mut self, id: Id, single: f32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(9), single.into())
+        pub fn set_moment(&mut self, moment: ::annals::Timestamp) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(13), moment.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `double` of a row.
+        /// Sets the field `pointer`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_double(&mut self, id: Id, double: f64) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(10), double.into())
-        }
-
-        /// Sets the field `text` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_text(&mut self, id: Id, text: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(11), text.into())
-        }
-
-        /// Sets the field `raw` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_raw(&mut self, id: Id, raw: &[u8]) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(12), raw.into())
-        }
-
-        /// Sets the field `moment` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_moment(&mut self, id: Id, moment: ::annals::Timestamp) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(13), moment.into())
-        }
-
-        /// Sets the field `pointer` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_pointer(
             &mut self,
-            id: Id,
-            pointer: impl ::annals::typed::Nullable<super::target::Id>,
-        ) -> ::annals::Result<()> {
+            pointer: impl Into<Option<super::target::Id>>,
+        ) -> ::annals::Result<&mut Self> {
             self.0.set(
-                id,
                 ::annals::FieldNumber(14),
-                ::annals::typed::nullable(pointer),
-            )
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+                ::annals::typed::nullable::<super::target::Id>(pointer),
+            )?;
+            Ok(self)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    /// The table `plain`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `plain_by_truth`.
+        #[inline]
+        #[must_use]
+        pub fn by_truth(self) -> ByTruth<'a> {
+            ByTruth::new(self.0.view())
+        }
+
+        /// Returns the index `plain_by_double`.
+        #[inline]
+        #[must_use]
+        pub fn by_double(self) -> ByDouble<'a> {
+            ByDouble::new(self.0.view())
+        }
+
+        /// Returns the index `plain_by_raw`.
+        #[inline]
+        #[must_use]
+        pub fn by_raw(self) -> ByRaw<'a> {
+            ByRaw::new(self.0.view())
+        }
+
+        /// Returns the index `plain_by_moment`.
+        #[inline]
+        #[must_use]
+        pub fn by_moment(self) -> ByMoment<'a> {
+            ByMoment::new(self.0.view())
+        }
+
+        /// Returns the index `plain_by_pointer`.
+        #[inline]
+        #[must_use]
+        pub fn by_pointer(self) -> ByPointer<'a> {
+            ByPointer::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 
     /// The index `plain_by_truth`: rows in order of `truth`.
     #[derive(Clone, Copy, Debug)]
-    pub struct PlainByTruth<'a> {
+    pub struct ByTruth<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> PlainByTruth<'a> {
+    impl<'a> ByTruth<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
@@ -1302,7 +1071,7 @@ pub mod plain {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(&self, truth: bool) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn with_truth(&self, truth: bool) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[truth.into()])
         }
 
@@ -1328,7 +1097,7 @@ pub mod plain {
         }
     }
 
-    impl<'a> ::std::ops::Deref for PlainByTruth<'a> {
+    impl<'a> ::std::ops::Deref for ByTruth<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -1336,7 +1105,7 @@ pub mod plain {
         }
     }
 
-    impl<'a> IntoIterator for PlainByTruth<'a> {
+    impl<'a> IntoIterator for ByTruth<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -1347,11 +1116,11 @@ pub mod plain {
 
     /// The index `plain_by_double`: rows in order of `double`.
     #[derive(Clone, Copy, Debug)]
-    pub struct PlainByDouble<'a> {
+    pub struct ByDouble<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> PlainByDouble<'a> {
+    impl<'a> ByDouble<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
@@ -1361,7 +1130,7 @@ pub mod plain {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(&self, double: f64) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn with_double(&self, double: f64) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[double.into()])
         }
 
@@ -1387,7 +1156,7 @@ pub mod plain {
         }
     }
 
-    impl<'a> ::std::ops::Deref for PlainByDouble<'a> {
+    impl<'a> ::std::ops::Deref for ByDouble<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -1395,7 +1164,7 @@ pub mod plain {
         }
     }
 
-    impl<'a> IntoIterator for PlainByDouble<'a> {
+    impl<'a> IntoIterator for ByDouble<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -1406,11 +1175,11 @@ pub mod plain {
 
     /// The index `plain_by_raw`: rows in order of `raw`.
     #[derive(Clone, Copy, Debug)]
-    pub struct PlainByRaw<'a> {
+    pub struct ByRaw<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> PlainByRaw<'a> {
+    impl<'a> ByRaw<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(2);
@@ -1420,7 +1189,7 @@ pub mod plain {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(&self, raw: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn with_raw(&self, raw: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[raw.into()])
         }
 
@@ -1449,7 +1218,7 @@ pub mod plain {
         }
     }
 
-    impl<'a> ::std::ops::Deref for PlainByRaw<'a> {
+    impl<'a> ::std::ops::Deref for ByRaw<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -1457,7 +1226,7 @@ pub mod plain {
         }
     }
 
-    impl<'a> IntoIterator for PlainByRaw<'a> {
+    impl<'a> IntoIterator for ByRaw<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -1468,11 +1237,11 @@ pub mod plain {
 
     /// The index `plain_by_moment`: rows in order of `moment`, `pointer`, `text`.
     #[derive(Clone, Copy, Debug)]
-    pub struct PlainByMoment<'a> {
+    pub struct ByMoment<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> PlainByMoment<'a> {
+    impl<'a> ByMoment<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(3);
@@ -1482,15 +1251,15 @@ pub mod plain {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(
+        pub fn with_moment_and_pointer_and_text(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+            pointer: impl Into<Option<super::target::Id>>,
             text: &str,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[
                 moment.into(),
-                ::annals::typed::nullable(pointer),
+                ::annals::typed::nullable::<super::target::Id>(pointer),
                 text.into(),
             ])
         }
@@ -1550,10 +1319,12 @@ pub mod plain {
         pub fn with_moment_and_pointer(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+            pointer: impl Into<Option<super::target::Id>>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index
-                .equal(&[moment.into(), ::annals::typed::nullable(pointer)])
+            self.index.equal(&[
+                moment.into(),
+                ::annals::typed::nullable::<super::target::Id>(pointer),
+            ])
         }
 
         /// Returns the rows with these leading fields whose `text` begins with a prefix.
@@ -1561,11 +1332,14 @@ pub mod plain {
         pub fn prefix_with_moment_and_pointer(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+            pointer: impl Into<Option<super::target::Id>>,
             text: &str,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(
-                &[moment.into(), ::annals::typed::nullable(pointer)],
+                &[
+                    moment.into(),
+                    ::annals::typed::nullable::<super::target::Id>(pointer),
+                ],
                 text.as_bytes(),
             )
         }
@@ -1575,11 +1349,16 @@ pub mod plain {
         pub fn range_with_moment_and_pointer<'k>(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+            pointer: impl Into<Option<super::target::Id>>,
             text: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index
-                .range(&[moment.into(), ::annals::typed::nullable(pointer)], text)
+            self.index.range(
+                &[
+                    moment.into(),
+                    ::annals::typed::nullable::<super::target::Id>(pointer),
+                ],
+                text,
+            )
         }
 
         /// Returns a cursor before the first row whose leading fields aren't less than what is given.
@@ -1590,10 +1369,12 @@ pub mod plain {
         pub fn cursor_at_moment_and_pointer(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+            pointer: impl Into<Option<super::target::Id>>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
-            self.index
-                .cursor_at(&[moment.into(), ::annals::typed::nullable(pointer)])
+            self.index.cursor_at(&[
+                moment.into(),
+                ::annals::typed::nullable::<super::target::Id>(pointer),
+            ])
         }
 
         /// Returns a cursor before the first row whose key isn't less than what is given.
@@ -1604,18 +1385,18 @@ pub mod plain {
         pub fn cursor_at(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+            pointer: impl Into<Option<super::target::Id>>,
             text: &str,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[
                 moment.into(),
-                ::annals::typed::nullable(pointer),
+                ::annals::typed::nullable::<super::target::Id>(pointer),
                 text.into(),
             ])
         }
     }
 
-    impl<'a> ::std::ops::Deref for PlainByMoment<'a> {
+    impl<'a> ::std::ops::Deref for ByMoment<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -1623,7 +1404,7 @@ pub mod plain {
         }
     }
 
-    impl<'a> IntoIterator for PlainByMoment<'a> {
+    impl<'a> IntoIterator for ByMoment<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -1634,11 +1415,11 @@ pub mod plain {
 
     /// The index `plain_by_pointer`: rows in order of `pointer`.
     #[derive(Clone, Copy, Debug)]
-    pub struct PlainByPointer<'a> {
+    pub struct ByPointer<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> PlainByPointer<'a> {
+    impl<'a> ByPointer<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(4);
@@ -1648,11 +1429,12 @@ pub mod plain {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(
+        pub fn with_pointer(
             &self,
-            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+            pointer: impl Into<Option<super::target::Id>>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::nullable(pointer)])
+            self.index
+                .equal(&[::annals::typed::nullable::<super::target::Id>(pointer)])
         }
 
         /// Returns the rows whose `pointer` is in the bounds.
@@ -1678,13 +1460,14 @@ pub mod plain {
         #[inline]
         pub fn cursor_at(
             &self,
-            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+            pointer: impl Into<Option<super::target::Id>>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
-            self.index.cursor_at(&[::annals::typed::nullable(pointer)])
+            self.index
+                .cursor_at(&[::annals::typed::nullable::<super::target::Id>(pointer)])
         }
     }
 
-    impl<'a> ::std::ops::Deref for PlainByPointer<'a> {
+    impl<'a> ::std::ops::Deref for ByPointer<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -1692,7 +1475,7 @@ pub mod plain {
         }
     }
 
-    impl<'a> IntoIterator for PlainByPointer<'a> {
+    impl<'a> IntoIterator for ByPointer<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -1711,14 +1494,13 @@ pub mod nullable {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(2);
         const NAME: &'static str = "nullable";
+        type Schema = super::Schema;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `nullable`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `nullable`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `nullable`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -1860,6 +1642,29 @@ pub mod nullable {
         pub fn pointer(&self) -> Option<super::target::Id> {
             self.0.read(::annals::FieldNumber(14))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Nullable {
+            Nullable {
+                truth: self.truth(),
+                tiny: self.tiny(),
+                small: self.small(),
+                medium: self.medium(),
+                large: self.large(),
+                utiny: self.utiny(),
+                usmall: self.usmall(),
+                umedium: self.umedium(),
+                ularge: self.ularge(),
+                single: self.single(),
+                double: self.double(),
+                text: self.text().map(Into::into),
+                raw: self.raw().map(Into::into),
+                moment: self.moment(),
+                pointer: self.pointer(),
+            }
+        }
     }
 
     /// The values of a new row of `nullable`. `Default` gives those of the schema; `From` copies a row.
@@ -1897,9 +1702,10 @@ pub mod nullable {
         pub pointer: Option<super::target::Id>,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 15] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.truth.into(),
                 self.tiny.into(),
@@ -1917,7 +1723,7 @@ pub mod nullable {
                 self.moment.into(),
                 self.pointer.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -1967,9 +1773,69 @@ pub mod nullable {
         }
     }
 
-    /// The values of a row of `nullable` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `nullable`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `truth`: bool, may be null.
+        pub truth: &'a [Option<bool>],
+        /// The field `tiny`: int8, may be null, default `-128`.
+        pub tiny: &'a [Option<i8>],
+        /// The field `small`: int16, may be null, default `null`.
+        pub small: &'a [Option<i16>],
+        /// The field `medium`: int32, may be null.
+        pub medium: &'a [Option<i32>],
+        /// The field `large`: int64, may be null, default `-9223372036854775808`.
+        pub large: &'a [Option<i64>],
+        /// The field `utiny`: uint8, may be null.
+        pub utiny: &'a [Option<u8>],
+        /// The field `usmall`: uint16, may be null.
+        pub usmall: &'a [Option<u16>],
+        /// The field `umedium`: uint32, may be null.
+        pub umedium: &'a [Option<u32>],
+        /// The field `ularge`: uint64, may be null, default `18446744073709551615`.
+        pub ularge: &'a [Option<u64>],
+        /// The field `single`: float32, may be null, default `nan`.
+        pub single: &'a [Option<f32>],
+        /// The field `double`: float64, may be null, default `-inf`.
+        pub double: &'a [Option<f64>],
+        /// The field `text`: string, may be null.
+        pub text: &'a [Option<&'a str>],
+        /// The field `raw`: bytes, may be null, default `0x00ff22`.
+        pub raw: &'a [Option<&'a [u8]>],
+        /// The field `moment`: timestamp, may be null, default `2021-11-02T22:10:25.5Z`.
+        pub moment: &'a [Option<::annals::Timestamp>],
+        /// The reference `pointer` to a row of `target`.
+        pub pointer: &'a [Option<super::target::Id>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.truth.into(),
+                self.tiny.into(),
+                self.small.into(),
+                self.medium.into(),
+                self.large.into(),
+                self.utiny.into(),
+                self.usmall.into(),
+                self.umedium.into(),
+                self.ularge.into(),
+                self.single.into(),
+                self.double.into(),
+                self.text.into(),
+                self.raw.into(),
+                self.moment.into(),
+                self.pointer.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `nullable` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq)]
-    pub struct Values {
+    pub struct Nullable {
         /// The field `truth`: bool, may be null.
         pub truth: Option<bool>,
         /// The field `tiny`: int8, may be null, default `-128`.
@@ -2003,9 +1869,9 @@ pub mod nullable {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Nullable;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Nullable> {
+            Ok(Nullable {
                 truth: row.take(::annals::FieldNumber(0))?,
                 tiny: row.take(::annals::FieldNumber(1))?,
                 small: row.take(::annals::FieldNumber(2))?,
@@ -2085,312 +1951,301 @@ pub mod nullable {
     pub const POINTER: ::annals::typed::Column<Kind, Option<super::target::Id>> =
         ::annals::typed::Column::new(::annals::FieldNumber(14));
 
-    /// The values of many new rows of `nullable`: for each field a slice, all of the same length.
-    #[derive(Clone, Copy, Debug)]
-    pub struct Columns<'a> {
-        /// The field `truth`: bool, may be null.
-        pub truth: &'a [Option<bool>],
-        /// The field `tiny`: int8, may be null, default `-128`.
-        pub tiny: &'a [Option<i8>],
-        /// The field `small`: int16, may be null, default `null`.
-        pub small: &'a [Option<i16>],
-        /// The field `medium`: int32, may be null.
-        pub medium: &'a [Option<i32>],
-        /// The field `large`: int64, may be null, default `-9223372036854775808`.
-        pub large: &'a [Option<i64>],
-        /// The field `utiny`: uint8, may be null.
-        pub utiny: &'a [Option<u8>],
-        /// The field `usmall`: uint16, may be null.
-        pub usmall: &'a [Option<u16>],
-        /// The field `umedium`: uint32, may be null.
-        pub umedium: &'a [Option<u32>],
-        /// The field `ularge`: uint64, may be null, default `18446744073709551615`.
-        pub ularge: &'a [Option<u64>],
-        /// The field `single`: float32, may be null, default `nan`.
-        pub single: &'a [Option<f32>],
-        /// The field `double`: float64, may be null, default `-inf`.
-        pub double: &'a [Option<f64>],
-        /// The field `text`: string, may be null.
-        pub text: &'a [Option<&'a str>],
-        /// The field `raw`: bytes, may be null, default `0x00ff22`.
-        pub raw: &'a [Option<&'a [u8]>],
-        /// The field `moment`: timestamp, may be null, default `2021-11-02T22:10:25.5Z`.
-        pub moment: &'a [Option<::annals::Timestamp>],
-        /// The reference `pointer` to a row of `target`.
-        pub pointer: &'a [Option<super::target::Id>],
-    }
-
-    impl<'a> Columns<'a> {
-        #[inline]
-        fn vectors(self) -> [::annals::typed::Vector<'a>; 15] {
-            let vectors = [
-                self.truth.into(),
-                self.tiny.into(),
-                self.small.into(),
-                self.medium.into(),
-                self.large.into(),
-                self.utiny.into(),
-                self.usmall.into(),
-                self.umedium.into(),
-                self.ularge.into(),
-                self.single.into(),
-                self.double.into(),
-                self.text.into(),
-                self.raw.into(),
-                self.moment.into(),
-                self.pointer.into(),
-            ];
-            vectors
-        }
-    }
-
-    /// The table `nullable` in a transaction, for reading and writing.
+    /// A row of `nullable` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
+    }
 
-        /// Inserts a row with the table's next id.
+    impl Edit<'_, '_> {
+        /// Sets the field `truth`.
         ///
         /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
+        pub fn set_truth(&mut self, truth: impl Into<Option<bool>>) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(0),
+                ::annals::typed::nullable::<bool>(truth),
+            )?;
+            Ok(self)
         }
 
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        /// Sets the field `tiny`.
         ///
         /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
+        pub fn set_tiny(&mut self, tiny: impl Into<Option<i8>>) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(1),
+                ::annals::typed::nullable::<i8>(tiny),
+            )?;
+            Ok(self)
         }
 
-        /// Inserts a row at a free id.
+        /// Sets the field `small`.
         ///
         /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
-            self.0.insert_at(id, &row.values())
+        pub fn set_small(&mut self, small: impl Into<Option<i16>>) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(2),
+                ::annals::typed::nullable::<i16>(small),
+            )?;
+            Ok(self)
         }
 
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
+        /// Sets the field `medium`.
         ///
         /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
-            self.0.insert_vector(&rows.vectors())
+        pub fn set_medium(
+            &mut self,
+            medium: impl Into<Option<i32>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(3),
+                ::annals::typed::nullable::<i32>(medium),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `truth` of a row.
+        /// Sets the field `large`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_truth(&mut self, id: Id, truth: Option<bool>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), truth.into())
+        pub fn set_large(&mut self, large: impl Into<Option<i64>>) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(4),
+                ::annals::typed::nullable::<i64>(large),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `tiny` of a row.
+        /// Sets the field `utiny`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_tiny(&mut self, id: Id, tiny: Option<i8>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), tiny.into())
+        pub fn set_utiny(&mut self, utiny: impl Into<Option<u8>>) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(5),
+                ::annals::typed::nullable::<u8>(utiny),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `small` of a row.
+        /// Sets the field `usmall`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_small(&mut self, id: Id, small: Option<i16>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), small.into())
+        pub fn set_usmall(
+            &mut self,
+            usmall: impl Into<Option<u16>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(6),
+                ::annals::typed::nullable::<u16>(usmall),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `medium` of a row.
+        /// Sets the field `umedium`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_medium(&mut self, id: Id, medium: Option<i32>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), medium.into())
+        pub fn set_umedium(
+            &mut self,
+            umedium: impl Into<Option<u32>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(7),
+                ::annals::typed::nullable::<u32>(umedium),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `large` of a row.
+        /// Sets the field `ularge`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_large(&mut self, id: Id, large: Option<i64>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), large.into())
+        pub fn set_ularge(
+            &mut self,
+            ularge: impl Into<Option<u64>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(8),
+                ::annals::typed::nullable::<u64>(ularge),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `utiny` of a row.
+        /// Sets the field `single`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_utiny(&mut self, id: Id, utiny: Option<u8>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(5), utiny.into())
+        pub fn set_single(
+            &mut self,
+            single: impl Into<Option<f32>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(9),
+                ::annals::typed::nullable::<f32>(single),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `usmall` of a row.
+        /// Sets the field `double`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_usmall(&mut self, id: Id, usmall: Option<u16>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(6), usmall.into())
+        pub fn set_double(
+            &mut self,
+            double: impl Into<Option<f64>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(10),
+                ::annals::typed::nullable::<f64>(double),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `umedium` of a row.
+        /// Sets the field `text`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_umedium(&mut self, id: Id, umedium: Option<u32>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(7), umedium.into())
+        pub fn set_text<'k>(
+            &mut self,
+            text: impl Into<Option<&'k str>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(11),
+                ::annals::typed::nullable::<&str>(text),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `ularge` of a row.
+        /// Sets the field `raw`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_ularge(&mut self, id: Id, ularge: Option<u64>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(8), ularge.into())
+        pub fn set_raw<'k>(
+            &mut self,
+            raw: impl Into<Option<&'k [u8]>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(12),
+                ::annals::typed::nullable::<&[u8]>(raw),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `single` of a row.
+        /// Sets the field `moment`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_single(&mut self, id: Id, single: Option<f32>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(9), single.into())
-        }
-
-        /// Sets the field `double` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_double(&mut self, id: Id, double: Option<f64>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(10), double.into())
-        }
-
-        /// Sets the field `text` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_text(&mut self, id: Id, text: Option<&str>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(11), text.into())
-        }
-
-        /// Sets the field `raw` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_raw(&mut self, id: Id, raw: Option<&[u8]>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(12), raw.into())
-        }
-
-        /// Sets the field `moment` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_moment(
             &mut self,
-            id: Id,
-            moment: Option<::annals::Timestamp>,
-        ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(13), moment.into())
+            moment: impl Into<Option<::annals::Timestamp>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(13),
+                ::annals::typed::nullable::<::annals::Timestamp>(moment),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `pointer` of a row.
+        /// Sets the field `pointer`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_pointer(
             &mut self,
-            id: Id,
-            pointer: impl ::annals::typed::Nullable<super::target::Id>,
-        ) -> ::annals::Result<()> {
+            pointer: impl Into<Option<super::target::Id>>,
+        ) -> ::annals::Result<&mut Self> {
             self.0.set(
-                id,
                 ::annals::FieldNumber(14),
-                ::annals::typed::nullable(pointer),
-            )
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+                ::annals::typed::nullable::<super::target::Id>(pointer),
+            )?;
+            Ok(self)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    /// The table `nullable`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `nullable_by_text`.
+        #[inline]
+        #[must_use]
+        pub fn by_text(self) -> ByText<'a> {
+            ByText::new(self.0.view())
+        }
+
+        /// Returns the index `nullable_by_double`.
+        #[inline]
+        #[must_use]
+        pub fn by_double(self) -> ByDouble<'a> {
+            ByDouble::new(self.0.view())
+        }
+
+        /// Returns the index `nullable_by_raw`.
+        #[inline]
+        #[must_use]
+        pub fn by_raw(self) -> ByRaw<'a> {
+            ByRaw::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 
     /// The unique index `nullable_by_text`: rows in order of `text`, `small`.
     #[derive(Clone, Copy, Debug)]
-    pub struct NullableByText<'a> {
+    pub struct ByText<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> NullableByText<'a> {
+    impl<'a> ByText<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(5);
@@ -2406,12 +2261,28 @@ pub mod nullable {
         #[inline]
         pub fn get<'k>(
             &self,
-            text: impl ::annals::typed::Nullable<&'k str>,
-            small: impl ::annals::typed::Nullable<i16>,
+            text: impl Into<Option<&'k str>>,
+            small: impl Into<Option<i16>>,
         ) -> ::annals::Result<Option<Row<'a>>> {
             self.index.first(&[
-                ::annals::typed::nullable(text),
-                ::annals::typed::nullable(small),
+                ::annals::typed::nullable::<&str>(text),
+                ::annals::typed::nullable::<i16>(small),
+            ])
+        }
+
+        /// Returns the row with this key.
+        ///
+        /// # Errors
+        /// There is none, and the error names the key; or it can't be loaded.
+        #[inline]
+        pub fn require<'k>(
+            &self,
+            text: impl Into<Option<&'k str>>,
+            small: impl Into<Option<i16>>,
+        ) -> ::annals::Result<Row<'a>> {
+            self.index.require(&[
+                ::annals::typed::nullable::<&str>(text),
+                ::annals::typed::nullable::<i16>(small),
             ])
         }
 
@@ -2441,9 +2312,9 @@ pub mod nullable {
         #[inline]
         pub fn with_text<'k>(
             &self,
-            text: impl ::annals::typed::Nullable<&'k str>,
+            text: impl Into<Option<&'k str>>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::nullable(text)])
+            self.index.equal(&[::annals::typed::nullable::<&str>(text)])
         }
 
         /// Returns the rows with these leading fields whose `small` is in the bounds.
@@ -2451,20 +2322,23 @@ pub mod nullable {
         #[inline]
         pub fn range_with_text<'k>(
             &self,
-            text: impl ::annals::typed::Nullable<&'k str>,
+            text: impl Into<Option<&'k str>>,
             small: impl ::std::ops::RangeBounds<i16>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(&[::annals::typed::nullable(text)], small)
+            self.index
+                .range(&[::annals::typed::nullable::<&str>(text)], small)
         }
 
         /// Returns the rows with these leading fields whose `small` is null.
         #[inline]
         pub fn nulls_with_text<'k>(
             &self,
-            text: impl ::annals::typed::Nullable<&'k str>,
+            text: impl Into<Option<&'k str>>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index
-                .equal(&[::annals::typed::nullable(text), ::annals::ValueRef::Null])
+            self.index.equal(&[
+                ::annals::typed::nullable::<&str>(text),
+                ::annals::ValueRef::Null,
+            ])
         }
 
         /// Returns a cursor before the first row whose leading fields aren't less than what is given.
@@ -2474,9 +2348,10 @@ pub mod nullable {
         #[inline]
         pub fn cursor_at_text<'k>(
             &self,
-            text: impl ::annals::typed::Nullable<&'k str>,
+            text: impl Into<Option<&'k str>>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
-            self.index.cursor_at(&[::annals::typed::nullable(text)])
+            self.index
+                .cursor_at(&[::annals::typed::nullable::<&str>(text)])
         }
 
         /// Returns a cursor before the first row whose key isn't less than what is given.
@@ -2486,17 +2361,17 @@ pub mod nullable {
         #[inline]
         pub fn cursor_at<'k>(
             &self,
-            text: impl ::annals::typed::Nullable<&'k str>,
-            small: impl ::annals::typed::Nullable<i16>,
+            text: impl Into<Option<&'k str>>,
+            small: impl Into<Option<i16>>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[
-                ::annals::typed::nullable(text),
-                ::annals::typed::nullable(small),
+                ::annals::typed::nullable::<&str>(text),
+                ::annals::typed::nullable::<i16>(small),
             ])
         }
     }
 
-    impl<'a> ::std::ops::Deref for NullableByText<'a> {
+    impl<'a> ::std::ops::Deref for ByText<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -2504,7 +2379,7 @@ pub mod nullable {
         }
     }
 
-    impl<'a> IntoIterator for NullableByText<'a> {
+    impl<'a> IntoIterator for ByText<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -2515,11 +2390,11 @@ pub mod nullable {
 
     /// The index `nullable_by_double`: rows in order of `double`.
     #[derive(Clone, Copy, Debug)]
-    pub struct NullableByDouble<'a> {
+    pub struct ByDouble<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> NullableByDouble<'a> {
+    impl<'a> ByDouble<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(6);
@@ -2529,11 +2404,12 @@ pub mod nullable {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(
+        pub fn with_double(
             &self,
-            double: impl ::annals::typed::Nullable<f64>,
+            double: impl Into<Option<f64>>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::nullable(double)])
+            self.index
+                .equal(&[::annals::typed::nullable::<f64>(double)])
         }
 
         /// Returns the rows whose `double` is in the bounds.
@@ -2559,13 +2435,14 @@ pub mod nullable {
         #[inline]
         pub fn cursor_at(
             &self,
-            double: impl ::annals::typed::Nullable<f64>,
+            double: impl Into<Option<f64>>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
-            self.index.cursor_at(&[::annals::typed::nullable(double)])
+            self.index
+                .cursor_at(&[::annals::typed::nullable::<f64>(double)])
         }
     }
 
-    impl<'a> ::std::ops::Deref for NullableByDouble<'a> {
+    impl<'a> ::std::ops::Deref for ByDouble<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -2573,7 +2450,7 @@ pub mod nullable {
         }
     }
 
-    impl<'a> IntoIterator for NullableByDouble<'a> {
+    impl<'a> IntoIterator for ByDouble<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -2584,11 +2461,11 @@ pub mod nullable {
 
     /// The index `nullable_by_raw`: rows in order of `raw`.
     #[derive(Clone, Copy, Debug)]
-    pub struct NullableByRaw<'a> {
+    pub struct ByRaw<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> NullableByRaw<'a> {
+    impl<'a> ByRaw<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(7);
@@ -2598,11 +2475,11 @@ pub mod nullable {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find<'k>(
+        pub fn with_raw<'k>(
             &self,
-            raw: impl ::annals::typed::Nullable<&'k [u8]>,
+            raw: impl Into<Option<&'k [u8]>>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::nullable(raw)])
+            self.index.equal(&[::annals::typed::nullable::<&[u8]>(raw)])
         }
 
         /// Returns the rows whose `raw` begins with a prefix.
@@ -2634,13 +2511,14 @@ pub mod nullable {
         #[inline]
         pub fn cursor_at<'k>(
             &self,
-            raw: impl ::annals::typed::Nullable<&'k [u8]>,
+            raw: impl Into<Option<&'k [u8]>>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
-            self.index.cursor_at(&[::annals::typed::nullable(raw)])
+            self.index
+                .cursor_at(&[::annals::typed::nullable::<&[u8]>(raw)])
         }
     }
 
-    impl<'a> ::std::ops::Deref for NullableByRaw<'a> {
+    impl<'a> ::std::ops::Deref for ByRaw<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -2648,7 +2526,7 @@ pub mod nullable {
         }
     }
 
-    impl<'a> IntoIterator for NullableByRaw<'a> {
+    impl<'a> IntoIterator for ByRaw<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -2667,14 +2545,13 @@ pub mod defaults {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(3);
         const NAME: &'static str = "defaults";
+        type Schema = super::Schema;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `defaults`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `defaults`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `defaults`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -2753,6 +2630,20 @@ pub mod defaults {
         pub fn raw(&self) -> &[u8] {
             self.0.read(::annals::FieldNumber(5))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Defaults {
+            Defaults {
+                truth: self.truth(),
+                number: self.number(),
+                double: self.double(),
+                single: self.single(),
+                text: self.text().into(),
+                raw: self.raw().into(),
+            }
+        }
     }
 
     /// The values of a new row of `defaults`. `Default` gives those of the schema; `From` copies a row.
@@ -2772,9 +2663,10 @@ pub mod defaults {
         pub raw: &'a [u8],
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 6] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.truth.into(),
                 self.number.into(),
@@ -2783,7 +2675,7 @@ pub mod defaults {
                 self.text.into(),
                 self.raw.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -2815,9 +2707,42 @@ pub mod defaults {
         }
     }
 
-    /// The values of a row of `defaults` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `defaults`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `truth`: bool, default `true`.
+        pub truth: &'a [bool],
+        /// The field `number`: int32, default `80`.
+        pub number: &'a [i32],
+        /// The field `double`: float64, default `1e300`.
+        pub double: &'a [f64],
+        /// The field `single`: float32, default `0.1`.
+        pub single: &'a [f32],
+        /// The field `text`: string, default `"hello"`.
+        pub text: &'a [&'a str],
+        /// The field `raw`: bytes, default `0x`.
+        pub raw: &'a [&'a [u8]],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.truth.into(),
+                self.number.into(),
+                self.double.into(),
+                self.single.into(),
+                self.text.into(),
+                self.raw.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `defaults` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq)]
-    pub struct Values {
+    pub struct Defaults {
         /// The field `truth`: bool, default `true`.
         pub truth: bool,
         /// The field `number`: int32, default `80`.
@@ -2833,9 +2758,9 @@ pub mod defaults {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Defaults;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Defaults> {
+            Ok(Defaults {
                 truth: row.take(::annals::FieldNumber(0))?,
                 number: row.take(::annals::FieldNumber(1))?,
                 double: row.take(::annals::FieldNumber(2))?,
@@ -2870,182 +2795,105 @@ pub mod defaults {
     pub const RAW: ::annals::typed::Column<Kind, &'static [u8]> =
         ::annals::typed::Column::new(::annals::FieldNumber(5));
 
-    /// The values of many new rows of `defaults`: for each field a slice, all of the same length.
-    #[derive(Clone, Copy, Debug)]
-    pub struct Columns<'a> {
-        /// The field `truth`: bool, default `true`.
-        pub truth: &'a [bool],
-        /// The field `number`: int32, default `80`.
-        pub number: &'a [i32],
-        /// The field `double`: float64, default `1e300`.
-        pub double: &'a [f64],
-        /// The field `single`: float32, default `0.1`.
-        pub single: &'a [f32],
-        /// The field `text`: string, default `"hello"`.
-        pub text: &'a [&'a str],
-        /// The field `raw`: bytes, default `0x`.
-        pub raw: &'a [&'a [u8]],
-    }
-
-    impl<'a> Columns<'a> {
-        #[inline]
-        fn vectors(self) -> [::annals::typed::Vector<'a>; 6] {
-            let vectors = [
-                self.truth.into(),
-                self.number.into(),
-                self.double.into(),
-                self.single.into(),
-                self.text.into(),
-                self.raw.into(),
-            ];
-            vectors
-        }
-    }
-
-    /// The table `defaults` in a transaction, for reading and writing.
+    /// A row of `defaults` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
-            self.0.insert_at(id, &row.values())
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
-            self.0.insert_vector(&rows.vectors())
-        }
-
-        /// Sets the field `truth` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_truth(&mut self, id: Id, truth: bool) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), truth.into())
-        }
-
-        /// Sets the field `number` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_number(&mut self, id: Id, number: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), number.into())
-        }
-
-        /// Sets the field `double` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_double(&mut self, id: Id, double: f64) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), double.into())
-        }
-
-        /// Sets the field `single` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_single(&mut self, id: Id, single: f32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), single.into())
-        }
-
-        /// Sets the field `text` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_text(&mut self, id: Id, text: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), text.into())
-        }
-
-        /// Sets the field `raw` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_raw(&mut self, id: Id, raw: &[u8]) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(5), raw.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `truth`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_truth(&mut self, truth: bool) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), truth.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `number`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_number(&mut self, number: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), number.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `double`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_double(&mut self, double: f64) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(2), double.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `single`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_single(&mut self, single: f32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(3), single.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `text`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_text(&mut self, text: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(4), text.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `raw`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_raw(&mut self, raw: &[u8]) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(5), raw.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `defaults`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }
@@ -3059,14 +2907,13 @@ pub mod numbers {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(4);
         const NAME: &'static str = "numbers";
+        type Schema = super::Schema;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `numbers`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `numbers`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `numbers`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -3145,6 +2992,20 @@ pub mod numbers {
         pub fn f(&self) -> ::annals::Timestamp {
             self.0.read(::annals::FieldNumber(5))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Numbers {
+            Numbers {
+                a: self.a(),
+                b: self.b(),
+                c: self.c(),
+                d: self.d(),
+                e: self.e(),
+                f: self.f(),
+            }
+        }
     }
 
     /// The values of a new row of `numbers`. `Default` gives those of the schema; `From` copies a row.
@@ -3164,9 +3025,10 @@ pub mod numbers {
         pub f: ::annals::Timestamp,
     }
 
-    impl New {
+    impl ::annals::typed::NewRow for New {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'static>; 6] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.a.into(),
                 self.b.into(),
@@ -3175,7 +3037,7 @@ pub mod numbers {
                 self.e.into(),
                 self.f.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -3193,9 +3055,42 @@ pub mod numbers {
         }
     }
 
-    /// The values of a row of `numbers` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `numbers`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `a`: int32.
+        pub a: &'a [i32],
+        /// The field `b`: int64, may be null.
+        pub b: &'a [Option<i64>],
+        /// The field `c`: bool.
+        pub c: &'a [bool],
+        /// The field `d`: float32.
+        pub d: &'a [f32],
+        /// The field `e`: uint8.
+        pub e: &'a [u8],
+        /// The field `f`: timestamp.
+        pub f: &'a [::annals::Timestamp],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.a.into(),
+                self.b.into(),
+                self.c.into(),
+                self.d.into(),
+                self.e.into(),
+                self.f.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `numbers` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq)]
-    pub struct Values {
+    pub struct Numbers {
         /// The field `a`: int32.
         pub a: i32,
         /// The field `b`: int64, may be null.
@@ -3211,9 +3106,9 @@ pub mod numbers {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Numbers;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Numbers> {
+            Ok(Numbers {
                 a: row.take(::annals::FieldNumber(0))?,
                 b: row.take(::annals::FieldNumber(1))?,
                 c: row.take(::annals::FieldNumber(2))?,
@@ -3248,182 +3143,108 @@ pub mod numbers {
     pub const F: ::annals::typed::Column<Kind, ::annals::Timestamp> =
         ::annals::typed::Column::new(::annals::FieldNumber(5));
 
-    /// The values of many new rows of `numbers`: for each field a slice, all of the same length.
-    #[derive(Clone, Copy, Debug)]
-    pub struct Columns<'a> {
-        /// The field `a`: int32.
-        pub a: &'a [i32],
-        /// The field `b`: int64, may be null.
-        pub b: &'a [Option<i64>],
-        /// The field `c`: bool.
-        pub c: &'a [bool],
-        /// The field `d`: float32.
-        pub d: &'a [f32],
-        /// The field `e`: uint8.
-        pub e: &'a [u8],
-        /// The field `f`: timestamp.
-        pub f: &'a [::annals::Timestamp],
-    }
-
-    impl<'a> Columns<'a> {
-        #[inline]
-        fn vectors(self) -> [::annals::typed::Vector<'a>; 6] {
-            let vectors = [
-                self.a.into(),
-                self.b.into(),
-                self.c.into(),
-                self.d.into(),
-                self.e.into(),
-                self.f.into(),
-            ];
-            vectors
-        }
-    }
-
-    /// The table `numbers` in a transaction, for reading and writing.
+    /// A row of `numbers` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(&mut self, row: New) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[inline]
-        pub fn insert_at(&mut self, id: Id, row: New) -> ::annals::Result<()> {
-            self.0.insert_at(id, &row.values())
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
-            self.0.insert_vector(&rows.vectors())
-        }
-
-        /// Sets the field `a` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_a(&mut self, id: Id, a: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), a.into())
-        }
-
-        /// Sets the field `b` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_b(&mut self, id: Id, b: Option<i64>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), b.into())
-        }
-
-        /// Sets the field `c` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_c(&mut self, id: Id, c: bool) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), c.into())
-        }
-
-        /// Sets the field `d` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_d(&mut self, id: Id, d: f32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), d.into())
-        }
-
-        /// Sets the field `e` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_e(&mut self, id: Id, e: u8) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), e.into())
-        }
-
-        /// Sets the field `f` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_f(&mut self, id: Id, f: ::annals::Timestamp) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(5), f.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `a`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_a(&mut self, a: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), a.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `b`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_b(&mut self, b: impl Into<Option<i64>>) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(1),
+                ::annals::typed::nullable::<i64>(b),
+            )?;
+            Ok(self)
+        }
+
+        /// Sets the field `c`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_c(&mut self, c: bool) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(2), c.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `d`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_d(&mut self, d: f32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(3), d.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `e`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_e(&mut self, e: u8) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(4), e.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `f`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_f(&mut self, f: ::annals::Timestamp) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(5), f.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `numbers`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 }

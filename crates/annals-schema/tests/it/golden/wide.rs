@@ -54,9 +54,9 @@ pub enum Schema {}
 
 impl ::annals::typed::TypedSchema for Schema {
     type Change = Change;
-    type View<'a> = View<'a>;
-    type Tables = Tables;
-    type Writers<'db> = Writers<'db>;
+    type Viewing<'a> = Tables<&'a ::annals::View>;
+    type Reading = Tables<::annals::Snapshot>;
+    type Writing<'db> = Tables<::annals::Transaction<'db>>;
 
     fn schema() -> ::annals::Result<&'static ::annals::Schema> {
         static PARSED: ::annals::typed::CompiledSchema =
@@ -65,40 +65,40 @@ impl ::annals::typed::TypedSchema for Schema {
     }
 
     #[inline]
-    fn view(view: &::annals::View) -> View<'_> {
-        View(view)
+    fn viewing(view: &::annals::View) -> Tables<&::annals::View> {
+        Tables(view)
     }
 
     #[inline]
-    fn tables(snapshot: ::annals::Snapshot) -> Tables {
+    fn reading(snapshot: ::annals::Snapshot) -> Tables<::annals::Snapshot> {
         Tables(snapshot)
     }
 
     #[inline]
-    fn snapshot(tables: &Tables) -> &::annals::Snapshot {
+    fn snapshot(tables: &Tables<::annals::Snapshot>) -> &::annals::Snapshot {
         &tables.0
     }
 
     #[inline]
-    fn writers(transaction: ::annals::Transaction<'_>) -> Writers<'_> {
-        Writers(transaction)
+    fn writing(transaction: ::annals::Transaction<'_>) -> Tables<::annals::Transaction<'_>> {
+        Tables(transaction)
     }
 
     #[inline]
-    fn transaction<'t, 'db>(writers: &'t Self::Writers<'db>) -> &'t ::annals::Transaction<'db> {
-        &writers.0
+    fn transaction<'t, 'db>(tables: &'t Self::Writing<'db>) -> &'t ::annals::Transaction<'db> {
+        &tables.0
     }
 
     #[inline]
     fn transaction_mut<'t, 'db>(
-        writers: &'t mut Self::Writers<'db>,
+        tables: &'t mut Self::Writing<'db>,
     ) -> &'t mut ::annals::Transaction<'db> {
-        &mut writers.0
+        &mut tables.0
     }
 
     #[inline]
-    fn into_transaction(writers: Self::Writers<'_>) -> ::annals::Transaction<'_> {
-        writers.0
+    fn into_transaction(tables: Self::Writing<'_>) -> ::annals::Transaction<'_> {
+        tables.0
     }
 }
 
@@ -116,21 +116,13 @@ pub type Reader = ::annals::typed::Reader<Schema>;
 /// [`Tables`]. Cheap to clone.
 pub type Snapshot = ::annals::typed::Snapshot<Schema>;
 
-/// A transaction: a set of changes that applies wholly or not at all. It has the methods of
-/// [`Writers`]. Dropped without `commit`, it is rolled back.
+/// A transaction: a set of changes that applies wholly or not at all. It reads through the methods of
+/// [`Tables`]. Dropped without `commit`, it is rolled back.
 pub type Transaction<'db> = ::annals::typed::Transaction<'db, Schema>;
 
-/// All tables and indexes that a snapshot or a transaction sees, for reading.
+/// All tables that a [`Snapshot`] or a [`Transaction`] sees, for reading.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a>(&'a ::annals::View);
-
-/// All tables and indexes of a [`Snapshot`], for reading.
-#[derive(Clone, Debug)]
-pub struct Tables(::annals::Snapshot);
-
-/// All tables of a [`Transaction`], for reading and writing, and its indexes.
-#[derive(Debug)]
-pub struct Writers<'db>(::annals::Transaction<'db>);
+pub struct Tables<V>(V);
 
 /// What became of a row, of whichever table.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,91 +155,19 @@ impl From<runways::Change> for Change {
     }
 }
 
-impl<'a> View<'a> {
-    /// Returns the table `countries`.
-    #[inline]
-    #[must_use]
-    pub fn countries(self) -> countries::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the table `runways`.
-    #[inline]
-    #[must_use]
-    pub fn runways(self) -> runways::Table<'a> {
-        ::annals::typed::Table::new(self.0)
-    }
-
-    /// Returns the index `countries_by_code`.
-    #[inline]
-    #[must_use]
-    pub fn countries_by_code(self) -> countries::CountriesByCode<'a> {
-        countries::CountriesByCode::new(self.0)
-    }
-
-    /// Returns the index `runways_by_airport`.
-    #[inline]
-    #[must_use]
-    pub fn runways_by_airport(self) -> runways::RunwaysByAirport<'a> {
-        runways::RunwaysByAirport::new(self.0)
-    }
-}
-
-impl Tables {
+impl<V: ::annals::typed::Viewed> Tables<V> {
     /// Returns the table `countries`.
     #[inline]
     #[must_use]
     pub fn countries(&self) -> countries::Table<'_> {
-        View(&self.0).countries()
+        countries::Table::new(self.0.view())
     }
 
     /// Returns the table `runways`.
     #[inline]
     #[must_use]
     pub fn runways(&self) -> runways::Table<'_> {
-        View(&self.0).runways()
-    }
-
-    /// Returns the index `countries_by_code`.
-    #[inline]
-    #[must_use]
-    pub fn countries_by_code(&self) -> countries::CountriesByCode<'_> {
-        View(&self.0).countries_by_code()
-    }
-
-    /// Returns the index `runways_by_airport`.
-    #[inline]
-    #[must_use]
-    pub fn runways_by_airport(&self) -> runways::RunwaysByAirport<'_> {
-        View(&self.0).runways_by_airport()
-    }
-}
-
-impl<'db> Writers<'db> {
-    /// Returns the table `countries`.
-    #[inline]
-    pub fn countries(&mut self) -> countries::Writer<'_, 'db> {
-        countries::Writer::new(&mut self.0)
-    }
-
-    /// Returns the table `runways`.
-    #[inline]
-    pub fn runways(&mut self) -> runways::Writer<'_, 'db> {
-        runways::Writer::new(&mut self.0)
-    }
-
-    /// Returns the index `countries_by_code`.
-    #[inline]
-    #[must_use]
-    pub fn countries_by_code(&self) -> countries::CountriesByCode<'_> {
-        View(self.0.view()).countries_by_code()
-    }
-
-    /// Returns the index `runways_by_airport`.
-    #[inline]
-    #[must_use]
-    pub fn runways_by_airport(&self) -> runways::RunwaysByAirport<'_> {
-        View(self.0.view()).runways_by_airport()
+        runways::Table::new(self.0.view())
     }
 }
 
@@ -260,14 +180,13 @@ pub mod countries {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(0);
         const NAME: &'static str = "countries";
+        type Schema = super::Schema;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `countries`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `countries`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `countries`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -339,6 +258,19 @@ pub mod countries {
         pub fn keywords(&self) -> &str {
             self.0.read(::annals::FieldNumber(4))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Countries {
+            Countries {
+                code: self.code().into(),
+                name: self.name().into(),
+                continent: self.continent().into(),
+                wikipedia_link: self.wikipedia_link().into(),
+                keywords: self.keywords().into(),
+            }
+        }
     }
 
     /// The values of a new row of `countries`. `Default` gives those of the schema; `From` copies a row.
@@ -356,9 +288,10 @@ pub mod countries {
         pub keywords: &'a str,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.code.into(),
                 self.name.into(),
@@ -366,7 +299,7 @@ pub mod countries {
                 self.wikipedia_link.into(),
                 self.keywords.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -383,9 +316,39 @@ pub mod countries {
         }
     }
 
-    /// The values of a row of `countries` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `countries`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `code`: string.
+        pub code: &'a [&'a str],
+        /// The field `name`: string.
+        pub name: &'a [&'a str],
+        /// The field `continent`: string.
+        pub continent: &'a [&'a str],
+        /// The field `wikipedia_link`: string.
+        pub wikipedia_link: &'a [&'a str],
+        /// The field `keywords`: string.
+        pub keywords: &'a [&'a str],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.code.into(),
+                self.name.into(),
+                self.continent.into(),
+                self.wikipedia_link.into(),
+                self.keywords.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `countries` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Values {
+    pub struct Countries {
         /// The field `code`: string.
         pub code: ::std::string::String,
         /// The field `name`: string.
@@ -399,9 +362,9 @@ pub mod countries {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Countries;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Countries> {
+            Ok(Countries {
                 code: row.take(::annals::FieldNumber(0))?,
                 name: row.take(::annals::FieldNumber(1))?,
                 continent: row.take(::annals::FieldNumber(2))?,
@@ -431,196 +394,113 @@ pub mod countries {
     pub const KEYWORDS: ::annals::typed::Column<Kind, &'static str> =
         ::annals::typed::Column::new(::annals::FieldNumber(4));
 
-    /// The table `countries` in a transaction, for reading and writing.
+    /// A row of `countries` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
-        }
-
-        /// Inserts a row with the table's next id.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert(
-            &mut self,
-            code: &str,
-            name: &str,
-            continent: &str,
-            wikipedia_link: &str,
-            keywords: &str,
-        ) -> ::annals::Result<Id> {
-            self.0.insert(&[
-                code.into(),
-                name.into(),
-                continent.into(),
-                wikipedia_link.into(),
-                keywords.into(),
-            ])
-        }
-
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
-        ///
-        /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
-        #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
-        }
-
-        /// Inserts a row at a free id.
-        ///
-        /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
-        #[allow(clippy::too_many_arguments, reason = "one for each field")]
-        #[inline]
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            code: &str,
-            name: &str,
-            continent: &str,
-            wikipedia_link: &str,
-            keywords: &str,
-        ) -> ::annals::Result<()> {
-            self.0.insert_at(
-                id,
-                &[
-                    code.into(),
-                    name.into(),
-                    continent.into(),
-                    wikipedia_link.into(),
-                    keywords.into(),
-                ],
-            )
-        }
-
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
-        ///
-        /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
-        #[inline]
-        pub fn insert_vector(
-            &mut self,
-            code: &[impl AsRef<str>],
-            name: &[impl AsRef<str>],
-            continent: &[impl AsRef<str>],
-            wikipedia_link: &[impl AsRef<str>],
-            keywords: &[impl AsRef<str>],
-        ) -> ::annals::Result<Id> {
-            self.0.insert_vector(&[
-                ::annals::typed::Vector::strings(code),
-                ::annals::typed::Vector::strings(name),
-                ::annals::typed::Vector::strings(continent),
-                ::annals::typed::Vector::strings(wikipedia_link),
-                ::annals::typed::Vector::strings(keywords),
-            ])
-        }
-
-        /// Sets the field `code` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_code(&mut self, id: Id, code: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), code.into())
-        }
-
-        /// Sets the field `name` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_name(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), name.into())
-        }
-
-        /// Sets the field `continent` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_continent(&mut self, id: Id, continent: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), continent.into())
-        }
-
-        /// Sets the field `wikipedia_link` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_wikipedia_link(&mut self, id: Id, wikipedia_link: &str) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(3), wikipedia_link.into())
-        }
-
-        /// Sets the field `keywords` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_keywords(&mut self, id: Id, keywords: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), keywords.into())
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    impl Edit<'_, '_> {
+        /// Sets the field `code`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_code(&mut self, code: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), code.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `name`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_name(&mut self, name: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), name.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `continent`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_continent(&mut self, continent: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(2), continent.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `wikipedia_link`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_wikipedia_link(&mut self, wikipedia_link: &str) -> ::annals::Result<&mut Self> {
+            self.0
+                .set(::annals::FieldNumber(3), wikipedia_link.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `keywords`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_keywords(&mut self, keywords: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(4), keywords.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `countries`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `countries_by_code`.
+        #[inline]
+        #[must_use]
+        pub fn by_code(self) -> ByCode<'a> {
+            ByCode::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 
     /// The unique index `countries_by_code`: rows in order of `code`.
     #[derive(Clone, Copy, Debug)]
-    pub struct CountriesByCode<'a> {
+    pub struct ByCode<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> CountriesByCode<'a> {
+    impl<'a> ByCode<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
@@ -635,6 +515,15 @@ pub mod countries {
         #[inline]
         pub fn get(&self, code: &str) -> ::annals::Result<Option<Row<'a>>> {
             self.index.first(&[code.into()])
+        }
+
+        /// Returns the row with this key.
+        ///
+        /// # Errors
+        /// There is none, and the error names the key; or it can't be loaded.
+        #[inline]
+        pub fn require(&self, code: &str) -> ::annals::Result<Row<'a>> {
+            self.index.require(&[code.into()])
         }
 
         /// Returns the rows whose `code` begins with a prefix.
@@ -662,7 +551,7 @@ pub mod countries {
         }
     }
 
-    impl<'a> ::std::ops::Deref for CountriesByCode<'a> {
+    impl<'a> ::std::ops::Deref for ByCode<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -670,7 +559,7 @@ pub mod countries {
         }
     }
 
-    impl<'a> IntoIterator for CountriesByCode<'a> {
+    impl<'a> IntoIterator for ByCode<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -689,14 +578,13 @@ pub mod runways {
     impl ::annals::typed::Record for Kind {
         const TABLE: ::annals::TableNumber = ::annals::TableNumber(1);
         const NAME: &'static str = "runways";
+        type Schema = super::Schema;
         type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
     }
 
     /// The id of a row of `runways`.
     pub type Id = ::annals::typed::Id<Kind>;
-
-    /// The table `runways`, for reading.
-    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// What became of a row of `runways`.
     pub type Change = ::annals::typed::Change<Kind>;
@@ -866,6 +754,33 @@ pub mod runways {
         pub fn he_displaced_threshold_ft(&self) -> Option<i32> {
             self.0.read(::annals::FieldNumber(18))
         }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Runways {
+            Runways {
+                airport_ref: self.airport_ref(),
+                airport_ident: self.airport_ident().into(),
+                length_ft: self.length_ft(),
+                width_ft: self.width_ft(),
+                surface: self.surface().into(),
+                lighted: self.lighted(),
+                closed: self.closed(),
+                le_ident: self.le_ident().into(),
+                le_latitude_deg: self.le_latitude_deg(),
+                le_longitude_deg: self.le_longitude_deg(),
+                le_elevation_ft: self.le_elevation_ft(),
+                le_heading_degT: self.le_heading_degT(),
+                le_displaced_threshold_ft: self.le_displaced_threshold_ft(),
+                he_ident: self.he_ident().into(),
+                he_latitude_deg: self.he_latitude_deg(),
+                he_longitude_deg: self.he_longitude_deg(),
+                he_elevation_ft: self.he_elevation_ft(),
+                he_heading_degT: self.he_heading_degT(),
+                he_displaced_threshold_ft: self.he_displaced_threshold_ft(),
+            }
+        }
     }
 
     /// The values of a new row of `runways`. `Default` gives those of the schema; `From` copies a row.
@@ -911,9 +826,10 @@ pub mod runways {
         pub he_displaced_threshold_ft: Option<i32>,
     }
 
-    impl<'a> New<'a> {
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
         #[inline]
-        fn values(self) -> [::annals::ValueRef<'a>; 19] {
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.airport_ref.into(),
                 self.airport_ident.into(),
@@ -935,7 +851,7 @@ pub mod runways {
                 self.he_heading_degT.into(),
                 self.he_displaced_threshold_ft.into(),
             ];
-            values
+            take(&values)
         }
     }
 
@@ -966,9 +882,81 @@ pub mod runways {
         }
     }
 
-    /// The values of a row of `runways` by themselves, as a [`Change`] has them.
+    /// The values of many new rows of `runways`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `airport_ref`: int32.
+        pub airport_ref: &'a [i32],
+        /// The field `airport_ident`: string.
+        pub airport_ident: &'a [&'a str],
+        /// The field `length_ft`: int32, may be null.
+        pub length_ft: &'a [Option<i32>],
+        /// The field `width_ft`: int32, may be null.
+        pub width_ft: &'a [Option<i32>],
+        /// The field `surface`: string.
+        pub surface: &'a [&'a str],
+        /// The field `lighted`: bool.
+        pub lighted: &'a [bool],
+        /// The field `closed`: bool.
+        pub closed: &'a [bool],
+        /// The field `le_ident`: string.
+        pub le_ident: &'a [&'a str],
+        /// The field `le_latitude_deg`: float64, may be null.
+        pub le_latitude_deg: &'a [Option<f64>],
+        /// The field `le_longitude_deg`: float64, may be null.
+        pub le_longitude_deg: &'a [Option<f64>],
+        /// The field `le_elevation_ft`: int32, may be null.
+        pub le_elevation_ft: &'a [Option<i32>],
+        /// The field `le_heading_degT`: float64, may be null.
+        pub le_heading_degT: &'a [Option<f64>],
+        /// The field `le_displaced_threshold_ft`: int32, may be null.
+        pub le_displaced_threshold_ft: &'a [Option<i32>],
+        /// The field `he_ident`: string.
+        pub he_ident: &'a [&'a str],
+        /// The field `he_latitude_deg`: float64, may be null.
+        pub he_latitude_deg: &'a [Option<f64>],
+        /// The field `he_longitude_deg`: float64, may be null.
+        pub he_longitude_deg: &'a [Option<f64>],
+        /// The field `he_elevation_ft`: int32, may be null.
+        pub he_elevation_ft: &'a [Option<i32>],
+        /// The field `he_heading_degT`: float64, may be null.
+        pub he_heading_degT: &'a [Option<f64>],
+        /// The field `he_displaced_threshold_ft`: int32, may be null.
+        pub he_displaced_threshold_ft: &'a [Option<i32>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.airport_ref.into(),
+                self.airport_ident.into(),
+                self.length_ft.into(),
+                self.width_ft.into(),
+                self.surface.into(),
+                self.lighted.into(),
+                self.closed.into(),
+                self.le_ident.into(),
+                self.le_latitude_deg.into(),
+                self.le_longitude_deg.into(),
+                self.le_elevation_ft.into(),
+                self.le_heading_degT.into(),
+                self.le_displaced_threshold_ft.into(),
+                self.he_ident.into(),
+                self.he_latitude_deg.into(),
+                self.he_longitude_deg.into(),
+                self.he_elevation_ft.into(),
+                self.he_heading_degT.into(),
+                self.he_displaced_threshold_ft.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `runways` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
     #[derive(Clone, Debug, PartialEq)]
-    pub struct Values {
+    pub struct Runways {
         /// The field `airport_ref`: int32.
         pub airport_ref: i32,
         /// The field `airport_ident`: string.
@@ -1010,9 +998,9 @@ pub mod runways {
     }
 
     impl ::annals::typed::Versioned for Kind {
-        type Values = Values;
-        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
-            Ok(Values {
+        type Values = Runways;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Runways> {
+            Ok(Runways {
                 airport_ref: row.take(::annals::FieldNumber(0))?,
                 airport_ident: row.take(::annals::FieldNumber(1))?,
                 length_ft: row.take(::annals::FieldNumber(2))?,
@@ -1112,405 +1100,324 @@ pub mod runways {
     pub const HE_DISPLACED_THRESHOLD_FT: ::annals::typed::Column<Kind, Option<i32>> =
         ::annals::typed::Column::new(::annals::FieldNumber(18));
 
-    /// The values of many new rows of `runways`: for each field a slice, all of the same length.
-    #[derive(Clone, Copy, Debug)]
-    pub struct Columns<'a> {
-        /// The field `airport_ref`: int32.
-        pub airport_ref: &'a [i32],
-        /// The field `airport_ident`: string.
-        pub airport_ident: &'a [&'a str],
-        /// The field `length_ft`: int32, may be null.
-        pub length_ft: &'a [Option<i32>],
-        /// The field `width_ft`: int32, may be null.
-        pub width_ft: &'a [Option<i32>],
-        /// The field `surface`: string.
-        pub surface: &'a [&'a str],
-        /// The field `lighted`: bool.
-        pub lighted: &'a [bool],
-        /// The field `closed`: bool.
-        pub closed: &'a [bool],
-        /// The field `le_ident`: string.
-        pub le_ident: &'a [&'a str],
-        /// The field `le_latitude_deg`: float64, may be null.
-        pub le_latitude_deg: &'a [Option<f64>],
-        /// The field `le_longitude_deg`: float64, may be null.
-        pub le_longitude_deg: &'a [Option<f64>],
-        /// The field `le_elevation_ft`: int32, may be null.
-        pub le_elevation_ft: &'a [Option<i32>],
-        /// The field `le_heading_degT`: float64, may be null.
-        pub le_heading_degT: &'a [Option<f64>],
-        /// The field `le_displaced_threshold_ft`: int32, may be null.
-        pub le_displaced_threshold_ft: &'a [Option<i32>],
-        /// The field `he_ident`: string.
-        pub he_ident: &'a [&'a str],
-        /// The field `he_latitude_deg`: float64, may be null.
-        pub he_latitude_deg: &'a [Option<f64>],
-        /// The field `he_longitude_deg`: float64, may be null.
-        pub he_longitude_deg: &'a [Option<f64>],
-        /// The field `he_elevation_ft`: int32, may be null.
-        pub he_elevation_ft: &'a [Option<i32>],
-        /// The field `he_heading_degT`: float64, may be null.
-        pub he_heading_degT: &'a [Option<f64>],
-        /// The field `he_displaced_threshold_ft`: int32, may be null.
-        pub he_displaced_threshold_ft: &'a [Option<i32>],
-    }
-
-    impl<'a> Columns<'a> {
-        #[inline]
-        fn vectors(self) -> [::annals::typed::Vector<'a>; 19] {
-            let vectors = [
-                self.airport_ref.into(),
-                self.airport_ident.into(),
-                self.length_ft.into(),
-                self.width_ft.into(),
-                self.surface.into(),
-                self.lighted.into(),
-                self.closed.into(),
-                self.le_ident.into(),
-                self.le_latitude_deg.into(),
-                self.le_longitude_deg.into(),
-                self.le_elevation_ft.into(),
-                self.le_heading_degT.into(),
-                self.le_displaced_threshold_ft.into(),
-                self.he_ident.into(),
-                self.he_latitude_deg.into(),
-                self.he_longitude_deg.into(),
-                self.he_elevation_ft.into(),
-                self.he_heading_degT.into(),
-                self.he_displaced_threshold_ft.into(),
-            ];
-            vectors
-        }
-    }
-
-    /// The table `runways` in a transaction, for reading and writing.
+    /// A row of `runways` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
     #[must_use]
-    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
 
-    impl<'t, 'db> Writer<'t, 'db> {
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
         #[inline]
-        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-            Self(::annals::typed::Writer::new(transaction))
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
         }
+    }
 
-        /// Inserts a row with the table's next id.
+    impl Edit<'_, '_> {
+        /// Sets the field `airport_ref`.
         ///
         /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
+        pub fn set_airport_ref(&mut self, airport_ref: i32) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), airport_ref.into())?;
+            Ok(self)
         }
 
-        /// Inserts a row with the table's next id, given by the names of its fields. The others
-        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        /// Sets the field `airport_ident`.
         ///
         /// # Errors
-        /// A row has the same key in a unique index, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
-            self.0.insert(&row.values())
+        pub fn set_airport_ident(&mut self, airport_ident: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), airport_ident.into())?;
+            Ok(self)
         }
 
-        /// Inserts a row at a free id.
+        /// Sets the field `length_ft`.
         ///
         /// # Errors
-        /// The id is in use, a row has the same key in a unique index, or the journal can't be
-        /// written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
-            self.0.insert_at(id, &row.values())
+        pub fn set_length_ft(
+            &mut self,
+            length_ft: impl Into<Option<i32>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(2),
+                ::annals::typed::nullable::<i32>(length_ft),
+            )?;
+            Ok(self)
         }
 
-        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
-        /// length. Returns the first row's id. Unique keys are checked at commit.
+        /// Sets the field `width_ft`.
         ///
         /// # Errors
-        /// The slices aren't of the same length, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
-            self.0.insert_vector(&rows.vectors())
+        pub fn set_width_ft(
+            &mut self,
+            width_ft: impl Into<Option<i32>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(3),
+                ::annals::typed::nullable::<i32>(width_ft),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `airport_ref` of a row.
+        /// Sets the field `surface`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_airport_ref(&mut self, id: Id, airport_ref: i32) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), airport_ref.into())
+        pub fn set_surface(&mut self, surface: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(4), surface.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `airport_ident` of a row.
+        /// Sets the field `lighted`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_airport_ident(&mut self, id: Id, airport_ident: &str) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(1), airport_ident.into())
+        pub fn set_lighted(&mut self, lighted: bool) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(5), lighted.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `length_ft` of a row.
+        /// Sets the field `closed`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_length_ft(&mut self, id: Id, length_ft: Option<i32>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), length_ft.into())
+        pub fn set_closed(&mut self, closed: bool) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(6), closed.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `width_ft` of a row.
+        /// Sets the field `le_ident`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_width_ft(&mut self, id: Id, width_ft: Option<i32>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), width_ft.into())
+        pub fn set_le_ident(&mut self, le_ident: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(7), le_ident.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `surface` of a row.
+        /// Sets the field `le_latitude_deg`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_surface(&mut self, id: Id, surface: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), surface.into())
-        }
-
-        /// Sets the field `lighted` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_lighted(&mut self, id: Id, lighted: bool) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(5), lighted.into())
-        }
-
-        /// Sets the field `closed` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_closed(&mut self, id: Id, closed: bool) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(6), closed.into())
-        }
-
-        /// Sets the field `le_ident` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
-        #[inline]
-        pub fn set_le_ident(&mut self, id: Id, le_ident: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(7), le_ident.into())
-        }
-
-        /// Sets the field `le_latitude_deg` of a row.
-        ///
-        /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_le_latitude_deg(
             &mut self,
-            id: Id,
-            le_latitude_deg: Option<f64>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(8), le_latitude_deg.into())
+            le_latitude_deg: impl Into<Option<f64>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(8),
+                ::annals::typed::nullable::<f64>(le_latitude_deg),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `le_longitude_deg` of a row.
+        /// Sets the field `le_longitude_deg`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_le_longitude_deg(
             &mut self,
-            id: Id,
-            le_longitude_deg: Option<f64>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(9), le_longitude_deg.into())
+            le_longitude_deg: impl Into<Option<f64>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(9),
+                ::annals::typed::nullable::<f64>(le_longitude_deg),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `le_elevation_ft` of a row.
+        /// Sets the field `le_elevation_ft`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_le_elevation_ft(
             &mut self,
-            id: Id,
-            le_elevation_ft: Option<i32>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(10), le_elevation_ft.into())
+            le_elevation_ft: impl Into<Option<i32>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(10),
+                ::annals::typed::nullable::<i32>(le_elevation_ft),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `le_heading_degT` of a row.
+        /// Sets the field `le_heading_degT`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_le_heading_degT(
             &mut self,
-            id: Id,
-            le_heading_degT: Option<f64>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(11), le_heading_degT.into())
+            le_heading_degT: impl Into<Option<f64>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(11),
+                ::annals::typed::nullable::<f64>(le_heading_degT),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `le_displaced_threshold_ft` of a row.
+        /// Sets the field `le_displaced_threshold_ft`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_le_displaced_threshold_ft(
             &mut self,
-            id: Id,
-            le_displaced_threshold_ft: Option<i32>,
-        ) -> ::annals::Result<()> {
+            le_displaced_threshold_ft: impl Into<Option<i32>>,
+        ) -> ::annals::Result<&mut Self> {
             self.0.set(
-                id,
                 ::annals::FieldNumber(12),
-                le_displaced_threshold_ft.into(),
-            )
+                ::annals::typed::nullable::<i32>(le_displaced_threshold_ft),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `he_ident` of a row.
+        /// Sets the field `he_ident`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
-        pub fn set_he_ident(&mut self, id: Id, he_ident: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(13), he_ident.into())
+        pub fn set_he_ident(&mut self, he_ident: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(13), he_ident.into())?;
+            Ok(self)
         }
 
-        /// Sets the field `he_latitude_deg` of a row.
+        /// Sets the field `he_latitude_deg`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_he_latitude_deg(
             &mut self,
-            id: Id,
-            he_latitude_deg: Option<f64>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(14), he_latitude_deg.into())
+            he_latitude_deg: impl Into<Option<f64>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(14),
+                ::annals::typed::nullable::<f64>(he_latitude_deg),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `he_longitude_deg` of a row.
+        /// Sets the field `he_longitude_deg`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_he_longitude_deg(
             &mut self,
-            id: Id,
-            he_longitude_deg: Option<f64>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(15), he_longitude_deg.into())
+            he_longitude_deg: impl Into<Option<f64>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(15),
+                ::annals::typed::nullable::<f64>(he_longitude_deg),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `he_elevation_ft` of a row.
+        /// Sets the field `he_elevation_ft`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_he_elevation_ft(
             &mut self,
-            id: Id,
-            he_elevation_ft: Option<i32>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(16), he_elevation_ft.into())
+            he_elevation_ft: impl Into<Option<i32>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(16),
+                ::annals::typed::nullable::<i32>(he_elevation_ft),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `he_heading_degT` of a row.
+        /// Sets the field `he_heading_degT`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_he_heading_degT(
             &mut self,
-            id: Id,
-            he_heading_degT: Option<f64>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(17), he_heading_degT.into())
+            he_heading_degT: impl Into<Option<f64>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(17),
+                ::annals::typed::nullable::<f64>(he_heading_degT),
+            )?;
+            Ok(self)
         }
 
-        /// Sets the field `he_displaced_threshold_ft` of a row.
+        /// Sets the field `he_displaced_threshold_ft`.
         ///
         /// # Errors
-        /// There is no row with that id, or the journal can't be written.
+        /// The journal can't be written.
         #[inline]
         pub fn set_he_displaced_threshold_ft(
             &mut self,
-            id: Id,
-            he_displaced_threshold_ft: Option<i32>,
-        ) -> ::annals::Result<()> {
+            he_displaced_threshold_ft: impl Into<Option<i32>>,
+        ) -> ::annals::Result<&mut Self> {
             self.0.set(
-                id,
                 ::annals::FieldNumber(18),
-                he_displaced_threshold_ft.into(),
-            )
-        }
-
-        /// Returns the row with that id.
-        ///
-        /// # Errors
-        /// There is none.
-        #[inline]
-        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
-            self.0.into_table().get(id)
-        }
-
-        /// Returns the row with that id, if there is one; follows a reference.
-        ///
-        /// # Errors
-        /// It can't be loaded.
-        #[inline]
-        pub fn find(
-            self,
-            id: impl ::annals::typed::Nullable<Id>,
-        ) -> ::annals::Result<Option<Row<'t>>> {
-            self.0.into_table().find(id)
-        }
-
-        /// Returns all rows in order of their ids.
-        #[inline]
-        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
-            self.0.into_table().iter()
+                ::annals::typed::nullable::<i32>(he_displaced_threshold_ft),
+            )?;
+            Ok(self)
         }
     }
 
-    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
-        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    /// The table `runways`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `runways_by_airport`.
+        #[inline]
+        #[must_use]
+        pub fn by_airport(self) -> ByAirport<'a> {
+            ByAirport::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
-    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
         #[inline]
-        fn deref_mut(&mut self) -> &mut Self::Target {
-            &mut self.0
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
         }
     }
 
     /// The index `runways_by_airport`: rows in order of `airport_ref`.
     #[derive(Clone, Copy, Debug)]
-    pub struct RunwaysByAirport<'a> {
+    pub struct ByAirport<'a> {
         index: ::annals::typed::Index<'a, Kind>,
     }
 
-    impl<'a> RunwaysByAirport<'a> {
+    impl<'a> ByAirport<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
@@ -1520,7 +1427,7 @@ pub mod runways {
 
         /// Returns the rows with this key, in the order of the index.
         #[inline]
-        pub fn find(&self, airport_ref: i32) -> ::annals::typed::IndexRows<'a, Kind> {
+        pub fn with_airport_ref(&self, airport_ref: i32) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[airport_ref.into()])
         }
 
@@ -1546,7 +1453,7 @@ pub mod runways {
         }
     }
 
-    impl<'a> ::std::ops::Deref for RunwaysByAirport<'a> {
+    impl<'a> ::std::ops::Deref for ByAirport<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
         #[inline]
         fn deref(&self) -> &Self::Target {
@@ -1554,7 +1461,7 @@ pub mod runways {
         }
     }
 
-    impl<'a> IntoIterator for RunwaysByAirport<'a> {
+    impl<'a> IntoIterator for ByAirport<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]

@@ -130,6 +130,7 @@ impl<'db> Transaction<'db> {
     }
 
     /// Returns the state that this transaction sees: the last commit and its own changes.
+    #[inline]
     #[must_use]
     pub fn view(&self) -> &View {
         self.writing.store.view()

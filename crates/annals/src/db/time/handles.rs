@@ -96,11 +96,15 @@ impl Database {
     ///
     /// ```
     /// # annals::schema!("tutorial.schema");
+    /// # use tutorial::city;
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// let lille = db.write(|tx| tx.city().insert("Lile"))?;
-    /// db.write(|tx| tx.city().set_name(lille, "Lille"))?;
+    /// let lille = db.write(|tx| tx.insert(city::New { name: "Lile" }))?;
+    /// db.write(|tx| {
+    ///     tx.edit(lille)?.set_name("Lille")?;
+    ///     Ok(())
+    /// })?;
     ///
     /// // The first transaction made the tables, the second inserted a row.
     /// let all: Vec<_> = db.as_dynamic().changes(3..)?.collect::<annals::Result<_>>()?;
@@ -136,11 +140,12 @@ impl Database {
     ///
     /// ```
     /// # annals::schema!("tutorial.schema");
+    /// # use tutorial::city;
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
     /// let mut feed = db.as_dynamic().subscribe();
-    /// db.write(|tx| tx.city().insert("Lille"))?;
+    /// db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
     /// assert_eq!(feed.try_next()?.unwrap().rows.len(), 1);
     /// assert!(feed.try_next()?.is_none());
     /// # Ok(())
@@ -338,11 +343,12 @@ impl Snapshot {
     ///
     /// ```
     /// # annals::schema!("tutorial.schema");
+    /// # use tutorial::city;
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// db.write(|tx| tx.city().insert("Lille"))?;
-    /// db.write(|tx| tx.city().insert("Lyon"))?;
+    /// db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
+    /// db.write(|tx| tx.insert(city::New { name: "Lyon" }))?;
     ///
     /// let added = db.read().as_dynamic().differences(2, 3)?;
     /// assert_eq!(added.len(), 1);

@@ -28,15 +28,16 @@ impl Transaction<'_> {
     ///
     /// ```
     /// # annals::schema!("tutorial.schema");
+    /// # use tutorial::city;
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// let lille = db.write(|tx| tx.city().insert("Lille"))?;
+    /// let lille = db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
     /// let before = db.read().txid();
-    /// db.write(|tx| tx.city().delete(lille))?;
+    /// db.write(|tx| tx.delete(lille))?;
     ///
     /// db.write(|tx| tx.restore(lille, annals::Txid(before)))?;
-    /// assert_eq!(db.read().city().get(lille)?.name(), "Lille");
+    /// assert_eq!(db.read().city().require(lille)?.name(), "Lille");
     /// # Ok(())
     /// # }
     /// ```
@@ -69,15 +70,19 @@ impl Transaction<'_> {
     ///
     /// ```
     /// # annals::schema!("tutorial.schema");
+    /// # use tutorial::city;
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// let lille = db.write(|tx| tx.city().insert("Lille"))?;
-    /// db.write(|tx| tx.city().set_name(lille, "Lyon"))?;
+    /// let lille = db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
+    /// db.write(|tx| {
+    ///     tx.edit(lille)?.set_name("Lyon")?;
+    ///     Ok(())
+    /// })?;
     /// let mistake = db.read().txid();
     ///
     /// db.write(|tx| tx.revert(mistake))?;
-    /// assert_eq!(db.read().city().get(lille)?.name(), "Lille");
+    /// assert_eq!(db.read().city().require(lille)?.name(), "Lille");
     ///
     /// let refused = db.write(|tx| tx.revert(mistake)).unwrap_err();
     /// assert_eq!(refused.kind(), annals::ErrorKind::Conflict);

@@ -3,6 +3,9 @@
 annals::schema!("version_2.schema");
 
 fn main() -> annals::Result<()> {
-    let customs = version_2::Customs { set_default_language: &mut |tx| tx.file().insert("a") };
+    let customs = version_2::Customs { set_default_language: &mut |tx| {
+        assert_eq!(tx.file().len(), 0);
+        Ok(())
+    } };
     version_2::Database::open("a.annals", customs)?.close()
 }

@@ -5,9 +5,9 @@ annals::schema!("tutorial.schema");
 fn main() -> annals::Result<()> {
     let db = tutorial::Database::open("a.annals")?;
     db.write(|tx| {
-        for city in tx.view().city() {
+        for city in tx.city() {
             let city = city?;
-            tx.city().set_name(city.id(), "elsewhere")?;
+            tx.edit(city.id())?.set_name("elsewhere")?;
         }
         Ok(())
     })

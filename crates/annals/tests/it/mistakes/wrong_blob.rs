@@ -1,9 +1,14 @@
 //! Bytes where a blob is wanted.
-//~ error[E0277]: this field takes a `annals::Blob`, an `Option` of it, or `None`
+//~ expected `Blob`, found `&[u8]`
+//~ error[E0277]: the trait bound `Option<annals::Blob>: From<&[u8]>` is not satisfied
 annals::schema!("blobs.schema");
+use blobs::file;
 
 fn main() -> annals::Result<()> {
     let db = blobs::Database::open("a.annals")?;
-    db.write(|tx| tx.file().insert("hello.txt", &b"hello"[..]))?;
-    Ok(())
+    db.write(|tx| tx.insert(file::New { name: "hello.txt", content: Some(&b"hello"[..]) }))?;
+    db.write(|tx| {
+        tx.edit(file::Id::new(0))?.set_content(&b"hello"[..])?;
+        Ok(())
+    })
 }

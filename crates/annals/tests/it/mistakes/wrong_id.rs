@@ -1,13 +1,15 @@
 //! An id of another table in a reference.
-//~ error[E0277]: this field takes a `annals::typed::Id<city::Kind>`, an `Option` of it, or `None`
-//~ a reference takes the id of a row of the table that it leads to, and of no other
+//~ expected `city::Kind`, found `person::Kind`
+//~ error[E0277]: the trait bound `Option<annals::typed::Id<city::Kind>>: From<annals::typed::Id<person::Kind>>` is not satisfied
 annals::schema!("tutorial.schema");
+use tutorial::person;
 
 fn main() -> annals::Result<()> {
     let db = tutorial::Database::open("a.annals")?;
     db.write(|tx| {
-        let remi = tx.person().insert("Rémi", "Coulom", None)?;
-        tx.person().insert("Anne", "Martin", remi)?;
+        let remi = tx.insert(person::New { first_name: "Rémi", ..Default::default() })?;
+        tx.insert(person::New { first_name: "Anne", home: Some(remi), ..Default::default() })?;
+        tx.edit(remi)?.set_home(remi)?;
         Ok(())
     })
 }

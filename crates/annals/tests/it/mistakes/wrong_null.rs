@@ -1,9 +1,14 @@
 //! Text for a number that may be null.
 //~ expected `Option<f64>`, found `&str`
+//~ error[E0277]: the trait bound `Option<f64>: From<&str>` is not satisfied
 annals::schema!("vectors.schema");
+use vectors::sample;
 
 fn main() -> annals::Result<()> {
     let db = vectors::Database::open("a.annals")?;
-    db.write(|tx| tx.sample().insert("a", 1.0, "none"))?;
-    Ok(())
+    db.write(|tx| tx.insert(sample::New { name: "a", level: 1.0, error: "none" }))?;
+    db.write(|tx| {
+        tx.edit(sample::Id::new(0))?.set_error("none")?;
+        Ok(())
+    })
 }

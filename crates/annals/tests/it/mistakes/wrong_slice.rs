@@ -5,5 +5,5 @@ use vectors::sample;
 
 fn main() -> annals::Result<()> {
     let db = vectors::Database::open("a.annals")?;
-    db.write(|tx| tx.sample().update_vector_of(sample::LEVEL, sample::Id::new(0), &["a", "b"]))
+    db.write(|tx| tx.update_vector(sample::LEVEL, sample::Id::new(0), &["a", "b"]))
 }

@@ -3,7 +3,7 @@
 annals::schema!("tutorial.schema");
 
 fn home(now: &tutorial::Snapshot, person: tutorial::person::Id) -> annals::Result<String> {
-    Ok(now.city().get(person)?.name().to_owned())
+    Ok(now.city().require(person)?.name().to_owned())
 }
 
 fn main() {}
