@@ -1,11 +1,12 @@
 //! The background thread for backfills.
 //!
 //! It is woken after each commit, and begins when the tail is long enough for a backfill to pay
-//! ([`trigger`](super::trigger) says when). It also begins when the changes in memory alone are a large part of the
-//! limit, or when a committed transaction has written pages ahead. After a backfill it keeps the rules of retention,
-//! if there are any. An error is reported by `Database::image_error`, and the backfill is tried again when the tail
+//! ([`trigger`](super::trigger) says when), or a moment later if replaying the tail takes long. It also begins when
+//! the changes in memory alone are a large part of the limit, or when a committed transaction has written pages
+//! ahead. After a backfill it keeps the rules of retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried again when the tail
 //! has doubled: no commit fails by it.
 
+use crate::db::engine::trigger::Tail;
 use crate::db::engine::{backfill, retain, trigger};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -32,6 +33,10 @@ struct Shared {
     due: AtomicU64,
     /// How many bytes of changes in memory alone are worth one.
     unsaved_due: AtomicUsize,
+    /// The tail of the journal, by which one may be due soon.
+    tail: Tail,
+    /// When that may begin, by the clock in microseconds.
+    soonest: AtomicU64,
     state: Mutex<State>,
     signal: Condvar,
     /// The deadline of a backfill after `state` is to stop, by the clock in microseconds.
@@ -44,6 +49,8 @@ struct Shared {
 enum State {
     #[default]
     Idle,
+    /// Wanted once `soonest` has come.
+    Soon,
     Wanted,
     Stopping,
 }
@@ -55,7 +62,18 @@ impl Background {
         let unsaved_due = AtomicUsize::new(trigger::unsaved_due(&core));
         let (state, signal) = (Mutex::default(), Condvar::new());
         let (deadline, is_cut) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-        let shared = Arc::new(Shared { core, due, unsaved_due, state, signal, deadline, is_cut });
+        let (tail, soonest) = (Tail::of(&core), AtomicU64::new(0));
+        let shared = Arc::new(Shared {
+            core,
+            due,
+            unsaved_due,
+            tail,
+            soonest,
+            state,
+            signal,
+            deadline,
+            is_cut,
+        });
         Self { shared, thread: Mutex::default() }
     }
 
@@ -73,17 +91,28 @@ impl Background {
         self.shared.unsaved_due.load(Ordering::Relaxed)
     }
 
+    /// Returns the tail of the journal.
+    #[inline]
+    pub(in crate::db) fn tail(&self) -> &Tail {
+        &self.shared.tail
+    }
+
     /// Requests a backfill now.
     #[cold]
     pub(in crate::db) fn want(&self) {
         self.shared.due.store(u64::MAX, Ordering::Relaxed);
         self.shared.unsaved_due.store(usize::MAX, Ordering::Relaxed);
-        let mut state = lock(&self.shared.state);
-        if *state == State::Idle {
-            *state = State::Wanted;
-        }
-        drop(state);
-        self.shared.signal.notify_one();
+        self.request(State::Wanted);
+    }
+
+    /// Requests a backfill once the last one is long enough ago.
+    #[cold]
+    pub(in crate::db) fn want_soon(&self) {
+        self.request(State::Soon);
+    }
+
+    fn request(&self, wanted: State) {
+        self.shared.request(wanted);
         let mut thread = lock(&self.thread);
         if thread.is_none() {
             let shared = Arc::clone(&self.shared);
@@ -114,13 +143,25 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl Shared {
+    fn request(&self, wanted: State) {
+        self.tail.stop_watching();
+        let mut state = lock(&self.state);
+        if matches!(*state, State::Idle | State::Soon) {
+            *state = wanted;
+        }
+        drop(state);
+        self.signal.notify_one();
+    }
+
     fn run(&self) {
         let mut failed_at = trigger::unsaved_due(&self.core);
         while self.wait() {
+            let (begun, seen) = (self.core.clock.elapsed(), self.tail.seen());
             let done = backfill::backfill_watched(&self.core, BackfillMode::Passive, &mut |_| {
                 self.go_on()
             });
             let usual = trigger::unsaved_due(&self.core);
+            let is_done = matches!(&done, Ok(it) if it.outcome != BackfillOutcome::Postponed);
             let (due, unsaved_due) = match done {
                 Ok(done) if done.outcome == BackfillOutcome::Postponed => {
                     (trigger::image_due_later(&self.core), usual)
@@ -138,8 +179,13 @@ impl Shared {
                 }
             };
             failed_at = unsaved_due;
+            let soonest = trigger::soonest(begun, self.core.clock.elapsed());
+            self.soonest.store(micros(soonest), Ordering::Relaxed);
             self.due.store(due, Ordering::Relaxed);
             self.unsaved_due.store(unsaved_due, Ordering::Relaxed);
+            if self.tail.watch(&self.core, seen, is_done) {
+                self.request(State::Soon);
+            }
         }
     }
 
@@ -161,6 +207,16 @@ impl Shared {
                 State::Wanted => {
                     *state = State::Idle;
                     return true;
+                }
+                State::Soon => {
+                    let soonest = Duration::from_micros(self.soonest.load(Ordering::Relaxed));
+                    let left = soonest.saturating_sub(self.core.clock.elapsed());
+                    if left.is_zero() {
+                        *state = State::Wanted;
+                        continue;
+                    }
+                    let waited = self.signal.wait_timeout(state, left);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 State::Idle => {
                     state = self.signal.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -3,6 +3,7 @@
 //! | when                     | what is looked at                                                     |
 //! |--------------------------|-----------------------------------------------------------------------|
 //! | after each commit        | how long the journal's tail after the image's point is: [`tail_due`]  |
+//! |                          | a moment later, if it isn't short: how long its replay takes: [`Tail`]|
 //! |                          | how much of the store is in memory alone: a quarter of what may be    |
 //! | a transaction spilled    | nothing: what it wrote ahead is to be published                       |
 //! | a backfill failed        | the tail, once it has doubled                                         |
@@ -12,16 +13,14 @@
 
 use crate::db::engine::{backfill, retain};
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::Result;
 use crate::db::engine::background::Background;
-use crate::db::engine::core::Core;
+use crate::db::engine::core::{Core, Writing};
 use crate::db::image::{BackfillMode, ImageState};
-use crate::db::present::segment::JournalFile;
 use crate::journal::lock;
-use crate::store::Store;
 
 /// The tail that is worth a backfill while the database is open, in bytes: a few hundredths of a second of
 /// replay.
@@ -33,11 +32,97 @@ const TAIL_AT_CLOSE: u64 = 16 << 10;
 /// A journal that is shorter gets no image when it is closed: it would be several times as long.
 const FIRST_AT_CLOSE: u64 = 128 << 10;
 
+/// A shorter tail is left as it is until the database is closed.
+const SHORT_TAIL: u64 = 1 << 20;
+/// So is one whose replay takes less, in nanoseconds.
+const SHORT_REPLAY: u64 = 10_000_000;
+/// What the replay of a statement takes, as a random update of a large table does, in nanoseconds; and that of 4
+/// bytes.
+const REPLAY_OF_STATEMENT: u64 = 300;
+const REPLAY_OF_FOUR_BYTES: u64 = 10;
+/// The time from the beginning of a backfill to that of the next one that only the tail's replay asks for.
+const BETWEEN: Duration = Duration::from_millis(750);
+/// That one begins so many times the duration of the last one after its end, if that is later.
+const PAUSES: u32 = 3;
+
+/// The tail of the journal, which the next opening would replay after a kill.
+#[derive(Debug)]
+pub(in crate::db) struct Tail {
+    /// Its beginning, in bytes as [`JournalFile::reach`](crate::db::present::segment::JournalFile::reach) counts them;
+    /// while a backfill is wanted `u64::MAX`.
+    begin: AtomicU64,
+    /// The end of the last commit, which may not be published yet.
+    end: AtomicU64,
+    /// About how many statements it has.
+    statements: AtomicU64,
+}
+
+impl Tail {
+    /// Begins with the tail that opening has replayed, of small updates perhaps.
+    pub(in crate::db) fn of(core: &Core) -> Self {
+        let begin = image_reach(core).map_or(u64::MAX, |(reached, _)| reached);
+        Self::new(begin, end(core))
+    }
+
+    fn new(begin: u64, end: u64) -> Self {
+        let statements = end.saturating_sub(begin) / 16;
+        let [begin, end, statements] = [begin, end, statements].map(AtomicU64::new);
+        Self { begin, end, statements }
+    }
+
+    /// Adds the statements of a commit with a given end; returns true if replaying the tail takes long.
+    fn is_long_with(&self, statements: u64, end: u64) -> bool {
+        self.end.fetch_max(end, Ordering::Relaxed);
+        self.statements.fetch_add(statements, Ordering::Relaxed);
+        self.is_long()
+    }
+
+    fn is_long(&self) -> bool {
+        let (end, statements) = self.seen();
+        let bytes = end.saturating_sub(self.begin.load(Ordering::Relaxed));
+        let replay =
+            statements.saturating_mul(REPLAY_OF_STATEMENT) + bytes / 4 * REPLAY_OF_FOUR_BYTES;
+        bytes >= SHORT_TAIL && replay >= SHORT_REPLAY
+    }
+
+    /// Returns its end, and about how many statements it has.
+    pub(in crate::db) fn seen(&self) -> (u64, u64) {
+        (self.end.load(Ordering::Relaxed), self.statements.load(Ordering::Relaxed))
+    }
+
+    /// Makes it short, while a backfill is wanted.
+    pub(in crate::db) fn stop_watching(&self) {
+        self.begin.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Continues after a backfill that began at what was [`seen`](Self::seen); returns whether the tail is long
+    /// already, by commits that it didn't reach. After a failed one the tail begins now.
+    pub(in crate::db) fn watch(&self, core: &Core, seen: (u64, u64), is_done: bool) -> bool {
+        let reached = image_reach(core).map_or(u64::MAX, |(reached, _)| reached);
+        if reached >= seen.0 {
+            self.statements.fetch_sub(seen.1, Ordering::Relaxed);
+        }
+        self.begin.store(if is_done { reached } else { self.seen().0 }, Ordering::Relaxed);
+        self.is_long()
+    }
+}
+
+/// Returns when the next backfill may begin that only the tail's replay asks for, after one that took from `begun` to
+/// `ended`. So such backfills take at most a quarter of the time.
+pub(in crate::db) fn soonest(begun: Duration, ended: Duration) -> Duration {
+    (begun + BETWEEN).max(ended + ended.saturating_sub(begun) * PAUSES)
+}
+
 impl Background {
-    /// Wakes the thread if a backfill is due, by the length of the journal or by the changes in memory alone.
-    pub(in crate::db) fn note_commit(&self, file: &JournalFile, position: u64, store: &mut Store) {
-        self.note(file.reach(position));
-        if store.has_unsaved(self.unsaved_due()) {
+    /// Wakes the thread if a backfill is due, by the length of the journal, by the changes in memory alone, or by
+    /// the time that a replay takes.
+    pub(in crate::db) fn note_commit(&self, to: &mut Writing, position: u64, statements: u64) {
+        let end = to.file.reach(position);
+        self.note(end);
+        if self.tail().is_long_with(statements, end) {
+            self.want_soon();
+        }
+        if to.store.has_unsaved(self.unsaved_due()) {
             self.want();
         }
     }
@@ -107,7 +192,39 @@ fn tail_due(wrote: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::tail_due;
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use super::{Tail, soonest, tail_due};
+
+    #[test]
+    fn a_tail_is_long_by_its_bytes_and_the_time_of_its_replay() {
+        const KIB: u64 = 1024;
+        let begin = 5000 * KIB;
+        let is_long = |statements: u64, bytes: u64| {
+            let tail = Tail::new(begin, begin + 16);
+            let is_long = tail.is_long_with(statements, begin + bytes);
+            assert_eq!(tail.seen(), (begin + bytes, 1 + statements));
+            tail.stop_watching();
+            assert!(!tail.is_long_with(u64::MAX / 2, begin + bytes), "one is wanted already");
+            is_long
+        };
+        assert!(!is_long(1_000_000, 1023 * KIB), "at most 1 MiB is left");
+        assert!(is_long(30_000, 1024 * KIB) && !is_long(20_000, 1024 * KIB));
+        assert!(is_long(0, 4096 * KIB) && !is_long(0, 3072 * KIB), "much is copied");
+        let tail = Tail::new(0, 0);
+        assert!(!tail.is_long_with(33_000, 2048 * KIB / 2 - 1));
+        tail.begin.store(KIB, Ordering::Relaxed);
+        assert!(!tail.is_long_with(100, 1024 * KIB), "its beginning is later");
+    }
+
+    #[test]
+    fn backfills_for_the_tail_have_pauses() {
+        let ms = Duration::from_millis;
+        for (took, after) in [(0, 750), (10, 750), (187, 750), (250, 1000), (2000, 8000)] {
+            assert_eq!(soonest(ms(5), ms(5 + took)), ms(5 + after), "after one of {took} ms");
+        }
+    }
 
     #[test]
     fn a_backfill_is_due_as_the_documents_say() {

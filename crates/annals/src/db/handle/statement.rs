@@ -11,6 +11,7 @@ pub(in crate::db) fn change<T>(
     tx: &mut Transaction<'_>,
     mut change: impl FnMut(&mut Store) -> Result<T>,
 ) -> Result<T> {
+    tx.statements += 1;
     tx.writing.store.forget_rescue();
     match change(&mut tx.writing.store) {
         Err(error) => change_again(tx, error, change),

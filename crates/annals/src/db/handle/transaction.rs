@@ -94,6 +94,8 @@ pub struct Transaction<'db> {
     /// back.
     pub(in crate::db) broken: bool,
     committed: bool,
+    /// The number of statements so far.
+    pub(in crate::db) statements: u64,
     /// How many bytes of changes were in memory alone when it began.
     found: usize,
     /// How many may be before room is made for more.
@@ -121,6 +123,7 @@ impl<'db> Transaction<'db> {
             time: None,
             broken: false,
             committed: false,
+            statements: 0,
             found,
             room: spill::room(database.core(), found),
             spilled: false,
@@ -376,8 +379,7 @@ impl<'db> Transaction<'db> {
             if is_spilled {
                 background.want();
             }
-            let Writing { file, store, .. } = &mut *self.writing;
-            background.note_commit(file, point.position, store);
+            background.note_commit(&mut self.writing, point.position, self.statements);
         }
         if database.sharing().is_some() {
             // Other processes build on it as soon as the turn ends. Other threads of this one may write

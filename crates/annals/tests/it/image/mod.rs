@@ -9,6 +9,7 @@ mod larger;
 mod renewed;
 pub(crate) mod seen;
 mod shared;
+mod tail;
 mod together;
 mod users;
 
