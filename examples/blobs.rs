@@ -16,11 +16,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     db.write(|tx| {
         let content = tx.write_blob(&b"hello, world"[..])?; // anything that can be read
         tx.insert(file::New { name: "hello.txt", content: Some(content) })?;
-        tx.insert(file::New { name: "nothing.txt", content: None }) // null, not even an empty one
+        tx.insert(file::New { name: "nothing.txt", content: None })?; // null, not even an empty one
+        Ok(())
     })?;
-    // Errors of the program's own: `transact` takes any type that an `annals::Error` turns into.
-    db.transact(|tx| -> Result<_, Box<dyn std::error::Error>> {
-        let content = tx.write_blob(open(&big)?)?; // 64 KiB of memory, whatever its length
+    db.write(|tx| {
+        let content = tx.write_blob(open(&big)?)?; // 64 KiB of memory, whatever its length; `?` takes any error
         Ok(tx.insert(file::New { name: "big.txt", content: Some(content) })?)
     })?;
 

@@ -54,7 +54,7 @@ fn write(path: &Path, visitor: u32) -> annals::Result<()> {
         db.write(|tx| {
             let visits = tx.counter()?.visits(); // this transaction sees all commits before it
             tx.edit(counter::ROW)?.set_visits(visits + 1)?;
-            tx.insert(visit::New { visitor, number })
+            Ok(tx.insert(visit::New { visitor, number })?)
         })?;
     }
     db.close()

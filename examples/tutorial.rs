@@ -16,11 +16,12 @@ fn main() -> annals::Result<()> {
         tx.edit(remi)?.set_last_name("Coulom-Martin")?;
         let anne = person::New { first_name: "Anne", last_name: "Dupont", ..Default::default() };
         tx.insert(anne)?; // no home yet: null
-        tx.comment("first residents") // for whoever reads the history
+        tx.comment("first residents")?; // for whoever reads the history
+        Ok(())
     })?; // durable here; an error would have rolled everything back
 
     let before = db.read(); // a snapshot: it stays as it is, and never waits
-    db.write(|tx| tx.insert(city::New { name: "Arras" }))?;
+    db.write(|tx| Ok(tx.insert(city::New { name: "Arras" })?))?;
     let now = db.read();
     println!("{} city before, {} now", before.city().len(), now.city().len());
 
@@ -34,7 +35,7 @@ fn main() -> annals::Result<()> {
         println!("{} {} lives in {home}", person.first_name(), person.last_name());
     }
 
-    if let Err(error) = db.write(|tx| tx.insert(city::New { name: "Lille" })) {
+    if let Err(error) = db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?)) {
         println!("refused: {error}"); // there can be only one
     }
     db.close()

@@ -32,7 +32,7 @@ fn main() -> annals::Result<()> {
     }
     println!("the levels add up to {total}");
 
-    db.write(|tx| tx.delete_vector(first, u64::from(ROWS) - 1))?;
+    db.write(|tx| Ok(tx.delete_vector(first, u64::from(ROWS) - 1)?))?;
     for row in db.read().sample() {
         println!("{:?}", row?);
     }

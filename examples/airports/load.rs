@@ -1,6 +1,6 @@
 //! Loads the first day, and replays the changes.
 
-use annals::Timestamp;
+use annals::{Abort, Timestamp};
 
 use crate::airports::{Database, Transaction};
 use crate::source::{self, Change};
@@ -13,19 +13,21 @@ pub(crate) const TABLES: [&str; 5] =
 
 /// Loads the state of the first day in one transaction, dated by that day.
 pub(crate) fn first_day(db: &Database) -> Result<(), Anything> {
-    db.transact(|tx| -> Result<(), Anything> {
+    db.write(|tx| {
         let bar = source::progress(87_017, "loading");
         for table in TABLES {
             source::rows(FIRST_DAY, table, |id, fields| {
                 bar.inc(1);
                 of_table!(table, insert(tx, id, fields))
-            })?;
+            })
+            .map_err(Abort::new)?;
         }
         bar.finish_and_clear();
         tx.set_time(format!("{FIRST_DAY}T00:00:00Z").parse()?);
         tx.comment("the state of OurAirports on 2021-11-02")?;
         Ok(())
-    })
+    })?;
+    Ok(())
 }
 
 /// Replays the changes: all that came in together are one transaction of that time.
@@ -35,9 +37,9 @@ pub(crate) fn changes(db: &Database) -> Result<(), Anything> {
     let mut transactions = 0;
     for together in changes.chunk_by(|a, b| a.at == b.at) {
         let at: Timestamp = together[0].at.parse()?;
-        db.transact(|tx| -> Result<(), Anything> {
+        db.write(|tx| {
             tx.set_time(at);
-            together.iter().try_for_each(|change| apply(tx, change))
+            together.iter().try_for_each(|change| apply(tx, change)).map_err(Abort::new)
         })?;
         transactions += 1;
         bar.inc(together.len() as u64);

@@ -21,7 +21,7 @@ use std::time::Instant;
 annals::schema!("airports/airports.schema");
 
 /// Any error: of the database, of the data, of the disk.
-type Anything = Box<dyn Error>;
+type Anything = Box<dyn Error + Send + Sync>;
 
 const FIRST_DAY: &str = "2021-11-02";
 const LAST_DAY: &str = "2025-12-31";

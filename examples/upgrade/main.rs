@@ -29,7 +29,7 @@ fn main() -> Result<()> {
     let db = version_1::Database::open(&path)?; // the first release
     db.write(|tx| {
         tx.insert(version_1::person::New { name: "Ada" })?;
-        tx.insert(version_1::person::New { name: "Grace" })
+        Ok(tx.insert(version_1::person::New { name: "Grace" })?)
     })?;
     db.close()?;
 

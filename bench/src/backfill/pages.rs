@@ -54,7 +54,7 @@ impl Pages {
             let columns = Columns { name: &names[..values.len()], value: &values };
             pages.database.write(|tx| {
                 tx.set_level(Level::Soft);
-                tx.insert_vector(columns)
+                Ok(tx.insert_vector(columns)?)
             })?;
         }
         Ok(pages)

@@ -136,7 +136,7 @@ fn insert_vectors(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = measured::open(folder)?;
     let (names, values) = (vec![SHORT; to_len(MOST)], Vec::from_iter(0..MOST.cast_signed()));
     let (names, values) = (&names[..to_len(times)], &values[..to_len(times)]);
-    database.write(|tx| tx.insert_vector(plain::Columns { name: names, value: values }))?;
+    database.write(|tx| Ok(tx.insert_vector(plain::Columns { name: names, value: values })?))?;
     Ok(database)
 }
 
@@ -186,7 +186,7 @@ fn insert_keyed(folder: &Path, times: u64) -> Result<Database, Failure> {
 fn commit(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = measured::open(folder)?;
     for value in 0..times.cast_signed() {
-        database.write(|tx| tx.insert(plain::New { name: SHORT, value }))?;
+        database.write(|tx| Ok(tx.insert(plain::New { name: SHORT, value })?))?;
     }
     Ok(database)
 }

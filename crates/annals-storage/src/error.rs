@@ -46,6 +46,8 @@ pub enum ErrorKind {
     Unapplied,
     /// Opening would have to recover, and the caller asked to refuse that.
     NeedsRecovery,
+    /// An error of the program's own rolled the transaction back; see [`Error::into_program`].
+    Aborted,
     /// The program stopped it, by the answer of one of its callbacks; nothing was changed.
     Cancelled,
     /// An I/O error; see [`Error::io_error`].
@@ -271,6 +273,19 @@ impl Error {
     #[must_use]
     pub fn io_error(&self) -> Option<&io::Error> {
         self.0.source.as_ref()
+    }
+
+    /// Returns the program's own error, which rolled a transaction back or refused a commit.
+    ///
+    /// # Errors
+    /// This error: it has none of that type.
+    pub fn into_program<E: std::error::Error + Send + Sync + 'static>(mut self) -> Result<E> {
+        let is_it = |source: &io::Error| source.get_ref().is_some_and(|error| error.is::<E>());
+        let own = self.0.source.take_if(|source| is_it(source)).and_then(io::Error::into_inner);
+        match own.map(|error| error.downcast::<E>()) {
+            Some(Ok(error)) => Ok(*error),
+            _ => Err(self),
+        }
     }
 
     /// Appends the remedy to the message.

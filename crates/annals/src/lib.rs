@@ -15,13 +15,13 @@
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("tutorial.annals");
 //! let db = tutorial::Database::open(&path)?;
-//! let lille = db.write(|tx| tx.insert(city::New { name: "Lille" }))?; // durable here
+//! let lille = db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?; // durable here
 //!
 //! let now = db.read(); // a snapshot: it stays as it is, and never waits
 //! assert_eq!(now.city().require(lille)?.name(), "Lille");
 //! assert!(now.city().by_name().get("Lille")?.is_some());
 //!
-//! let refused = db.write(|tx| tx.insert(city::New { name: "Lille" })).unwrap_err();
+//! let refused = db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?)).unwrap_err();
 //! assert_eq!(refused.kind(), annals::ErrorKind::Unique);
 //! db.close()
 //! # }
@@ -66,8 +66,8 @@ pub use annals_schema::{
 /// # fn main() -> annals::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-/// let lille = db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
-/// let error = db.write(|tx| tx.insert(city::New { name: "Lille" })).unwrap_err();
+/// let lille = db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?;
+/// let error = db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?)).unwrap_err();
 /// let violation = error.violation().unwrap();
 /// assert_eq!(violation.id(), Some(lille)); // the city that has the name already
 /// let annals::Violation::Unique { index, key, .. } = violation else { panic!() };
@@ -129,3 +129,4 @@ pub use progress::{Phase, Progress};
 /// ```
 pub use store::IndexCursor;
 pub use store::{Cell, Dangling, FirstOfEach, IndexRows, IndexView, Row, Rows, TableView, View};
+pub use typed::Abort;

@@ -20,7 +20,7 @@ impl Small {
         for value in 0..rows.cast_signed() {
             self.0.write(|tx| {
                 tx.set_level(level);
-                tx.insert(benchmark::benchmark::New { name: text, value })
+                Ok(tx.insert(benchmark::benchmark::New { name: text, value })?)
             })?;
         }
         Ok(())

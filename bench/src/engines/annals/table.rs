@@ -36,7 +36,7 @@ macro_rules! table {
 
             fn insert_columns(&mut self, names: &[&str], values: &[i64]) -> Result<bool, Failure> {
                 let columns = $schema::$table::Columns { name: names, value: values };
-                self.0.write(|tx| tx.insert_vector(columns))?;
+                self.0.write(|tx| Ok(tx.insert_vector(columns)?))?;
                 Ok(true)
             }
 
@@ -119,7 +119,7 @@ macro_rules! table {
                 for (id, name) in names.of(ids) {
                     self.database.write(|tx| {
                         tx.set_level(self.level);
-                        tx.insert($schema::$table::New { name, value: value(id, 0) })
+                        Ok(tx.insert($schema::$table::New { name, value: value(id, 0) })?)
                     })?;
                 }
                 Ok(())

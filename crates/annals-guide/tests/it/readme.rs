@@ -15,6 +15,6 @@ fn what_the_readme_shows_of_an_image_and_of_processes_runs() {
     let path = folder.path().join("tutorial.annals");
     let db = blocks::image::tutorial::Database::open(path).unwrap();
     let lille = blocks::image::tutorial::city::New { name: "Lille" };
-    db.write(|tx| tx.insert(lille)).unwrap();
+    db.write(|tx| Ok(tx.insert(lille)?)).unwrap();
     blocks::image::run(&db).unwrap();
 }

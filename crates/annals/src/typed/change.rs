@@ -104,7 +104,7 @@ impl<T: Owned> Owned for Option<T> {
 /// # fn main() -> annals::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-/// let lille = db.write(|tx| tx.insert(city::New { name: "Lile" }))?;
+/// let lille = db.write(|tx| Ok(tx.insert(city::New { name: "Lile" })?))?;
 /// db.write(|tx| {
 ///     tx.edit(lille)?.set_name("Lille")?;
 ///     Ok(())

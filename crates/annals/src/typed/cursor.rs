@@ -25,7 +25,7 @@ use crate::{IndexCursor, Result};
 ///     for name in ["Lille", "Lyon", "Nantes", "Paris"] {
 ///         tx.insert(city::New { name })?;
 ///     }
-///     Ok::<_, annals::Error>(())
+///     Ok(())
 /// })?;
 ///
 /// let now = db.read();

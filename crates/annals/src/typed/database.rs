@@ -6,12 +6,10 @@ use std::ops::RangeBounds;
 use std::path::Path;
 
 use super::{
-    Change, Changes, CustomSchema, History, Id, PlainSchema, Proposed, Record, Snapshot,
+    Abort, Change, Changes, CustomSchema, History, Id, PlainSchema, Proposed, Record, Snapshot,
     Subscription, Transaction, TypedSchema, Versioned, WithCustoms,
 };
-use crate::{
-    BackfillMode, Backfilled, Blame, Checked, Error, Moment, Options, Point, Recovered, Result,
-};
+use crate::{BackfillMode, Backfilled, Blame, Checked, Moment, Options, Point, Recovered, Result};
 
 /// A database of the schema `S`, open for reading and writing: one writer at a time, any number of
 /// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
@@ -32,7 +30,7 @@ use crate::{
 /// # let path = folder.path().join("tutorial.annals");
 /// let db = tutorial::Database::open(path)?;
 /// let before = commits(&db);
-/// db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
+/// db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?;
 /// assert_eq!(commits(&db), before + 1);
 /// # Ok(())
 /// # }
@@ -61,7 +59,7 @@ impl<S: PlainSchema> Database<S> {
     ///
     /// # fn main() -> annals::Result<()> {
     /// let db = tutorial::Database::in_memory()?;
-    /// let lille = db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
+    /// let lille = db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?;
     /// assert_eq!(db.read().city().require(lille)?.name(), "Lille");
     /// # Ok(())
     /// # }
@@ -208,26 +206,19 @@ impl<S: TypedSchema> Database<S> {
         self.database.begin().map(Transaction::new)
     }
 
-    /// Runs `change` in a transaction and commits it; an `Err` rolls everything back. A transaction
-    /// whose errors are the program's own is run by [`transact`](Self::transact).
+    /// Runs `change` in a transaction and commits it; an `Err` rolls everything back. `?` in `change` takes any error:
+    /// see [`Abort`].
     ///
     /// # Errors
-    /// That of `change`, or of beginning or committing.
-    pub fn write<T>(&self, change: impl FnOnce(&mut Transaction<'_, S>) -> Result<T>) -> Result<T> {
-        self.transact(change)
-    }
-
-    /// Runs `change` as [`write`](Self::write) does. The errors of `change` may be of any type of the program.
-    ///
-    /// # Errors
-    /// That of `change`, or of beginning or committing.
-    pub fn transact<T, E: From<Error>>(
+    /// That of `change`, or of beginning or committing. [`Error::into_program`](crate::Error::into_program) returns the
+    /// program's own.
+    pub fn write<T>(
         &self,
-        change: impl FnOnce(&mut Transaction<'_, S>) -> Result<T, E>,
-    ) -> Result<T, E> {
+        change: impl FnOnce(&mut Transaction<'_, S>) -> Result<T, Abort>,
+    ) -> Result<T> {
         let mut transaction = self.begin()?;
-        let value = change(&mut transaction)?;
-        Ok(transaction.commit().map(|_| value)?)
+        let value = change(&mut transaction).map_err(Abort::into_error)?;
+        transaction.commit().map(|_| value)
     }
 
     /// Registers a check that every later commit of this handle must pass. An error refuses the commit: it names the
@@ -253,8 +244,8 @@ impl<S: TypedSchema> Database<S> {
     ///     }
     ///     Ok(())
     /// })?;
-    /// db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
-    /// let refused = db.write(|tx| tx.insert(city::New { name: "" })).unwrap_err();
+    /// db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?;
+    /// let refused = db.write(|tx| Ok(tx.insert(city::New { name: "" })?)).unwrap_err();
     /// assert_eq!(refused.kind(), ErrorKind::Refused);
     /// assert!(refused.to_string().contains("cities have names"));
     /// assert_eq!(db.read().city().len(), 1);

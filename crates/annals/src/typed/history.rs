@@ -44,7 +44,7 @@ impl<R: Versioned> Version<Change<R>> {
 /// # fn main() -> annals::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-/// let lille = db.write(|tx| tx.insert(city::New { name: "Lile" }))?;
+/// let lille = db.write(|tx| Ok(tx.insert(city::New { name: "Lile" })?))?;
 /// db.write(|tx| {
 ///     tx.comment("a typo")?;
 ///     tx.edit(lille)?.set_name("Lille")?;

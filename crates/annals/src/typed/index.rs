@@ -68,7 +68,10 @@ impl<'a, R: Record> Index<'a, R> {
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// # db.write(|tx| ["Lille", "Lyon"].into_iter().try_for_each(|name| tx.insert(city::New { name }).map(drop)))?;
+    /// # db.write(|tx| {
+    /// #     ["Lille", "Lyon"].map(|name| tx.insert(city::New { name }).unwrap());
+    /// #     Ok(())
+    /// # })?;
     /// let now = db.read();
     /// let names = ["Lyon", "Ys"].map(|name| [name.into()]);
     /// let mut cities = now.city().by_name().first_of_each(names);
@@ -234,7 +237,7 @@ impl<'a, R: Record> IntoIterator for &Index<'a, R> {
 /// #     for first_name in ["Anne", "Max", "Rémi", "Zoé"] {
 /// #         tx.insert(person::New { first_name, last_name: "Coulom", home: None })?;
 /// #     }
-/// #     Ok::<_, annals::Error>(())
+/// #     Ok(())
 /// # })?;
 /// let now = db.read();
 /// let people = now.person().by_name();

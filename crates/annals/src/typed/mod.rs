@@ -10,6 +10,7 @@
 //! of rows, and a [`Column`] says which. A [`Change`] is one change of a row, whose values are [`Versioned`], and
 //! a [`History`] all of them. [`OnlyRow`] is for a table of one row.
 
+mod abort;
 mod change;
 mod check;
 mod column;
@@ -29,6 +30,7 @@ mod writer;
 
 use annals_schema::TableNumber;
 
+pub use abort::Abort;
 pub use annals_storage::TypedId;
 pub use change::{
     AnyChange, Change, Changed, Changes, Owned, RowValues, Subscription, Versioned, any_change,

@@ -129,7 +129,7 @@ impl<'a, R: Record> Table<'a, R> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
     /// let [_, lyon, paris] = db.write(|tx| {
-    ///     Ok::<_, annals::Error>([
+    ///     Ok([
     ///         tx.insert(city::New { name: "Lille" })?,
     ///         tx.insert(city::New { name: "Lyon" })?,
     ///         tx.insert(city::New { name: "Paris" })?,

@@ -6,8 +6,8 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::writer::{update_row, upsert_row, verbs};
-use super::{Column, Editor, Id, NewRow, NewRows, Record, RowToEdit, Slice, TypedSchema};
-use crate::{Blob, BlobReader, Commit, Error, Level, Moment, Pending, Result, Timestamp};
+use super::{Abort, Column, Editor, Id, NewRow, NewRows, Record, RowToEdit, Slice, TypedSchema};
+use crate::{Blob, BlobReader, Commit, Level, Moment, Pending, Result, Timestamp};
 
 /// A transaction: a set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Self::commit), it is rolled back.
@@ -92,7 +92,7 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
     ///     tx.insert(city::New { name: "Lille" })?;
     ///     let failed = tx.savepoint(|tx| {
     ///         tx.insert(city::New { name: "Arras" })?;
-    ///         Err::<(), _>(annals::Error::invalid("not this one"))
+    ///         Err::<(), _>(annals::Abort::new("not this one"))
     ///     });
     ///     assert!(failed.is_err());
     ///     Ok(())
@@ -104,12 +104,9 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
     ///
     /// # Errors
     /// That of `work`; or the part can't be rolled back, and then the whole transaction must be.
-    pub fn savepoint<T, E: From<Error>>(
-        &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+    pub fn savepoint<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Abort>) -> Result<T> {
         let savepoint = self.as_dynamic().set_savepoint()?;
-        let done = catch_unwind(AssertUnwindSafe(|| work(self)));
+        let done = catch_unwind(AssertUnwindSafe(|| work(self).map_err(Abort::into_error)));
         self.as_dynamic().end_savepoint(savepoint, done)
     }
 

@@ -40,7 +40,8 @@ fn a_reader_holds_no_more_than_it_may() {
     let values: Vec<_> = (0..10_000_i64).collect();
     let names = vec!["TOTO"; values.len()];
     for _ in 0..rows / 10_000 {
-        db.write(|tx| tx.insert_vector(plain::Columns { name: &names, value: &values })).unwrap();
+        db.write(|tx| Ok(tx.insert_vector(plain::Columns { name: &names, value: &values })?))
+            .unwrap();
     }
     db.as_dynamic().backfill(BackfillMode::Full).unwrap();
     let live = db.as_dynamic().live_bytes().unwrap();

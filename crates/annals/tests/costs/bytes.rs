@@ -23,7 +23,7 @@ fn each_row(name: &str) -> (f64, f64) {
     let (before, empty) = (position(&db), store(&db));
     db.write(|tx| {
         let mut values = LAST - i64::from(ROWS)..LAST;
-        values.try_for_each(|value| tx.insert(plain::New { name, value }).map(drop))
+        Ok(values.try_for_each(|value| tx.insert(plain::New { name, value }).map(drop))?)
     })
     .unwrap();
     let journal = f64::from(u32::try_from(position(&db) - before).unwrap());
@@ -51,7 +51,7 @@ fn a_commit_takes_a_frame() {
     let db = open(folder.path());
     for value in [1, 1000] {
         let before = position(&db);
-        db.write(|tx| tx.insert(plain::New { name: STRINGS[0], value })).unwrap();
+        db.write(|tx| Ok(tx.insert(plain::New { name: STRINGS[0], value })?)).unwrap();
         // 48, and the event, in a multiple of 8.
         assert_eq!(position(&db) - before, 64);
     }

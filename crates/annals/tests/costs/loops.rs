@@ -53,10 +53,10 @@ fn int(number: u64) -> i64 {
 
 /// Inserts all rows of the table without indexes, in a transaction.
 fn fill(db: &Database, name: &str) {
-    let insert = |value| db.write(|tx| tx.insert(plain::New { name, value }));
+    let insert = |value| db.write(|tx| Ok(tx.insert(plain::New { name, value })?));
     insert(0).unwrap();
     db.write(|tx| {
-        (1..int(ALL)).try_for_each(|value| tx.insert(plain::New { name, value }).map(drop))
+        Ok((1..int(ALL)).try_for_each(|value| tx.insert(plain::New { name, value }).map(drop))?)
     })
     .unwrap();
 }
@@ -65,7 +65,7 @@ fn fill(db: &Database, name: &str) {
 fn fill_keyed(db: &Database, names: &[String]) {
     db.write(|tx| {
         let mut rows = names.iter().zip(0..);
-        rows.try_for_each(|(name, value)| tx.insert(keyed::New { name, value }).map(drop))
+        Ok(rows.try_for_each(|(name, value)| tx.insert(keyed::New { name, value }).map(drop))?)
     })
     .unwrap();
 }
@@ -254,7 +254,8 @@ fn a_soft_commit_asks_for_a_few_pieces_of_memory() {
     fill(&db, STRINGS[0]);
     count("insert and commit", Allowed::ForEach(16), |range| {
         for number in range {
-            db.write(|tx| tx.insert(plain::New { name: STRINGS[0], value: int(number) })).unwrap();
+            db.write(|tx| Ok(tx.insert(plain::New { name: STRINGS[0], value: int(number) })?))
+                .unwrap();
         }
     });
 }

@@ -24,7 +24,7 @@ fn besides(
     let db = open(folder.path());
     prepare(&db);
     let before = pages(&db);
-    let peak = peak(|| db.write(|tx| work(tx, count)).unwrap());
+    let peak = peak(|| db.write(|tx| Ok(work(tx, count)?)).unwrap());
     peak - (pages(&db) - before)
 }
 

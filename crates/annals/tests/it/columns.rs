@@ -75,12 +75,13 @@ fn references_of_new_rows_are_ids_or_null() {
     let homes = now.person().vector_of(tutorial::person::HOME, first, 4).unwrap();
     assert_eq!(homes, [Some(lille), Some(lille), None, Some(lille)], "both kinds");
     let twice = db
-        .write(|tx| tx.insert_vector(tutorial::city::Columns { name: &["Nice", "Lille"] }))
+        .write(|tx| Ok(tx.insert_vector(tutorial::city::Columns { name: &["Nice", "Lille"] })?))
         .unwrap_err();
     assert_eq!(twice.kind(), ErrorKind::Unique, "looked at by the commit: {twice}");
-    let beyond =
-        db.write(|tx| tx.update_vector(tutorial::city::NAME, lille, &["a", "b", "c"])).unwrap_err();
+    let beyond = db
+        .write(|tx| Ok(tx.update_vector(tutorial::city::NAME, lille, &["a", "b", "c"])?))
+        .unwrap_err();
     assert_eq!(beyond.kind(), ErrorKind::NotFound, "one of the rows isn't there: {beyond}");
-    db.write(|tx| tx.delete_vector(first, 3)).unwrap();
+    db.write(|tx| Ok(tx.delete_vector(first, 3)?)).unwrap();
     assert_eq!(db.read().person().len(), 1, "deleted at once");
 }

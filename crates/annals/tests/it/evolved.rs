@@ -184,7 +184,7 @@ fn rows_are_given_by_names_and_copied() {
     let now = db.read();
     let row = now.person().require(first).unwrap();
     let copy = db
-        .write(|tx| tx.insert(person::New { full_name: "Anne", ..person::New::from(&row) }))
+        .write(|tx| Ok(tx.insert(person::New { full_name: "Anne", ..person::New::from(&row) })?))
         .unwrap();
     let now = db.read();
     let copy = now.person().require(copy).unwrap();
@@ -194,27 +194,44 @@ fn rows_are_given_by_names_and_copied() {
 #[test]
 fn errors_may_be_of_the_programs_own_type() {
     #[derive(Debug, PartialEq)]
-    enum Mine {
-        Annals(ErrorKind),
-        Refused,
-    }
-    impl From<Error> for Mine {
-        fn from(error: Error) -> Self {
-            Self::Annals(error.kind())
+    struct Mine(u8);
+    impl std::fmt::Display for Mine {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("not today")
         }
     }
+    impl std::error::Error for Mine {}
     let folder = tempfile::tempdir().unwrap();
     let db = new(&folder.path().join("evolved.annals"));
-    let refused = db.transact(|tx| -> Result<(), Mine> {
-        tx.insert(evolved::tongue::New { code: "fr" })?;
-        Err(Mine::Refused)
-    });
-    assert_eq!(refused, Err(Mine::Refused), "its own");
-    let failed = db.transact(|tx| -> Result<_, Mine> {
-        Ok(tx.tongue().require(evolved::tongue::Id::new(5))?.id())
-    });
-    assert_eq!(failed, Err(Mine::Annals(ErrorKind::NotFound)), "turned into its own");
+    let french = evolved::tongue::New { code: "fr" };
+    let refused = |nested: bool| {
+        let refused = db.write(|tx| {
+            tx.insert(french)?;
+            if nested {
+                tx.savepoint(|_| Err::<(), _>(Mine(7).into()))?;
+            }
+            Err::<(), _>(Mine(7))?;
+            Ok(())
+        });
+        refused.unwrap_err()
+    };
+    let error = refused(false);
+    assert_eq!(error.kind(), ErrorKind::Aborted, "{error:?}");
+    assert_eq!(error.to_string(), "rolled back by the program: not today");
+    let error = error.into_program::<std::fmt::Error>().unwrap_err();
+    assert_eq!(error.to_string(), "rolled back by the program: not today", "of another type");
+    assert_eq!(error.into_program().ok(), Some(Mine(7)), "its own comes back");
+    assert_eq!(refused(true).into_program().ok(), Some(Mine(7)), "also from a savepoint");
+    let text = db.write(|_| Err::<(), _>(annals::Abort::new("a text"))).unwrap_err();
+    assert_eq!(text.to_string(), "rolled back by the program: a text");
+    let failed = db.write(|tx| Ok(tx.tongue().require(evolved::tongue::Id::new(5))?.id()));
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::NotFound, "the database's own stay");
     assert!(db.read().tongue().is_empty(), "rolled back");
+    let kept = db.write(|tx| {
+        tx.savepoint(|_| Err::<(), _>(Mine(7).into())).unwrap_err();
+        Ok(tx.insert(french)?)
+    });
+    assert!(kept.is_ok() && db.read().tongue().len() == 1, "a savepoint's error ends only that");
 }
 
 #[test]
@@ -226,7 +243,7 @@ fn wide_tables_take_their_columns_by_name() {
     let (texts, truths, numbers) = (["", ""], [false, true], [None; 2]);
     let first = db
         .write(|tx| {
-            tx.insert_vector(Columns {
+            Ok(tx.insert_vector(Columns {
                 airport_ref: &[1, 2],
                 airport_ident: &idents,
                 length_ft: &[Some(9268), None],
@@ -246,7 +263,7 @@ fn wide_tables_take_their_columns_by_name() {
                 he_elevation_ft: &nothing,
                 he_heading_degT: &numbers,
                 he_displaced_threshold_ft: &nothing,
-            })
+            })?)
         })
         .unwrap();
     let now = db.read();
@@ -258,13 +275,13 @@ fn wide_tables_take_their_columns_by_name() {
     let missing = table.vector_of(runways::LENGTH_FT, first, 3).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
     let uneven = db.write(|tx| {
-        tx.insert_vector(wide::countries::Columns {
+        Ok(tx.insert_vector(wide::countries::Columns {
             code: &["a", "b"],
             name: &["a"],
             continent: &[""; 2],
             wikipedia_link: &[""; 2],
             keywords: &[""; 2],
-        })
+        })?)
     });
     assert_eq!(uneven.unwrap_err().kind(), ErrorKind::Invalid, "of different lengths");
 }

@@ -95,7 +95,7 @@ fn filled(random: &mut Random) -> (tempfile::TempDir, indexes::Database, Model) 
             model.values.insert((Sorted(value), id.get()), ());
             model.times.insert((taken, id.get()), ());
         }
-        Ok::<_, Error>(())
+        Ok(())
     })
     .unwrap();
     (directory, db, model)

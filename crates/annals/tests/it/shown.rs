@@ -23,7 +23,7 @@ fn a_handle_is_shown_as_a_line_without_rows() {
     let path = folder.path().join("shown.annals");
     let db = tutorial::Database::open(&path).unwrap();
     let mut subscription = db.subscribe();
-    let city = db.write(|tx| tx.insert(tutorial::city::New { name: SECRET })).unwrap();
+    let city = db.write(|tx| Ok(tx.insert(tutorial::city::New { name: SECRET })?)).unwrap();
     let handle = db.as_dynamic();
     let mut tx = db.begin().unwrap();
     tx.insert(tutorial::city::New { name: &SECRET[1..] }).unwrap();

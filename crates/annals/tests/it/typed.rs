@@ -33,7 +33,7 @@ fn the_tutorial_runs() {
             })?;
             tx.edit(remi)?.set_last_name("Coulom-Martin")?;
             tx.comment("first residents")?;
-            Ok::<_, Error>((lille, remi))
+            Ok((lille, remi))
         })
         .unwrap();
     let now = db.read();
@@ -55,13 +55,11 @@ fn a_table_is_read_by_id_and_from_both_ends() {
     let (_directory, db) = tutorial();
     let ids = db
         .write(|tx| {
-            ["Lille", "Paris", "Lyon"]
-                .map(|name| tx.insert(tutorial::city::New { name }))
-                .into_iter()
-                .collect()
+            let cities = ["Lille", "Paris", "Lyon"].into_iter();
+            let ids = cities.map(|name| tx.insert(tutorial::city::New { name }));
+            Ok(ids.collect::<Result<Vec<_>>>()?)
         })
-        .map(|ids: Vec<tutorial::city::Id>| ids)
-        .unwrap_or_else(|error: Error| panic!("{error}"));
+        .unwrap();
     let now = db.read();
     let absent = tutorial::city::Id::new(77);
     assert_eq!(now.city().len(), 3, "three were inserted");
@@ -87,7 +85,7 @@ fn a_unique_index_gives_one_row() {
     let (_directory, db) = tutorial();
     let write = db.write(|tx| {
         tx.insert(tutorial::city::New { name: "Paris" })?;
-        tx.insert(tutorial::city::New { name: "Lille" })
+        Ok(tx.insert(tutorial::city::New { name: "Lille" })?)
     });
     let lille = write.unwrap_or_else(|error: Error| panic!("{error}"));
     let now = db.read();
@@ -101,7 +99,7 @@ fn a_unique_index_gives_one_row() {
     assert_eq!(sorted, ["Lille", "Paris"], "in order of the name");
     let last = now.city().by_name().iter().next_back().unwrap().unwrap();
     assert_eq!(last.name(), "Paris", "from the other end");
-    let again = db.write(|tx| tx.insert(tutorial::city::New { name: "Lille" })).unwrap_err();
+    let again = db.write(|tx| Ok(tx.insert(tutorial::city::New { name: "Lille" })?)).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::Unique, "the name is taken");
     assert_eq!(db.read().city().len(), 2, "and nothing changed");
 }
@@ -115,7 +113,7 @@ fn a_composite_index_is_searched_by_its_leading_fields() {
         {
             tx.insert(tutorial::person::New { first_name: first, last_name: last, home: None })?;
         }
-        Ok::<_, Error>(())
+        Ok(())
     })
     .unwrap();
     let now = db.read();
@@ -141,7 +139,7 @@ fn wide_rows_are_inserted_by_name_of_the_field() {
             let with = tx.insert(made)?;
             let at = items::item::Id::new(40);
             tx.insert_at(at, items::item::New { stock: Some(3), ..made })?;
-            Ok::<_, Error>((with, at))
+            Ok((with, at))
         })
         .unwrap();
     let now = db.read();
@@ -154,7 +152,7 @@ fn wide_rows_are_inserted_by_name_of_the_field() {
     );
     assert_eq!(chair.made(), Timestamp(0), "zero without a default");
     assert_eq!(now.item().require(at).unwrap().stock(), Some(3), "at its id");
-    let next = db.write(|tx| tx.insert(items::item::New::default()));
+    let next = db.write(|tx| Ok(tx.insert(items::item::New::default())?));
     assert_eq!(
         next.unwrap_or_else(|error: Error| panic!("{error}")).get(),
         41,
@@ -171,7 +169,7 @@ fn every_setter_writes_its_field() {
             let mut item = tx.edit(id)?;
             item.set_name("table")?.set_price(-1.0)?.set_stock(9)?.set_on_sale(false)?;
             item.set_raw(b"\xff")?.set_made(Timestamp(5))?.set_parent(id)?;
-            Ok::<_, Error>(id)
+            Ok(id)
         })
         .unwrap();
     let now = db.read();
@@ -181,7 +179,7 @@ fn every_setter_writes_its_field() {
     assert_eq!(row.parent(), Some(id), "a reference takes an id");
     db.write(|tx| {
         tx.edit(id)?.set_parent(None)?.set_stock(None)?;
-        Ok::<_, Error>(())
+        Ok(())
     })
     .unwrap();
     assert_eq!(row.parent(), Some(id), "the snapshot stays as it was");
@@ -198,7 +196,7 @@ fn ranges_over_numbers_leave_null_out() {
         {
             tx.insert(items::item::New { price, stock, ..Default::default() })?;
         }
-        Ok::<_, Error>(())
+        Ok(())
     })
     .unwrap();
     let now = db.read();
@@ -245,7 +243,7 @@ fn what_fails_is_rolled_back() {
     let (_directory, db) = tutorial();
     let failed: Result<(), Error> = db.write(|tx| {
         tx.insert(tutorial::city::New { name: "Lille" })?;
-        Err(Error::invalid("changed my mind"))
+        Err(Error::invalid("changed my mind").into())
     });
     assert_eq!(failed.unwrap_err().to_string(), "changed my mind", "the closure's own error");
     let mut tx = db.begin().unwrap();
@@ -294,19 +292,19 @@ fn changes_have_the_types_of_their_tables() {
     let (directory, db) = tutorial();
     let mut feed = db.subscribe();
     // The first transaction made the tables.
-    let lille = db.write(|tx| tx.insert(tutorial::city::New { name: "Lile" })).unwrap();
+    let lille = db.write(|tx| Ok(tx.insert(tutorial::city::New { name: "Lile" })?)).unwrap();
     let remi = db
         .write(|tx| {
             tx.comment("moves in")?;
             tx.edit(lille)?.set_name("Lille")?;
-            tx.insert(tutorial::person::New {
+            Ok(tx.insert(tutorial::person::New {
                 first_name: "Rémi",
                 last_name: "Coulom",
                 home: Some(lille),
-            })
+            })?)
         })
         .unwrap();
-    db.write(|tx| tx.delete(remi)).unwrap();
+    db.write(|tx| Ok(tx.delete(remi)?)).unwrap();
 
     let all: Vec<_> = db.changes(2..).unwrap().collect::<Result<_>>().unwrap();
     let heard: Vec<_> = (0..3).map(|_| feed.try_next().unwrap().unwrap()).collect();
@@ -340,17 +338,17 @@ fn changes_have_the_types_of_their_tables() {
 fn the_history_of_a_row_has_the_types_of_its_table() {
     use tutorial::{city, person};
     let (directory, db) = tutorial();
-    let lille = db.write(|tx| tx.insert(tutorial::city::New { name: "Lile" })).unwrap();
+    let lille = db.write(|tx| Ok(tx.insert(tutorial::city::New { name: "Lile" })?)).unwrap();
     let remi = db
         .write(|tx| {
             tx.comment("a typo")?;
             tx.set_time(Timestamp(-5));
             tx.edit(lille)?.set_name("Lille")?;
-            tx.insert(tutorial::person::New {
+            Ok(tx.insert(tutorial::person::New {
                 first_name: "Rémi",
                 last_name: "Coulom",
                 home: Some(lille),
-            })
+            })?)
         })
         .unwrap();
     db.write(|tx| {
@@ -358,7 +356,7 @@ fn the_history_of_a_row_has_the_types_of_its_table() {
         Ok(())
     })
     .unwrap();
-    db.write(|tx| tx.delete(lille)).unwrap();
+    db.write(|tx| Ok(tx.delete(lille)?)).unwrap();
 
     let city = |name: &str| Some(city::City { name: name.to_owned() });
     let all: Vec<_> = db.history_of(lille).unwrap().collect::<Result<_>>().unwrap();
@@ -393,9 +391,11 @@ fn erased_values_have_no_type_to_complain_of() {
     let (directory, db) = tutorial();
     let remi = db
         .write(|tx| {
-            tx.insert(tutorial::person::New {
-                first_name: "Rémi", last_name: "Coulom", home: None
-            })
+            Ok(tx.insert(tutorial::person::New {
+                first_name: "Rémi",
+                last_name: "Coulom",
+                home: None,
+            })?)
         })
         .unwrap();
     db.close().unwrap();

@@ -225,7 +225,7 @@ fn the_typed_forms_read_what_they_wrote() {
     let times = [annals::Timestamp(1), annals::Timestamp(2), annals::Timestamp(-3)];
     let parents = [None, Some(items::item::Id::new(0)), Some(items::item::Id::new(1))];
     let field = |number| FieldNumber(number);
-    db.write(|tx| -> annals::Result<()> {
+    db.write(|tx| {
         let first = tx.insert_vector(items::item::Columns {
             name: &names,
             price: &prices,
@@ -236,7 +236,7 @@ fn the_typed_forms_read_what_they_wrote() {
             made: &times,
             parent: &parents,
         })?;
-        tx.update_vector(items::item::PARENT, first, &[first; 2])
+        Ok(tx.update_vector(items::item::PARENT, first, &[first; 2])?)
     })
     .unwrap();
     let now = db.read();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use annals::{Error, ErrorKind, Result};
+use annals::{Abort, Error, ErrorKind, Result};
 
 use super::generated_for_tests::{tutorial, verbs};
 use verbs::account::{self, Id, New};
@@ -56,7 +56,7 @@ fn rows(db: &Database) -> Model {
 fn both<T>(
     db: &Database,
     model: &mut Model,
-    write: impl FnOnce(&mut Transaction<'_>) -> Result<T>,
+    write: impl FnOnce(&mut Transaction<'_>) -> Result<T, Abort>,
     change: impl FnOnce(&mut Model),
 ) -> Result<T> {
     let mut after = model.clone();
@@ -97,7 +97,7 @@ fn verbs_do_as_a_model() {
             (0, Some(id)) => drop(both(
                 &db,
                 &mut model,
-                |tx| tx.update(Id::new(id), row),
+                |tx| Ok(tx.update(Id::new(id), row)?),
                 |model| {
                     let _before = model.insert(id, values(&row));
                 },
@@ -105,7 +105,7 @@ fn verbs_do_as_a_model() {
             (1, Some(id)) => both(
                 &db,
                 &mut model,
-                |tx| tx.delete(Id::new(id)),
+                |tx| Ok(tx.delete(Id::new(id))?),
                 |model| {
                     let _row = model.remove(&id);
                 },
@@ -128,7 +128,7 @@ fn verbs_do_as_a_model() {
                 let upserted = both(
                     &db,
                     &mut model,
-                    |tx| tx.upsert(row),
+                    |tx| Ok(tx.upsert(row)?),
                     |model| {
                         model.insert(id, values(&row));
                     },
@@ -146,7 +146,7 @@ fn verbs_do_as_a_model() {
 fn an_update_writes_only_fields_that_differ() {
     let db = Database::in_memory().unwrap();
     let row = New { name: "a name that is longer than a cell", number: Some(1), balance: f64::NAN };
-    let id = db.write(|tx| tx.insert(row)).unwrap();
+    let id = db.write(|tx| Ok(tx.insert(row)?)).unwrap();
     let position = || db.read().as_dynamic().point().position;
     let before = position();
     db.write(|tx| {
@@ -155,11 +155,11 @@ fn an_update_writes_only_fields_that_differ() {
     })
     .unwrap();
     let of_one_field = position() - before;
-    db.write(|tx| tx.update(id, New { number: Some(3), ..row })).unwrap();
+    db.write(|tx| Ok(tx.update(id, New { number: Some(3), ..row })?)).unwrap();
     assert_eq!(position() - before, 2 * of_one_field, "one field");
-    db.write(|tx| tx.upsert(New { number: Some(4), ..row })).unwrap();
+    db.write(|tx| Ok(tx.upsert(New { number: Some(4), ..row })?)).unwrap();
     assert_eq!(position() - before, 3 * of_one_field, "one field");
-    db.write(|tx| tx.update(id, New { number: Some(4), ..row })).unwrap();
+    db.write(|tx| Ok(tx.update(id, New { number: Some(4), ..row })?)).unwrap();
     assert_eq!(position() - before, 3 * of_one_field, "none differs");
 }
 
@@ -167,7 +167,7 @@ fn an_update_writes_only_fields_that_differ() {
 fn upsert_needs_a_unique_index() {
     let db = tutorial::Database::in_memory().unwrap();
     let person = tutorial::person::New { first_name: "Rémi", ..Default::default() };
-    let refused = db.write(|tx| tx.upsert(person)).unwrap_err();
+    let refused = db.write(|tx| Ok(tx.upsert(person)?)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     assert!(refused.to_string().contains("`person` has no unique index"), "{refused}");
     assert!(db.read().person().is_empty(), "nothing was inserted");
@@ -176,11 +176,11 @@ fn upsert_needs_a_unique_index() {
 #[test]
 fn rows_without_fields_are_inserted() {
     let db = Database::in_memory().unwrap();
-    let (first, at) = (db.write(|tx| tx.insert(mark::New {})).unwrap(), mark::Id::new(9));
-    db.write(|tx| tx.insert_at(at, mark::New {})).unwrap();
+    let (first, at) = (db.write(|tx| Ok(tx.insert(mark::New {})?)).unwrap(), mark::Id::new(9));
+    db.write(|tx| Ok(tx.insert_at(at, mark::New {})?)).unwrap();
     let ids: Vec<_> = db.read().mark().iter().map(|row| row.unwrap().id()).collect();
     assert_eq!(ids, [first, at]);
-    db.write(|tx| tx.update(at, mark::New {})).unwrap();
-    let missing = db.write(|tx| tx.update(mark::Id::new(3), mark::New {})).unwrap_err();
+    db.write(|tx| Ok(tx.update(at, mark::New {})?)).unwrap();
+    let missing = db.write(|tx| Ok(tx.update(mark::Id::new(3), mark::New {})?)).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
 }

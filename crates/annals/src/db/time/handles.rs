@@ -100,7 +100,7 @@ impl Database {
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// let lille = db.write(|tx| tx.insert(city::New { name: "Lile" }))?;
+    /// let lille = db.write(|tx| Ok(tx.insert(city::New { name: "Lile" })?))?;
     /// db.write(|tx| {
     ///     tx.edit(lille)?.set_name("Lille")?;
     ///     Ok(())
@@ -145,7 +145,7 @@ impl Database {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
     /// let mut feed = db.as_dynamic().subscribe();
-    /// db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
+    /// db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?;
     /// assert_eq!(feed.try_next()?.unwrap().rows.len(), 1);
     /// assert!(feed.try_next()?.is_none());
     /// # Ok(())
@@ -347,8 +347,8 @@ impl Snapshot {
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
-    /// db.write(|tx| tx.insert(city::New { name: "Lyon" }))?;
+    /// db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?;
+    /// db.write(|tx| Ok(tx.insert(city::New { name: "Lyon" })?))?;
     ///
     /// let added = db.read().as_dynamic().differences(2, 3)?;
     /// assert_eq!(added.len(), 1);

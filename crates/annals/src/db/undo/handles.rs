@@ -32,11 +32,11 @@ impl Transaction<'_> {
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// let lille = db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
+    /// let lille = db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?;
     /// let before = db.read().txid();
-    /// db.write(|tx| tx.delete(lille))?;
+    /// db.write(|tx| Ok(tx.delete(lille)?))?;
     ///
-    /// db.write(|tx| tx.restore(lille, annals::Txid(before)))?;
+    /// db.write(|tx| Ok(tx.restore(lille, annals::Txid(before))?))?;
     /// assert_eq!(db.read().city().require(lille)?.name(), "Lille");
     /// # Ok(())
     /// # }
@@ -74,17 +74,17 @@ impl Transaction<'_> {
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
-    /// let lille = db.write(|tx| tx.insert(city::New { name: "Lille" }))?;
+    /// let lille = db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?;
     /// db.write(|tx| {
     ///     tx.edit(lille)?.set_name("Lyon")?;
     ///     Ok(())
     /// })?;
     /// let mistake = db.read().txid();
     ///
-    /// db.write(|tx| tx.revert(mistake))?;
+    /// db.write(|tx| Ok(tx.revert(mistake)?))?;
     /// assert_eq!(db.read().city().require(lille)?.name(), "Lille");
     ///
-    /// let refused = db.write(|tx| tx.revert(mistake)).unwrap_err();
+    /// let refused = db.write(|tx| Ok(tx.revert(mistake)?)).unwrap_err();
     /// assert_eq!(refused.kind(), annals::ErrorKind::Conflict);
     /// # Ok(())
     /// # }

@@ -6,7 +6,7 @@ use blobs::file;
 
 fn main() -> annals::Result<()> {
     let db = blobs::Database::open("a.annals")?;
-    db.write(|tx| tx.insert(file::New { name: "hello.txt", content: Some(&b"hello"[..]) }))?;
+    db.write(|tx| Ok(tx.insert(file::New { name: "hello.txt", content: Some(&b"hello"[..]) })?))?;
     db.write(|tx| {
         tx.edit(file::Id::new(0))?.set_content(&b"hello"[..])?;
         Ok(())

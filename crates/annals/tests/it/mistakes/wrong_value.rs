@@ -5,6 +5,6 @@ use tutorial::city;
 
 fn main() -> annals::Result<()> {
     let db = tutorial::Database::open("a.annals")?;
-    db.write(|tx| tx.insert(city::New { name: 59000 }))?;
+    db.write(|tx| Ok(tx.insert(city::New { name: 59000 })?))?;
     Ok(())
 }

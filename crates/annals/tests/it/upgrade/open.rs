@@ -315,9 +315,9 @@ fn two_files_are_one_schema() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("people.annals");
     let database = people::Database::open(&path).unwrap();
-    let lille = database.write(|tx| tx.insert(people::city::New { name: "Lille" })).unwrap();
+    let lille = database.write(|tx| Ok(tx.insert(people::city::New { name: "Lille" })?)).unwrap();
     let remi = people::person::New { name: "R\u{e9}mi", home: Some(lille) };
-    database.write(|tx| tx.insert(remi)).unwrap();
+    database.write(|tx| Ok(tx.insert(remi)?)).unwrap();
     let now = database.read();
     assert_eq!(now.city().len(), 1, "the rows of the script are not the schema's");
     assert!(now.city().by_name().get("Lille").unwrap().is_some());
