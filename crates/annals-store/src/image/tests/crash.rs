@@ -92,7 +92,8 @@ impl Script {
         for (frame, txid) in frames.iter().zip(1..) {
             let catalog = read_catalog(&usable.image, frame).unwrap();
             let held = content(&usable.image, &catalog).unwrap();
-            assert_eq!((frame.point.txid, Some(held)), (txid, self.models[txid as usize].clone()));
+            let model = self.models[usize::try_from(txid).unwrap()].clone();
+            assert_eq!((frame.point.txid, Some(held)), (txid, model));
         }
     }
 
