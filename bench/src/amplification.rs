@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::Options;
 use annals::storage::{Access, Directory as _, FileDirectory};
+use annals::{BackfillMode, Options};
 
 use crate::disk;
 use crate::engines::annals::Annals;
@@ -72,8 +72,10 @@ pub(crate) fn run(growth: &Growth) -> Result<Vec<Figure>, Failure> {
     add("random updates, by 1,000", (loaded, updated), &mut measured);
 
     let end = items.position();
-    Box::new(items).close()?;
+    items.backfill(BackfillMode::Passive)?;
     follower.look()?;
+    Box::new(items).close()?;
+    follower.look_at_copy()?;
     let closed = sum(end, &follower);
     add("in all, closed", (first, closed), &mut measured);
     Ok(measured.medians())
@@ -120,6 +122,15 @@ impl Follower {
                 return Err(format!("root {} of the image wasn't seen", self.newest + 1).into());
             }
             (self.newest, self.bytes) = (number, self.bytes + bytes);
+        }
+        Ok(())
+    }
+
+    /// Finds the copy without gaps that closing makes of a file with many, with roots of its own.
+    fn look_at_copy(&mut self) -> Result<(), Failure> {
+        let newest = roots(&self.path)?.into_iter().map(|(number, _)| number).max();
+        if newest.is_some_and(|newest| newest > self.newest) {
+            self.bytes += std::fs::metadata(&self.path)?.len();
         }
         Ok(())
     }

@@ -93,11 +93,12 @@ fn main() -> annals::Result<()> {
             text,
             "    database.write(|tx| {{
         let row = large::{own}::New {{ code: \"{own}\", quantity: 5, ..Default::default() }};
-        let id = tx.{own}().insert_row(row)?;
-        tx.{own}().set_level(id, 2)
+        let id = tx.insert(row)?;
+        tx.edit(id)?.set_level(2)?;
+        Ok(())
     }})?;
     let now = database.read();
-    if let Some(row) = now.{own}_by_code().get(\"{own}\")? {{
+    if let Some(row) = now.{own}().by_code().get(\"{own}\")? {{
         sum += row.quantity();
     }}
     for row in now.{own}().iter() {{
