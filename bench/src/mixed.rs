@@ -226,7 +226,7 @@ fn reader(
         let mut good = true;
         for _ in 0..BY_ID {
             let id = random.below(rows);
-            good &= engines::is_value_of(id, table.require(Id::new(id))?.value());
+            good &= engines::is_value_of(id, table.require(Id::from_u64(id))?.value());
         }
         let index = now.item().by_name();
         for _ in 0..BY_NAME {
@@ -238,7 +238,7 @@ fn reader(
         let scanned = SCANNED.min(rows);
         let first = random.below(rows - scanned + 1);
         let mut sum = 0;
-        for values in table.slices_of(VALUE, Id::new(first), scanned)? {
+        for values in table.slices_of(VALUE, Id::from_u64(first), scanned)? {
             sum = values?.iter().fold(sum, |sum, value| sum + (value & 0xFFFF_FFFF));
         }
         let expected: u64 = (first..first + scanned).sum();
@@ -283,7 +283,7 @@ impl Writer {
                     tx.insert(New { name: &name(self.rows), value: value(self.rows, 0) })?;
                     self.rows += 1;
                 }
-                tx.edit(Id::new(id))?.set_value(value(id, version))?;
+                tx.edit(Id::from_u64(id))?.set_value(value(id, version))?;
                 Ok(())
             })?;
         }

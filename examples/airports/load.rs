@@ -62,11 +62,11 @@ fn apply(tx: &mut Transaction<'_>, change: &Change) -> Result<(), Anything> {
 fn delete(tx: &mut Transaction<'_>, table: &str, id: u64) -> Result<(), Anything> {
     use crate::airports::{airport_frequencies, countries, navaids, regions, runways};
     match table {
-        "countries" => tx.delete(countries::Id::new(id))?,
-        "regions" => tx.delete(regions::Id::new(id))?,
-        "navaids" => tx.delete(navaids::Id::new(id))?,
-        "airport_frequencies" => tx.delete(airport_frequencies::Id::new(id))?,
-        "runways" => tx.delete(runways::Id::new(id))?,
+        "countries" => tx.delete(countries::Id::from_u64(id))?,
+        "regions" => tx.delete(regions::Id::from_u64(id))?,
+        "navaids" => tx.delete(navaids::Id::from_u64(id))?,
+        "airport_frequencies" => tx.delete(airport_frequencies::Id::from_u64(id))?,
+        "runways" => tx.delete(runways::Id::from_u64(id))?,
         other => return Err(format!("there is no table {other}").into()),
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::Anything;
 use crate::airports::{Database, runways};
 
 /// A runway that was deleted and came back.
-const RUNWAY: runways::Id = runways::Id::new(238_408);
+const RUNWAY: runways::Id = runways::Id::from_u64(238_408);
 
 /// Prints each of these fields that a transaction changed, with its new value.
 macro_rules! print_changed {
@@ -39,7 +39,7 @@ pub(crate) fn days(db: &Database) -> std::result::Result<(), Anything> {
 
 /// Prints all that happened to the runway.
 pub(crate) fn show(db: &Database) -> std::result::Result<(), Anything> {
-    println!("\nThe past of runways {}:", RUNWAY.get());
+    println!("\nThe past of runways {}:", RUNWAY.as_u64());
     for version in db.history_of(RUNWAY)? {
         let version = version?;
         let at = format!("  {} (transaction {})", version.time, version.txid);

@@ -67,7 +67,7 @@ macro_rules! table {
                 fields: &dyn Fields,
             ) -> Result<(), Anything> {
                 let row = New { $($field: column(fields, $name)?),* };
-                Ok(tx.insert_at(Id::new(id), row)?)
+                Ok(tx.insert_at(Id::from_u64(id), row)?)
             }
 
             /// Sets one field of a row from its text.
@@ -77,7 +77,7 @@ macro_rules! table {
                 fields: &dyn Fields,
                 name: &str,
             ) -> Result<(), Anything> {
-                let mut row = tx.edit(Id::new(id))?;
+                let mut row = tx.edit(Id::from_u64(id))?;
                 match name {
                     $($name => {
                         let new = New { $field: column(fields, name)?, ..Default::default() };

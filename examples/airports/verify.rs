@@ -9,7 +9,7 @@ macro_rules! compare {
         let mut expected = 0;
         source::rows(LAST_DAY, stringify!($table), |id, fields| {
             expected += 1;
-            let row = $now.$table().require(crate::airports::$table::Id::new(id))?;
+            let row = $now.$table().require(crate::airports::$table::Id::from_u64(id))?;
             match tables::$table::difference(&row, fields)? {
                 None => Ok(()),
                 Some(field) => Err(format!(

@@ -73,7 +73,7 @@ impl Pages {
             tx.set_level(Level::Soft);
             let mut chosen = |first: u64, each: u64| {
                 // An odd one, whose name was short before.
-                let row = Id::new(first + (random.below(each) | 1));
+                let row = Id::from_u64(first + (random.below(each) | 1));
                 (random.below(one_of) == 0).then_some(row)
             };
             for first in (0..*rows).step_by(1024) {
@@ -115,7 +115,7 @@ impl Pages {
 
     /// Updates one random row, in a separate transaction.
     pub(super) fn commit(&self, level: Level, random: &mut Random) -> Result<(), Failure> {
-        let row = Id::new(random.below(self.rows));
+        let row = Id::from_u64(random.below(self.rows));
         Ok(self.database.write(|tx| {
             tx.set_level(level);
             tx.edit(row)?.set_value(7)?;

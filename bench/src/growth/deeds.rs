@@ -108,7 +108,7 @@ fn look(work: &Work) -> Result<Vec<Measurement>, Failure> {
     let rows = work.rows;
     let (opened, database) = time(|| {
         let database = open(work)?;
-        check(database.read().plain().require(plain::Id::new(rows / 2))?.value(), rows / 2)?;
+        check(database.read().plain().require(plain::Id::from_u64(rows / 2))?.value(), rows / 2)?;
         Ok(database)
     })?;
     let now = database.read();
@@ -117,7 +117,8 @@ fn look(work: &Work) -> Result<Vec<Measurement>, Failure> {
     let mut round = || {
         let ids: Vec<_> = (0..work.reads).map(|_| random.below(rows)).collect();
         let (took, sum) = time(|| {
-            let value = |&id: &u64| Ok::<_, Failure>(table.require(plain::Id::new(id))?.value());
+            let value =
+                |&id: &u64| Ok::<_, Failure>(table.require(plain::Id::from_u64(id))?.value());
             ids.iter().try_fold(0_i64, |sum, id| Ok::<_, Failure>(sum.wrapping_add(value(id)?)))
         })?;
         check(sum, ids.iter().sum())?;
@@ -138,7 +139,7 @@ fn look(work: &Work) -> Result<Vec<Measurement>, Failure> {
     let mut slices = 0.0;
     for _ in 0..passes {
         let pass = scan(&|| {
-            let mut slices = table.slices_of(plain::VALUE, plain::Id::new(0), rows)?;
+            let mut slices = table.slices_of(plain::VALUE, plain::Id::from_u64(0), rows)?;
             slices.try_fold(0_i64, |sum, slice| {
                 Ok(slice?.iter().fold(sum, |sum, &value| sum.wrapping_add(value)))
             })

@@ -195,7 +195,7 @@ fn commit_update(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = filled(folder, SHORT)?;
     for &id in &ids(ROWS)[..to_len(times)] {
         database.write(|tx| {
-            tx.edit(plain::Id::new(id))?.set_value(7)?;
+            tx.edit(plain::Id::from_u64(id))?.set_value(7)?;
             Ok(())
         })?;
     }
@@ -206,7 +206,7 @@ fn update_wide(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = insert_wide(folder, INDEXED_ROWS)?;
     let (ids, texts) = (ids(INDEXED_ROWS), names(INDEXED_ROWS));
     for (row, (&id, text)) in (0..times).zip(ids.iter().zip(&texts)) {
-        let (id, new) = (wide::Id::new(id), book(INDEXED_ROWS + row, text));
+        let (id, new) = (wide::Id::from_u64(id), book(INDEXED_ROWS + row, text));
         database.write(|tx| {
             tx.edit(id)?
                 .set_title(new.title)?
@@ -232,7 +232,7 @@ fn update(folder: &Path, times: u64) -> Result<Database, Failure> {
     let ids = ids(ROWS);
     database.write(|tx| {
         for &id in &ids[..to_len(times)] {
-            tx.edit(plain::Id::new(id))?.set_value(7)?;
+            tx.edit(plain::Id::from_u64(id))?.set_value(7)?;
         }
         Ok(())
     })?;
@@ -243,7 +243,7 @@ fn delete(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = filled(folder, SHORT)?;
     database.write(|tx| {
         for id in 0..times {
-            tx.delete(plain::Id::new(id))?;
+            tx.delete(plain::Id::from_u64(id))?;
         }
         Ok(())
     })?;
@@ -269,7 +269,7 @@ fn read_each(
     let table = now.plain();
     let mut sum = 0_i64;
     for &id in &ids[..to_len(times)] {
-        sum = sum.wrapping_add(take(&table.require(plain::Id::new(id))?));
+        sum = sum.wrapping_add(take(&table.require(plain::Id::from_u64(id))?));
     }
     black_box(sum);
     Ok(())
@@ -361,7 +361,7 @@ fn scan_larger(folder: &Path, times: u64) -> Result<Database, Failure> {
 fn scan_slices(folder: &Path, times: u64) -> Result<Database, Failure> {
     let database = filled(folder, SHORT)?;
     let mut sum = 0_i64;
-    let first = plain::Id::new(0);
+    let first = plain::Id::from_u64(0);
     for slice in database.read().plain().slices_of(plain::VALUE, first, times)? {
         sum = slice?.iter().fold(sum, |sum, &value| sum.wrapping_add(value));
     }

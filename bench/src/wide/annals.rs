@@ -34,7 +34,7 @@ fn new(row: &Row) -> item::New<'_> {
         active,
         created: Timestamp(row.fields().created),
         rating,
-        parent: Some(item::Id::new(row.fields().parent)),
+        parent: Some(item::Id::from_u64(row.fields().parent)),
     }
 }
 
@@ -51,7 +51,7 @@ fn digest(row: &item::Row<'_>) -> u64 {
         active: row.active(),
         created: row.created().0,
         rating: row.rating(),
-        parent: row.parent().map_or(u64::MAX, item::Id::get),
+        parent: row.parent().map_or(u64::MAX, item::Id::as_u64),
     };
     fields.digest()
 }
@@ -70,7 +70,7 @@ impl Table for Annals {
         let now = self.0.read();
         let table = now.item();
         ids.iter().try_fold(0u64, |sum, &id| {
-            Ok(sum.wrapping_add(digest(&table.require(item::Id::new(id))?)))
+            Ok(sum.wrapping_add(digest(&table.require(item::Id::from_u64(id))?)))
         })
     }
 
@@ -111,7 +111,7 @@ impl Table for Annals {
         for &(id, quantity) in changes {
             self.0.write(|tx| {
                 tx.set_level(Level::Soft);
-                tx.edit(item::Id::new(id))?.set_quantity(quantity)?;
+                tx.edit(item::Id::from_u64(id))?.set_quantity(quantity)?;
                 Ok(())
             })?;
         }
@@ -120,7 +120,7 @@ impl Table for Annals {
 
     fn set_three(&mut self, changes: &[(u64, Row)]) -> Result<bool, Failure> {
         for (id, row) in changes {
-            let (id, row) = (item::Id::new(*id), row.fields());
+            let (id, row) = (item::Id::from_u64(*id), row.fields());
             self.0.write(|tx| {
                 tx.set_level(Level::Soft);
                 tx.edit(id)?
@@ -135,7 +135,7 @@ impl Table for Annals {
 
     fn set_all(&mut self, changes: &[(u64, Row)]) -> Result<bool, Failure> {
         for (id, row) in changes {
-            let (id, row) = (item::Id::new(*id), new(row));
+            let (id, row) = (item::Id::from_u64(*id), new(row));
             self.0.write(|tx| {
                 tx.set_level(Level::Soft);
                 tx.edit(id)?

@@ -43,7 +43,7 @@ macro_rules! table {
             fn update(&mut self, ids: &[u64], version: u32) -> Result<(), Failure> {
                 Ok(self.0.write(|tx| {
                     for &id in ids {
-                        tx.edit($schema::$table::Id::new(id))?.set_value(value(id, version))?;
+                        tx.edit($schema::$table::Id::from_u64(id))?.set_value(value(id, version))?;
                     }
                     Ok(())
                 })?)
@@ -54,7 +54,7 @@ macro_rules! table {
                 let table = now.$table();
                 let mut sum = 0i64;
                 for &id in ids {
-                    sum = sum.wrapping_add(table.require($schema::$table::Id::new(id))?.value());
+                    sum = sum.wrapping_add(table.require($schema::$table::Id::from_u64(id))?.value());
                 }
                 Ok(sum)
             }
@@ -76,7 +76,7 @@ macro_rules! table {
 
             fn scan(&mut self) -> Result<i64, Failure> {
                 let now = self.0.read();
-                let (table, first) = (now.$table(), $schema::$table::Id::new(0));
+                let (table, first) = (now.$table(), $schema::$table::Id::from_u64(0));
                 let mut sum = 0i64;
                 for values in table.slices_of($schema::$table::VALUE, first, table.len())? {
                     sum = values?.iter().fold(sum, |sum, value| sum.wrapping_add(*value));
@@ -129,7 +129,7 @@ macro_rules! table {
                 for &id in ids {
                     self.database.write(|tx| {
                         tx.set_level(self.level);
-                        tx.edit($schema::$table::Id::new(id))?.set_value(value(id, version))?;
+                        tx.edit($schema::$table::Id::from_u64(id))?.set_value(value(id, version))?;
                         Ok(())
                     })?;
                 }

@@ -126,7 +126,7 @@ impl<'a> Column<'a> {
             Value::Reference(v) if self.plain == "::annals::RowId" => {
                 format!("::annals::RowId({})", v.0)
             }
-            Value::Reference(v) => format!("{}::new({})", self.plain, v.0),
+            Value::Reference(v) => format!("{}::from_u64({})", self.plain, v.0),
             number => number.to_string(),
         };
         if self.field.nullable { format!("Some({plain})") } else { plain }

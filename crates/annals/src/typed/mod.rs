@@ -40,7 +40,7 @@ pub use column::{Column, ColumnType, Slice};
 pub use cursor::Cursor;
 pub use database::{Database, Reader};
 pub use history::{History, Version};
-pub use id::Id;
+pub use id::{Id, ParseIdError};
 pub use index::{Index, IndexRows};
 pub use nullable::nullable;
 pub use schema::{

@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn ids_are_cells_and_back_wherever_they_lie() {
-        let ids = [3, u64::MAX, 0].map(Id::<Kind>::new);
+        let ids = [3, u64::MAX, 0].map(Id::<Kind>::from_u64);
         let cells = to_cells(&ids);
         assert_eq!(cells[..8], 3_u64.to_le_bytes());
         for shift in 0..8 {

@@ -57,7 +57,7 @@ fn a_commit_takes_a_frame() {
     }
     let before = position(&db);
     db.write(|tx| {
-        tx.edit(plain::Id::new(0))?.set_value(2)?;
+        tx.edit(plain::Id::from_u64(0))?.set_value(2)?;
         Ok(())
     })
     .unwrap();

@@ -130,7 +130,7 @@ fn updating_asks_for_copies_of_pages_and_then_for_nothing() {
         let mut tx = db.begin().unwrap();
         let mut set_all = || {
             for id in 0..ALL {
-                tx.edit(plain::Id::new(scattered(id))).unwrap().set_value(7).unwrap();
+                tx.edit(plain::Id::from_u64(scattered(id))).unwrap().set_value(7).unwrap();
             }
         };
         // A page has 2,048 numbers.
@@ -138,17 +138,17 @@ fn updating_asks_for_copies_of_pages_and_then_for_nothing() {
         assert!(first <= ALL / 2048 + BEGINNING, "{first} copies of pages");
         count("update a number", Allowed::Never, |range| {
             for id in range {
-                tx.edit(plain::Id::new(scattered(id))).unwrap().set_value(int(id)).unwrap();
+                tx.edit(plain::Id::from_u64(scattered(id))).unwrap().set_value(int(id)).unwrap();
             }
         });
         // All cells are copied; then short strings are written over, and others onto new pages, of
         // which none is ever more than half empty.
         for id in 0..ALL {
-            tx.edit(plain::Id::new(id)).unwrap().set_name(name).unwrap();
+            tx.edit(plain::Id::from_u64(id)).unwrap().set_name(name).unwrap();
         }
         count("update a string", strings, |range| {
             for id in range {
-                tx.edit(plain::Id::new(scattered(id))).unwrap().set_name(name).unwrap();
+                tx.edit(plain::Id::from_u64(scattered(id))).unwrap().set_name(name).unwrap();
             }
         });
     }
@@ -163,13 +163,13 @@ fn updating_indexes_asks_for_nodes_that_split() {
     let mut tx = db.begin().unwrap();
     count("update an indexed number", Allowed::OnceIn(50), |range| {
         for id in range {
-            tx.edit(keyed::Id::new(scattered(id))).unwrap().set_value(-int(id)).unwrap();
+            tx.edit(keyed::Id::from_u64(scattered(id))).unwrap().set_value(-int(id)).unwrap();
         }
     });
     count("update a unique string", Allowed::OnceIn(50), |range| {
         for id in range {
             let name = names[usize::try_from(id).unwrap()].get(1..).unwrap();
-            tx.edit(keyed::Id::new(id)).unwrap().set_name(name).unwrap();
+            tx.edit(keyed::Id::from_u64(id)).unwrap().set_name(name).unwrap();
         }
     });
 }
@@ -184,7 +184,7 @@ fn deleting_asks_for_lists_of_what_is_free() {
         let mut tx = db.begin().unwrap();
         count("delete", Allowed::OnceIn(rows), |range| {
             for id in range {
-                tx.delete(plain::Id::new(id)).unwrap();
+                tx.delete(plain::Id::from_u64(id)).unwrap();
             }
         });
     }
@@ -195,7 +195,7 @@ fn read(db: &Database, name: &str, names: &[String]) {
     let now = db.read();
     count("read by id", Allowed::Never, |range| {
         for id in range {
-            let row = now.plain().require(plain::Id::new(scattered(id))).unwrap();
+            let row = now.plain().require(plain::Id::from_u64(scattered(id))).unwrap();
             assert!(row.value() >= 0 && row.name() == name);
         }
     });
@@ -206,7 +206,7 @@ fn read(db: &Database, name: &str, names: &[String]) {
         }
     });
     count("scan by slices", Allowed::Never, |range| {
-        let (first, rows) = (plain::Id::new(range.start), range.end - range.start);
+        let (first, rows) = (plain::Id::from_u64(range.start), range.end - range.start);
         for slice in now.plain().slices_of(plain::VALUE, first, rows).unwrap() {
             assert!(slice.unwrap().iter().all(|&value| value >= 0));
         }

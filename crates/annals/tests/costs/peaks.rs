@@ -108,12 +108,12 @@ fn a_transaction_that_updates_the_same_rows_again_and_again_holds_their_pages() 
                 // Each round gives each row a key that no row has then.
                 let round = number / ROWS;
                 let name = &names[usize::try_from((row + round * 1001) % (2 * ROWS)).unwrap()];
-                tx.edit(plain::Id::new(row))?
+                tx.edit(plain::Id::from_u64(row))?
                     .set_value(number.cast_signed())?
                     .set_name(STRINGS[usize::from(!row.is_multiple_of(3))])?;
-                tx.edit(keyed::Id::new(row))?.set_value(-number.cast_signed())?;
+                tx.edit(keyed::Id::from_u64(row))?.set_value(-number.cast_signed())?;
                 let name = format!("{name}{round}");
-                tx.edit(keyed::Id::new(row))?.set_name(&name)?;
+                tx.edit(keyed::Id::from_u64(row))?.set_name(&name)?;
             }
             Ok(())
         });

@@ -44,7 +44,7 @@ fn every_type_is_written_from_slices_and_read() {
     assert_eq!(table.vector_of(item::RAW, first, 2).unwrap(), raw, "bytes");
     assert_eq!(table.vector_of(item::MADE, first, 2).unwrap(), [Timestamp(5); 2], "times");
     let parents = table.vector_of(item::PARENT, first, 2).unwrap();
-    let second = item::Id::new(first.get() + 1);
+    let second = item::Id::from_u64(first.as_u64() + 1);
     assert_eq!(parents, [Some(second), Some(first)], "references, plain and optional");
     let slices: Vec<f64> = table
         .slices_of(item::PRICE, first, 2)

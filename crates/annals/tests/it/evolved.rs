@@ -224,7 +224,7 @@ fn errors_may_be_of_the_programs_own_type() {
     assert_eq!(refused(true).into_program().ok(), Some(Mine(7)), "also from a savepoint");
     let text = db.write(|_| Err::<(), _>(annals::Abort::new("a text"))).unwrap_err();
     assert_eq!(text.to_string(), "rolled back by the program: a text");
-    let failed = db.write(|tx| Ok(tx.tongue().require(evolved::tongue::Id::new(5))?.id()));
+    let failed = db.write(|tx| Ok(tx.tongue().require(evolved::tongue::Id::from_u64(5))?.id()));
     assert_eq!(failed.unwrap_err().kind(), ErrorKind::NotFound, "the database's own stay");
     assert!(db.read().tongue().is_empty(), "rolled back");
     let kept = db.write(|tx| {

@@ -63,10 +63,29 @@ use std::mem::size_of;
 #[test]
 fn ids_take_eight_bytes_and_read_well() {
     assert_eq!(size_of::<tutorial::city::Id>(), 8, "an id is a number");
-    let id = tutorial::city::Id::new(7);
-    assert_eq!(format!("{id} {id:?} {}", id.get()), "7 city::Id(7) 7", "as it would be written");
+    let id = tutorial::city::Id::from_u64(7);
+    assert_eq!(format!("{id} {id:?} {}", id.as_u64()), "7 city::Id(7) 7", "as it would be written");
     assert_eq!(tutorial::city::Id::from(annals::RowId::from(id)), id, "there and back");
-    assert!(id < tutorial::city::Id::new(8), "ordered by number");
+    assert!(id < tutorial::city::Id::from_u64(8), "ordered by number");
+}
+
+#[test]
+fn an_id_is_read_from_its_number_only() {
+    use annals::RowId;
+    use tutorial::city::Id;
+
+    for number in [0, 7, RowId::MAX.0] {
+        assert_eq!(number.to_string().parse(), Ok(Id::from_u64(number)), "as it is written");
+        assert_eq!(Id::from(number).as_u64(), number, "there and back");
+    }
+    let beyond = (RowId::MAX.0 + 1).to_string();
+    for text in
+        ["", "+7", "-7", " 7", "7 ", "0x7", "7.0", "seven", &beyond, "9".repeat(99).as_str()]
+    {
+        let error = text.parse::<Id>().unwrap_err().to_string();
+        assert!(error.contains("is not the id of a row of city: write its number"), "{error}");
+        assert!(error.len() < 150, "a long text is shortened: {error}");
+    }
 }
 
 #[test]
@@ -81,7 +100,7 @@ fn new_rows_have_the_defaults_of_the_schema() {
     assert_eq!(row.text, Some("say \"no\"\n\\ \u{202e}"), "with escapes");
     assert_eq!(row.raw, Some(&b"\x00\xff\x22"[..]), "bytes");
     assert_eq!(row.moment.unwrap().to_string(), "2021-11-02T22:10:25.5Z", "a time");
-    assert_eq!(row.pointer, Some(types::target::Id::new(5)), "a reference");
+    assert_eq!(row.pointer, Some(types::target::Id::from_u64(5)), "a reference");
     let row = types::defaults::New::default();
     assert_eq!((row.truth, row.number, row.text), (true, 80, "hello"), "not nullable");
     let row = types::numbers::New { a: 1, ..Default::default() };

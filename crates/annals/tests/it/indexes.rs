@@ -91,9 +91,9 @@ fn filled(random: &mut Random) -> (tempfile::TempDir, indexes::Database, Model) 
                 continue;
             }
             let place = (station.to_owned(), sensor.map(str::to_owned), taken);
-            model.places.insert((place, id.get()), ());
-            model.values.insert((Sorted(value), id.get()), ());
-            model.times.insert((taken, id.get()), ());
+            model.places.insert((place, id.as_u64()), ());
+            model.values.insert((Sorted(value), id.as_u64()), ());
+            model.times.insert((taken, id.as_u64()), ());
         }
         Ok(())
     })
@@ -104,18 +104,18 @@ fn filled(random: &mut Random) -> (tempfile::TempDir, indexes::Database, Model) 
 /// Compares what a lookup finds with the ids that it should find: walked from both ends, and counted.
 fn same<'a>(find: impl Fn() -> IndexRows<'a, reading::Kind>, expected: &[u64], what: &dyn Debug) {
     let ids = |rows: &mut dyn Iterator<Item = annals::Result<reading::Row<'a>>>| -> Vec<u64> {
-        rows.map(|row| row.unwrap().id().get()).collect()
+        rows.map(|row| row.unwrap().id().as_u64()).collect()
     };
     assert_eq!(ids(&mut find()), expected, "{what:?}");
     assert_eq!(
-        find().ids().map(|id| id.unwrap().get()).collect::<Vec<_>>(),
+        find().ids().map(|id| id.unwrap().as_u64()).collect::<Vec<_>>(),
         expected,
         "{what:?}, ids"
     );
     let mut backward = ids(&mut find().rev());
     backward.reverse();
     assert_eq!(backward, expected, "{what:?}, backward");
-    let mut backward: Vec<_> = find().ids().rev().map(|id| id.unwrap().get()).collect();
+    let mut backward: Vec<_> = find().ids().rev().map(|id| id.unwrap().as_u64()).collect();
     backward.reverse();
     assert_eq!(backward, expected, "{what:?}, ids backward");
     assert_eq!(find().count(), expected.len(), "{what:?}, counted");
@@ -123,7 +123,7 @@ fn same<'a>(find: impl Fn() -> IndexRows<'a, reading::Kind>, expected: &[u64], w
     let middle = expected.len() / 2;
     assert_eq!(ids(&mut find().skip(middle)), expected[middle..], "{what:?}, skipped");
     assert_eq!(ids(&mut find().rev().skip(middle)).len(), expected.len() - middle, "{what:?}");
-    let last = find().last().map(|row| row.unwrap().id().get());
+    let last = find().last().map(|row| row.unwrap().id().as_u64());
     assert_eq!(last, expected.last().copied(), "{what:?}, the last");
     let (least, most) = find().size_hint();
     assert!(least <= expected.len() && most.unwrap() >= expected.len(), "{what:?}");
@@ -245,16 +245,16 @@ fn a_cursor_begins_at_any_leading_fields_and_goes_both_ways() {
     }
     for (at, (_, id)) in keys.iter().enumerate() {
         let mut cursor = index.cursor();
-        cursor.seek_row(reading::Id::new(*id)).unwrap();
+        cursor.seek_row(reading::Id::from_u64(*id)).unwrap();
         assert_eq!(cursor.rank().unwrap(), at as u64, "before the row itself");
         let nth = index.nth(at as u64).unwrap().unwrap();
-        assert_eq!(nth.id().get(), *id, "the row at its place");
+        assert_eq!(nth.id().as_u64(), *id, "the row at its place");
     }
     assert!(index.nth(keys.len() as u64).unwrap().is_none(), "behind the last");
     let mut cursor = index.cursor();
     cursor.seek_last();
     walk(cursor.clone(), &keys, keys.len(), &mut random);
-    let missing = cursor.seek_row(reading::Id::new(1 << 40)).unwrap_err();
+    let missing = cursor.seek_row(reading::Id::from_u64(1 << 40)).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound, "there is no such row");
     assert_eq!(cursor.rank().unwrap(), keys.len() as u64, "and the cursor stays");
     cursor.seek_first();
@@ -267,7 +267,8 @@ fn walk(
     mut gap: usize,
     random: &mut Random,
 ) {
-    let id = |row: Option<annals::Result<reading::Row<'_>>>| row.map(|row| row.unwrap().id().get());
+    let id =
+        |row: Option<annals::Result<reading::Row<'_>>>| row.map(|row| row.unwrap().id().as_u64());
     let key = |at: usize| keys.get(at).map(|key| key.1);
     let ahead = random.next(100);
     for _ in 0..20 {
@@ -336,16 +337,17 @@ fn rows_are_found_from_any_id_in_both_directions() {
     for bounds in bounds(&[0, 1, 17, 150, 299, 300, u64::MAX]) {
         let expected: Vec<_> = ids.iter().copied().filter(|id| bounds.contains(id)).collect();
         let range = || {
-            now.reading().range((bounds.0.map(reading::Id::new), bounds.1.map(reading::Id::new)))
+            now.reading()
+                .range((bounds.0.map(reading::Id::from_u64), bounds.1.map(reading::Id::from_u64)))
         };
         assert!(
-            range().map(|row| row.unwrap().id().get()).eq(expected.iter().copied()),
+            range().map(|row| row.unwrap().id().as_u64()).eq(expected.iter().copied()),
             "{bounds:?}"
         );
-        let backward = range().rev().map(|row| row.unwrap().id().get());
+        let backward = range().rev().map(|row| row.unwrap().id().as_u64());
         assert!(backward.eq(expected.iter().rev().copied()), "{bounds:?}");
         assert_eq!(range().count(), expected.len(), "{bounds:?}");
-        let last = range().last().map(|row| row.unwrap().id().get());
+        let last = range().last().map(|row| row.unwrap().id().as_u64());
         assert_eq!(last, expected.last().copied(), "{bounds:?}");
     }
 }

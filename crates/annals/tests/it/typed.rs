@@ -61,7 +61,7 @@ fn a_table_is_read_by_id_and_from_both_ends() {
         })
         .unwrap();
     let now = db.read();
-    let absent = tutorial::city::Id::new(77);
+    let absent = tutorial::city::Id::from_u64(77);
     assert_eq!(now.city().len(), 3, "three were inserted");
     assert!(!now.city().is_empty() && now.person().is_empty(), "only one table has rows");
     assert!(now.city().contains(ids[1]).unwrap() && !now.city().contains(absent).unwrap(), "by id");
@@ -137,7 +137,7 @@ fn wide_rows_are_inserted_by_name_of_the_field() {
         .write(|tx| {
             let made = items::item::New { name: "chair", price: 12.5, ..Default::default() };
             let with = tx.insert(made)?;
-            let at = items::item::Id::new(40);
+            let at = items::item::Id::from_u64(40);
             tx.insert_at(at, items::item::New { stock: Some(3), ..made })?;
             Ok((with, at))
         })
@@ -154,7 +154,7 @@ fn wide_rows_are_inserted_by_name_of_the_field() {
     assert_eq!(now.item().require(at).unwrap().stock(), Some(3), "at its id");
     let next = db.write(|tx| Ok(tx.insert(items::item::New::default())?));
     assert_eq!(
-        next.unwrap_or_else(|error: Error| panic!("{error}")).get(),
+        next.unwrap_or_else(|error: Error| panic!("{error}")).as_u64(),
         41,
         "larger than any id"
     );
@@ -218,14 +218,18 @@ fn a_transaction_sees_its_own_changes() {
     let before = db.read();
     let mut tx = db.begin().unwrap();
     let lille = tx.insert(tutorial::city::New { name: "Lille" }).unwrap();
-    tx.insert_at(tutorial::city::Id::new(9), tutorial::city::New { name: "Lyon" }).unwrap();
+    tx.insert_at(tutorial::city::Id::from_u64(9), tutorial::city::New { name: "Lyon" }).unwrap();
     let in_use = tx.insert_at(lille, tutorial::city::New { name: "Nice" }).unwrap_err();
     assert_eq!(in_use.kind(), ErrorKind::InUse, "the id has a row");
     assert_eq!(tx.city().require(lille).unwrap().name(), "Lille", "by id");
-    assert!(tx.city().get(tutorial::city::Id::new(5)).unwrap().is_none(), "there is none");
-    assert_eq!(tx.city().iter().rev().map(|city| city.unwrap().id().get()).next(), Some(9), "last");
+    assert!(tx.city().get(tutorial::city::Id::from_u64(5)).unwrap().is_none(), "there is none");
+    assert_eq!(
+        tx.city().iter().rev().map(|city| city.unwrap().id().as_u64()).next(),
+        Some(9),
+        "last"
+    );
     assert_eq!((tx.city().len(), tx.city().contains(lille).unwrap()), (2, true), "counted");
-    assert_eq!(tx.city().by_name().get("Lyon").unwrap().unwrap().id().get(), 9, "by index");
+    assert_eq!(tx.city().by_name().get("Lyon").unwrap().unwrap().id().as_u64(), 9, "by index");
     let (one, other) = (tx.city().require(lille).unwrap(), tx.city().by_name().iter().next_back());
     assert_eq!((one.name(), other.unwrap().unwrap().name()), ("Lille", "Lyon"), "two rows at once");
     tx.delete(lille).unwrap();
@@ -380,7 +384,7 @@ fn the_history_of_a_row_has_the_types_of_its_table() {
     assert_eq!(homes, [(true, Some(lille)), (true, None)]);
     let newest = reader.history_of(lille).unwrap().newest(2).unwrap();
     assert!(newest.iter().eq(all.iter().rev().take(2)));
-    let never = reader.history_of(city::Id::new(77)).unwrap();
+    let never = reader.history_of(city::Id::from_u64(77)).unwrap();
     assert_eq!(never.as_dynamic().index_problem(), None);
     assert_eq!(never.count(), 0);
 }

@@ -223,7 +223,7 @@ fn the_typed_forms_read_what_they_wrote() {
     let stock = [Some(3), None, Some(-1)];
     let raw: [&[u8]; 3] = [b"", b"\0", b"123456789012345"];
     let times = [annals::Timestamp(1), annals::Timestamp(2), annals::Timestamp(-3)];
-    let parents = [None, Some(items::item::Id::new(0)), Some(items::item::Id::new(1))];
+    let parents = [None, Some(items::item::Id::from_u64(0)), Some(items::item::Id::from_u64(1))];
     let field = |number| FieldNumber(number);
     db.write(|tx| {
         let first = tx.insert_vector(items::item::Columns {
@@ -240,7 +240,7 @@ fn the_typed_forms_read_what_they_wrote() {
     })
     .unwrap();
     let now = db.read();
-    let (table, first) = (now.item(), items::item::Id::new(0));
+    let (table, first) = (now.item(), items::item::Id::from_u64(0));
     assert_eq!(table.get_vector::<Cow<'_, str>>(first, field(0), 3).unwrap(), names);
     assert_eq!(table.get_vector::<f64>(first, field(1), 3).unwrap(), prices);
     assert_eq!(table.get_vector::<Option<i32>>(first, field(2), 3).unwrap(), stock);
@@ -249,7 +249,7 @@ fn the_typed_forms_read_what_they_wrote() {
     assert_eq!(table.get_vector::<Cow<'_, [u8]>>(first, field(5), 3).unwrap(), raw);
     assert_eq!(table.get_vector::<annals::Timestamp>(first, field(6), 3).unwrap(), times);
     let ids = table.get_vector::<Option<items::item::Id>>(first, field(7), 3).unwrap();
-    assert_eq!(ids, [Some(first), Some(first), Some(items::item::Id::new(1))]);
+    assert_eq!(ids, [Some(first), Some(first), Some(items::item::Id::from_u64(1))]);
     assert_eq!(table.get_vector::<items::item::Id>(first, field(7), 2).unwrap(), [first; 2]);
     for error in [
         table.get_vector::<i32>(first, field(2), 2).map(drop),
@@ -261,7 +261,7 @@ fn the_typed_forms_read_what_they_wrote() {
     let error = table.get_vector::<f64>(first, field(1), 5).unwrap_err();
     assert!(error.to_string().contains("no row 3"), "{error}");
     assert_eq!(table.get(ids[2]).unwrap().unwrap().name(), "b");
-    assert!(table.get(items::item::Id::new(8)).unwrap().is_none());
+    assert!(table.get(items::item::Id::from_u64(8)).unwrap().is_none());
     assert!(table.get(None).unwrap().is_none());
     let mut copy = [0.0; 2];
     table.vector(first, field(1), 2).unwrap().copy_to(&mut copy).unwrap();

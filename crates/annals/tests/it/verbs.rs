@@ -47,7 +47,7 @@ fn has_distinct_keys(model: &Model) -> bool {
 fn rows(db: &Database) -> Model {
     let name = |row: &account::Row<'_>| NAMES.into_iter().find(|name| *name == row.name()).unwrap();
     let row = |row: account::Row<'_>| {
-        (row.id().get(), (name(&row), row.number(), row.balance().to_bits()))
+        (row.id().as_u64(), (name(&row), row.number(), row.balance().to_bits()))
     };
     db.read().account().iter().map(|it| row(it.unwrap())).collect()
 }
@@ -97,7 +97,7 @@ fn verbs_do_as_a_model() {
             (0, Some(id)) => drop(both(
                 &db,
                 &mut model,
-                |tx| Ok(tx.update(Id::new(id), row)?),
+                |tx| Ok(tx.update(Id::from_u64(id), row)?),
                 |model| {
                     let _before = model.insert(id, values(&row));
                 },
@@ -105,7 +105,7 @@ fn verbs_do_as_a_model() {
             (1, Some(id)) => both(
                 &db,
                 &mut model,
-                |tx| Ok(tx.delete(Id::new(id))?),
+                |tx| Ok(tx.delete(Id::from_u64(id))?),
                 |model| {
                     let _row = model.remove(&id);
                 },
@@ -115,7 +115,7 @@ fn verbs_do_as_a_model() {
                 &db,
                 &mut model,
                 |tx| {
-                    tx.edit(Id::new(id))?.set_number(row.number)?.set_name(row.name)?;
+                    tx.edit(Id::from_u64(id))?.set_number(row.number)?.set_name(row.name)?;
                     Ok(())
                 },
                 |model| {
@@ -133,7 +133,7 @@ fn verbs_do_as_a_model() {
                         model.insert(id, values(&row));
                     },
                 );
-                assert!(upserted.is_err() || upserted.unwrap().get() == id);
+                assert!(upserted.is_err() || upserted.unwrap().as_u64() == id);
                 next = next.max(model.keys().next_back().map_or(0, |last| last + 1));
             }
         }
@@ -176,11 +176,11 @@ fn upsert_needs_a_unique_index() {
 #[test]
 fn rows_without_fields_are_inserted() {
     let db = Database::in_memory().unwrap();
-    let (first, at) = (db.write(|tx| Ok(tx.insert(mark::New {})?)).unwrap(), mark::Id::new(9));
+    let (first, at) = (db.write(|tx| Ok(tx.insert(mark::New {})?)).unwrap(), mark::Id::from_u64(9));
     db.write(|tx| Ok(tx.insert_at(at, mark::New {})?)).unwrap();
     let ids: Vec<_> = db.read().mark().iter().map(|row| row.unwrap().id()).collect();
     assert_eq!(ids, [first, at]);
     db.write(|tx| Ok(tx.update(at, mark::New {})?)).unwrap();
-    let missing = db.write(|tx| Ok(tx.update(mark::Id::new(3), mark::New {})?)).unwrap_err();
+    let missing = db.write(|tx| Ok(tx.update(mark::Id::from_u64(3), mark::New {})?)).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
 }

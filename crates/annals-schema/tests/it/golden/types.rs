@@ -1745,7 +1745,7 @@ pub mod nullable {
                 text: Some("say \"no\"\n\\ \u{202e}"),
                 raw: Some(b"\x00\xff\""),
                 moment: Some(::annals::Timestamp(1635891025500000)),
-                pointer: Some(super::target::Id::new(5)),
+                pointer: Some(super::target::Id::from_u64(5)),
             }
         }
     }

@@ -6,7 +6,7 @@ fn main() -> annals::Result<()> {
     let db = tutorial::Database::open("a.annals")?;
     let city = {
         let now = db.read();
-        now.city().require(tutorial::city::Id::new(0))?
+        now.city().require(tutorial::city::Id::from_u64(0))?
     };
     assert_eq!(city.name(), "Lille");
     Ok(())

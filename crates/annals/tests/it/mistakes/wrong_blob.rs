@@ -8,7 +8,7 @@ fn main() -> annals::Result<()> {
     let db = blobs::Database::open("a.annals")?;
     db.write(|tx| Ok(tx.insert(file::New { name: "hello.txt", content: Some(&b"hello"[..]) })?))?;
     db.write(|tx| {
-        tx.edit(file::Id::new(0))?.set_content(&b"hello"[..])?;
+        tx.edit(file::Id::from_u64(0))?.set_content(&b"hello"[..])?;
         Ok(())
     })
 }

@@ -8,7 +8,7 @@ fn main() -> annals::Result<()> {
     let db = vectors::Database::open("a.annals")?;
     db.write(|tx| Ok(tx.insert(sample::New { name: "a", level: 1.0, error: "none" })?))?;
     db.write(|tx| {
-        tx.edit(sample::Id::new(0))?.set_error("none")?;
+        tx.edit(sample::Id::from_u64(0))?.set_error("none")?;
         Ok(())
     })
 }

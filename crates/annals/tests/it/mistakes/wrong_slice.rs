@@ -5,5 +5,5 @@ use vectors::sample;
 
 fn main() -> annals::Result<()> {
     let db = vectors::Database::open("a.annals")?;
-    db.write(|tx| tx.update_vector(sample::LEVEL, sample::Id::new(0), &["a", "b"]))
+    db.write(|tx| tx.update_vector(sample::LEVEL, sample::Id::from_u64(0), &["a", "b"]))
 }
