@@ -63,6 +63,7 @@ pub use columns::primitive::{from_cells, to_cells};
 pub use columns::values::Values;
 pub use lookup::cursor::IndexCursor;
 pub use lookup::each::FirstOfEach;
+pub use lookup::groups::Groups;
 pub use lookup::{IndexRows, IndexView};
 pub use pages::base::BaseRoot;
 pub use pages::keep::{Keep, Piece};

@@ -128,5 +128,7 @@ pub use progress::{Phase, Progress};
 /// # }
 /// ```
 pub use store::IndexCursor;
-pub use store::{Cell, Dangling, FirstOfEach, IndexRows, IndexView, Row, Rows, TableView, View};
-pub use typed::Abort;
+pub use store::{
+    Cell, Dangling, FirstOfEach, Groups, IndexRows, IndexView, Row, Rows, TableView, View,
+};
+pub use typed::{Abort, Query};

@@ -1,8 +1,8 @@
 //! The store: tables and indexes in memory, made of copy-on-write pages.
 
 pub use annals_store::{
-    Cell, Dangling, Fetched, FirstOfEach, IndexCursor, IndexRows, IndexView, Primitive, Row, Rows,
-    Store, TableView, Uniqueness, Values, VectorView, View,
+    Cell, Dangling, Fetched, FirstOfEach, Groups, IndexCursor, IndexRows, IndexView, Primitive,
+    Row, Rows, Store, TableView, Uniqueness, Values, VectorView, View,
 };
 
 pub(crate) use annals_store::{

@@ -2,6 +2,7 @@
 
 pub(crate) mod cursor;
 pub(crate) mod each;
+pub(crate) mod groups;
 
 use std::ops::Bound;
 
@@ -279,6 +280,30 @@ impl<'a> IndexRows<'a> {
                 Err(error) => self.go_on(error)?,
                 left => return left,
             }
+        }
+    }
+
+    /// Returns those of the rows that come after a row in the order of the index: the next page of a list that
+    /// ended there. It takes logarithmic time, and what was stepped over may come again. If the row doesn't exist,
+    /// that error is the only item.
+    #[must_use]
+    pub fn after(self, id: RowId) -> Self {
+        match self.index.key_of(id).map(key::successor) {
+            Ok(Some(key)) => self.index.between(self.low.max(key), self.high),
+            Ok(None) => self.index.between(vec![0], Some(Vec::new())),
+            Err(error) => self.index.failed(error),
+        }
+    }
+
+    /// Returns those of the rows that come before a row in the order of the index, as [`after`](Self::after).
+    #[must_use]
+    pub fn before(self, id: RowId) -> Self {
+        match self.index.key_of(id) {
+            Ok(key) => {
+                let high = self.high.map_or_else(|| key.clone(), |high| high.min(key.clone()));
+                self.index.between(self.low, Some(high))
+            }
+            Err(error) => self.index.failed(error),
         }
     }
 

@@ -158,6 +158,38 @@ impl<'a, R: Record> Index<'a, R> {
         Ok(self.index.nth(rank)?.map(Into::into))
     }
 
+    /// Returns the first row of each group of rows with the same values in the first `fields` fields of the index,
+    /// with the number of its rows. Nulls are one group. A step costs two seeks and the reading of one row, whatever
+    /// the number of rows in the group.
+    ///
+    /// ```
+    /// annals::schema!("tutorial.schema");
+    /// # use tutorial::person;
+    ///
+    /// # fn main() -> annals::Result<()> {
+    /// # let db = tutorial::Database::in_memory()?;
+    /// # db.write(|tx| {
+    /// #     for (first_name, last_name) in [("Anne", "Petit"), ("Max", "Coulom"), ("Zoé", "Petit")] {
+    /// #         tx.insert(person::New { first_name, last_name, home: None })?;
+    /// #     }
+    /// #     Ok(())
+    /// # })?;
+    /// let now = db.read();
+    /// for group in now.person().by_name().groups(1) {
+    ///     let (person, namesakes) = group?;
+    ///     println!("{}: {namesakes}", person.last_name());
+    /// }
+    /// # assert_eq!(now.person().by_name().groups(1).count(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn groups(
+        &self,
+        fields: usize,
+    ) -> impl Iterator<Item = Result<(R::Row<'a>, u64)>> + use<'a, R> {
+        self.index.groups(fields).map(|group| group.map(|(row, rows)| (row.into(), rows)))
+    }
+
     /// Returns the same index without its type.
     #[must_use]
     pub fn as_dynamic(&self) -> IndexView<'a> {
@@ -265,6 +297,40 @@ impl<'a, R> IndexRows<'a, R> {
     /// The index can't be loaded; the values don't fit it, which generated code rules out.
     pub fn left(&mut self) -> Result<u64> {
         self.rows.left()
+    }
+
+    /// Returns those of the rows that come after a row in the order of the index: the next page of a list that
+    /// ended there. It takes logarithmic time. If the row doesn't exist, that error is the only item.
+    ///
+    /// ```
+    /// annals::schema!("tutorial.schema");
+    /// # use tutorial::city;
+    ///
+    /// # fn main() -> annals::Result<()> {
+    /// # let db = tutorial::Database::in_memory()?;
+    /// # let lille = db.write(|tx| {
+    /// #     let [lille, _] = [tx.insert(city::New { name: "Lille" })?, tx.insert(city::New { name: "Lyon" })?];
+    /// #     Ok(lille)
+    /// # })?;
+    /// let now = db.read();
+    /// let mut page = now.city().by_name().iter().after(lille).take(20);
+    /// assert_eq!(page.next().unwrap()?.name(), "Lyon");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn after(self, id: Id<R>) -> Self
+    where
+        R: Record,
+    {
+        Self::new(self.rows.after(id.into()))
+    }
+
+    /// Returns those of the rows that come before a row in the order of the index, as [`after`](Self::after).
+    pub fn before(self, id: Id<R>) -> Self
+    where
+        R: Record,
+    {
+        Self::new(self.rows.before(id.into()))
     }
 
     /// Returns the ids of the rows instead, from both ends. It reads no row, so that it takes a fraction of the

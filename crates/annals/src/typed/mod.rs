@@ -5,8 +5,8 @@
 //!
 //! In reading order: a [`TypedSchema`] represents a schema at compile time. [`Database`], [`Reader`], [`Snapshot`]
 //! and [`Transaction`] are generic over it, and [`CompiledSchema`] parses its text. A [`Record`] represents a table,
-//! and [`Id`] is the id of a row of it. [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it. A
-//! transaction inserts a [`NewRow`], and changes a row with an [`Editor`]. A [`Vector`] is a whole column of a run
+//! and [`Id`] is the id of a row of it. [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it;
+//! a [`Query`] filters, joins and groups. A transaction inserts a [`NewRow`], and changes a row with an [`Editor`]. A [`Vector`] is a whole column of a run
 //! of rows, and a [`Column`] says which. A [`Change`] is one change of a row, whose values are [`Versioned`], and
 //! a [`History`] all of them. [`OnlyRow`] is for a table of one row.
 
@@ -20,6 +20,7 @@ mod history;
 mod id;
 mod index;
 mod nullable;
+mod query;
 mod schema;
 mod single;
 mod snapshot;
@@ -43,6 +44,7 @@ pub use history::{History, Version};
 pub use id::{Id, ParseIdError};
 pub use index::{Index, IndexRows};
 pub use nullable::nullable;
+pub use query::{Grouped, Query};
 pub use schema::{
     CompiledSchema, CustomSchema, PlainSchema, TypedSchema, Viewed, WithCustoms, unknown_custom,
 };

@@ -123,6 +123,11 @@ fn same<'a>(find: impl Fn() -> IndexRows<'a, reading::Kind>, expected: &[u64], w
     let middle = expected.len() / 2;
     assert_eq!(ids(&mut find().skip(middle)), expected[middle..], "{what:?}, skipped");
     assert_eq!(ids(&mut find().rev().skip(middle)).len(), expected.len() - middle, "{what:?}");
+    if let Some(&id) = expected.get(middle) {
+        let id = reading::Id::from_u64(id);
+        assert_eq!(ids(&mut find().after(id)), expected[middle + 1..], "{what:?}, after a row");
+        assert_eq!(ids(&mut find().before(id)), expected[..middle], "{what:?}, before a row");
+    }
     let last = find().last().map(|row| row.unwrap().id().as_u64());
     assert_eq!(last, expected.last().copied(), "{what:?}, the last");
     let (least, most) = find().size_hint();
@@ -285,6 +290,35 @@ fn walk(
             gap = gap.saturating_sub(1);
         }
     }
+}
+
+#[test]
+fn groups_have_the_first_row_of_each_key_and_their_number() {
+    let (_directory, db, model) = filled(&mut Random(29));
+    let now = db.read();
+    let index = now.reading().by_place();
+    for fields in 0..=3 {
+        let key = |(station, sensor, taken): &Place| {
+            let sensor = (fields > 1).then(|| sensor.clone());
+            ((fields > 0).then(|| station.clone()), sensor, (fields > 2).then_some(*taken))
+        };
+        let mut expected = BTreeMap::new();
+        for (place, id) in model.places.keys() {
+            expected.entry(key(place)).or_insert((*id, 0)).1 += 1;
+        }
+        let groups = index.groups(fields).map(|group| {
+            let (row, rows) = group.unwrap();
+            (row.id().as_u64(), rows)
+        });
+        assert_eq!(groups.collect::<Vec<_>>(), expected.into_values().collect::<Vec<_>>());
+    }
+    let mut refused = index.groups(4);
+    assert_eq!(refused.next().unwrap().unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(refused.next().is_none(), "an error is the end");
+    let nulls = now.reading().by_value().groups(1).next().unwrap().unwrap().1;
+    assert_eq!(nulls, now.reading().by_value().nulls().count() as u64);
+    let nothing = index.iter().after(reading::Id::from_u64(1 << 40)).next().unwrap();
+    assert_eq!(nothing.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]

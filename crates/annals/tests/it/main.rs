@@ -7,6 +7,7 @@
     reason = "a test that fails should panic, and say why"
 )]
 
+mod asking;
 mod batch;
 mod batch_processes;
 mod blobs;
