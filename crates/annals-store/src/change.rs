@@ -335,11 +335,11 @@ fn duplicate(
     let texts = texts.join(", ");
     let message = match other {
         Some(other) => format!(
-            "index `{index}`: {texts} is the key of rows {} and {}; a key can be there only once",
+            "index `{index}`: {texts} is the key of rows {} and {}; keys of a unique index must be distinct",
             row.0, other.0
         ),
         None => format!(
-            "index `{index}`: {texts} is the key of row {} already; a key can be there only once",
+            "index `{index}`: {texts} is the key of row {} already; keys of a unique index must be distinct",
             row.0
         ),
     };

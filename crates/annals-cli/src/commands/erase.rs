@@ -132,7 +132,7 @@ fn lines(arguments: &Arguments, erased: &Erased, would: &str) -> Vec<String> {
         lines.push(format!("{would}erased: the bytes of {}", count(erased.blobs, "blob")));
     }
     lines.push(format!(
-        "{would}written anew: {}, {}, with transactions {} to {}",
+        "{would}rewritten: {}, {}, with transactions {} to {}",
         count(erased.segments, "segment"),
         count(erased.bytes, "byte"),
         rewritten.0,

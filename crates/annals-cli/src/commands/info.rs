@@ -114,7 +114,7 @@ fn print_segments(examination: &Examination, output: &mut Output) -> Result<()> 
 fn print_erasures(examination: &Examination, output: &mut Output) -> Result<()> {
     for erasure in &examination.erasures {
         output.line(&plain(&format!(
-            "erasure: {}; transactions {} to {} were written anew",
+            "erasure: {}; transactions {} to {} were rewritten",
             shown_erasure(erasure, examination.snapshot.schema()),
             erasure.first_txid,
             erasure.txid - 1

@@ -25,6 +25,7 @@ fn fail(message: &str) -> ExitCode {
 #[allow(missing_docs, dead_code, reason = "blocks are shown as they are")]
 #[allow(unused_imports, reason = "a block needn't need each module that it could")]
 #[allow(clippy::disallowed_methods, reason = "blocks are programs of their own")]
+#[allow(clippy::unwrap_used, reason = "a block of a test shows at once what is wrong")]
 #[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value, reason = "as above")]
 mod blocks {
     use super::{ExitCode, Termination};

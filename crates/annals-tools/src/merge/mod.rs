@@ -358,8 +358,8 @@ impl Merging {
         Error::new(
             ErrorKind::Unique,
             format!(
-                "index `{index}`: {key} is the key of row {} of `{}` in {shown}, and of row {} in {}: a key can \
-                 be there only once, so change or delete one of them first",
+                "index `{index}`: {key} is the key of row {} of `{}` in {shown}, and of row {} in {}: keys of \
+                 a unique index must be distinct, so change or delete one of them first",
                 id.0,
                 table.name,
                 other.0 - offset(&file),

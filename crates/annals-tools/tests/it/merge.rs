@@ -174,8 +174,8 @@ fn keys_that_are_there_twice_are_named_with_their_files() {
     assert_eq!(
         error.to_string(),
         "nothing was written: memory:ccc: index `city_by_name`: \"Paris\" is the key of row 1 of `city` in \
-         memory:ccc, and of row 0 in memory:bb: a key can be there only once, so change or delete one of them \
-         first"
+         memory:ccc, and of row 0 in memory:bb: keys of a unique index must be distinct, so change or \
+         delete one of them first"
     );
     assert_eq!(directory.list().unwrap(), before);
     let error = merge(&directory, &["a", "a"]).unwrap_err();

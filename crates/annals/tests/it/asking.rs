@@ -9,17 +9,15 @@ use super::generated_for_tests::indexes::{self, reading};
 
 const STATIONS: [&str; 4] = ["a", "b", "c", "d"];
 
+/// The station, time and code of a row.
+type Values = (&'static str, i64, Option<i32>);
+
 /// Makes a database of 500 rows, and the values of each.
-fn filled() -> (indexes::Database, Vec<(&'static str, i64, Option<i32>)>) {
+fn filled() -> (indexes::Database, Vec<Values>) {
     let db = indexes::Database::in_memory().unwrap();
     let rows: Vec<_> = (0..500_i32)
-        .map(|n| {
-            (
-                STATIONS[n as usize * n as usize % 7 % 4],
-                i64::from(n * 7919 % 101),
-                (n % 3 > 0).then_some(n),
-            )
-        })
+        .zip(STATIONS.into_iter().cycle())
+        .map(|(n, station)| (station, i64::from(n * 7919 % 101), (n % 3 > 0).then_some(n)))
         .collect();
     db.write(|tx| {
         for &(station, taken, code) in &rows {
@@ -113,7 +111,7 @@ fn joins_pair_rows_and_leave_out_those_without() {
     assert_eq!(pairs, expected.map(|n| (n, n * 2)).collect::<Vec<_>>());
     let here = now.reading().by_place();
     let pairs =
-        Query::over(STATIONS.map(Ok)).join_many(|station| here.with_station(*station)).count();
+        Query::over(STATIONS.map(Ok)).join_many(|station| here.with_station(station)).count();
     assert_eq!(pairs.unwrap(), rows.len() as u64);
 }
 
@@ -130,7 +128,5 @@ fn an_error_comes_out_of_the_last_step() {
     let joined = items().join_many(|n| [Ok(*n), Err(Error::invalid("inner")), Ok(7)]);
     let kinds: Vec<_> = joined.into_iter().map(|pair| pair.is_ok()).collect();
     assert_eq!(kinds, [true, false, true, false, true, false, true]);
-    assert!(
-        Query::over([Ok(1)]).try_map(|_| Err::<(), _>(Error::invalid("no"))).count().is_err()
-    );
+    assert!(Query::over([Ok(1)]).try_map(|_| Err::<(), _>(Error::invalid("no"))).count().is_err());
 }

@@ -63,8 +63,7 @@ fn a_key_that_is_there_twice_is_told_with_index_rows_and_values() {
     };
     let error = tx.insert(table, &row).unwrap_err();
     assert_eq!(error.violation(), Some(&expected(None)));
-    let told =
-        "index `by_both`: 7, \"Lille\" is the key of row 4 already; a key can be there only once";
+    let told = "index `by_both`: 7, \"Lille\" is the key of row 4 already; keys of a unique index must be distinct";
     assert_eq!(error.to_string(), told);
     // At the commit, and of an index that is made.
     tx.insert_zero(table, RowId(9)).unwrap();

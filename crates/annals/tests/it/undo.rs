@@ -109,8 +109,7 @@ fn a_row_that_cannot_be_restored_is_refused() {
     // The key went to another row.
     db.write(|tx| tx.delete(CITY, RowId(1))).unwrap();
     db.write(|tx| tx.insert(CITY, &["Lyon".into(), 1_u32.into()])).unwrap();
-    let says =
-        "index `city_by_name`: \"Lyon\" is the key of rows 1 and 2; a key can be there only once";
+    let says = "index `city_by_name`: \"Lyon\" is the key of rows 1 and 2; keys of a unique index must be distinct";
     refused(restore(&db, 1, Txid(2)), ErrorKind::Unique, says);
     // A row that it refers to, and one that refers to it.
     let says = "cannot delete row 0 of `city`: row 0 of `person` refers to it (restrict); delete that row first";

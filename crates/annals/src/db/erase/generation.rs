@@ -40,7 +40,7 @@ impl OldSegment {
     /// Returns the error that it can't be written again.
     #[must_use]
     pub fn not_rewritten(&self, error: io::Error) -> Error {
-        Error::io(format!("{}: can't be written anew; nothing was changed", self.shown), error)
+        Error::io(format!("{}: can't be rewritten; nothing was changed", self.shown), error)
     }
 }
 
@@ -102,7 +102,7 @@ impl Generation {
             options.open_newest(&directory, name, clock)?;
         let (storage, shown) = (acquired.storage, directory.display(name));
         if storage.has_fixed_len() {
-            let message = format!("{shown}: a device can't be written anew: copy what it holds");
+            let message = format!("{shown}: a device can't be rewritten: copy what it holds");
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         if let Some(stopped) = found.stopped.filter(|_| survey.sealed.is_some()) {
@@ -337,7 +337,7 @@ impl Generation {
     }
 
     fn not_replaced(&self, error: io::Error) -> Error {
-        Error::io(format!("{}: can't be written anew", self.shown()), error)
+        Error::io(format!("{}: can't be rewritten", self.shown()), error)
     }
 }
 
