@@ -17,7 +17,7 @@ pub(crate) fn value(table: &Table, field: &Field, text: &str) -> Result<Value> {
         return Ok(Value::Null);
     }
     match (field.ty, text) {
-        (Type::String, _) => Ok(Value::String(text.to_owned())),
+        (ty, _) if ty.is_text() => language::text_value(table, field, text),
         (Type::Bytes, "") => Ok(Value::Bytes(Vec::new())),
         (Type::Bool, "0") => Ok(Value::Bool(false)),
         (Type::Bool, "1") => Ok(Value::Bool(true)),
@@ -47,8 +47,8 @@ pub(crate) fn cell(
             ))),
         };
     }
-    if field.ty == Type::String && (quoted || null.is_some()) {
-        return Ok(Value::String(text.to_owned()));
+    if field.ty.is_text() && (quoted || null.is_some()) {
+        return language::text_value(table, field, text);
     }
     value(table, field, text)
 }

@@ -27,6 +27,7 @@ pub(crate) fn push_value(text: &mut String, value: ValueRef<'_>) {
             push_string(text, &hex);
         }
         WideValue::Timestamp(value) => push_string(text, &Timestamp(value).to_string()),
+        WideValue::Written(value) => push_string(text, &value.to_string()),
         WideValue::Reference(id) => push_display(text, id.0),
     }
 }

@@ -96,8 +96,17 @@ pub(crate) fn value(table: &Table, field: &Field, token: &Token<'_>) -> Result<V
 
 /// Reads a value of the field from a text without quotes.
 pub(crate) fn bare_value(table: &Table, field: &Field, text: &str) -> Result<Value> {
+    whole_value(table, field, text, false)
+}
+
+/// Reads a value of the field, which holds texts, from a text that is all of it.
+pub(crate) fn text_value(table: &Table, field: &Field, text: &str) -> Result<Value> {
+    whole_value(table, field, text, true)
+}
+
+fn whole_value(table: &Table, field: &Field, text: &str, quoted: bool) -> Result<Value> {
     let length = text.chars().count();
-    value(table, field, &Token { text: text.into(), column: 1, length, quoted: false })
+    value(table, field, &Token { text: text.into(), column: 1, length, quoted })
 }
 
 /// Finds a table, or says which there are.

@@ -1,7 +1,7 @@
 //! A value of fixed width as a cell: its little-endian bytes. A bool is one byte, 0 or 1; references
 //! and blobs are their numbers.
 
-use annals_schema::{Blob, RowId, Type, ValueRef, column_types};
+use annals_schema::{AnyDecimal, Blob, RowId, Type, ValueRef, column_types};
 
 /// Returns how many bytes the cell of a value of a type has; `None`: the type has no fixed width.
 #[must_use]
@@ -12,7 +12,8 @@ pub const fn width(ty: Type) -> Option<usize> {
                 $(Type::$variant => Some(size_of::<$rust>()),)*
                 Type::Bool => Some(1),
                 Type::Blob | Type::Reference(..) => Some(8),
-                Type::String | Type::Bytes => None,
+                Type::Decimal(_) => Some(size_of::<i128>()),
+                Type::String | Type::Json | Type::Bytes | Type::FixedBytes(_) => None,
             }
         };
     }
@@ -28,6 +29,7 @@ pub fn to_cell<const W: usize>(value: ValueRef<'_>) -> Option<[u8; W]> {
             match value {
                 $(ValueRef::$variant(v) => v.to_le_bytes().as_slice().try_into().ok(),)*
                 ValueRef::Bool(v) => [u8::from(v)].as_slice().try_into().ok(),
+                ValueRef::Decimal(v) => v.units().to_le_bytes().as_slice().try_into().ok(),
                 ValueRef::Blob(v) => v.0.to_le_bytes().as_slice().try_into().ok(),
                 ValueRef::Reference(v) => v.0.to_le_bytes().as_slice().try_into().ok(),
                 ValueRef::Null | ValueRef::String(_) | ValueRef::Bytes(_) => None,
@@ -48,7 +50,10 @@ pub fn from_cell(ty: Type, cell: &[u8]) -> ValueRef<'static> {
                 Type::Bool => ValueRef::Bool(bytes(cell) != [0]),
                 Type::Blob => ValueRef::Blob(Blob(u64::from_le_bytes(bytes(cell)))),
                 Type::Reference(..) => ValueRef::Reference(RowId(u64::from_le_bytes(bytes(cell)))),
-                Type::String | Type::Bytes => ValueRef::Null,
+                Type::Decimal(scale) => {
+                    ValueRef::Decimal(AnyDecimal::new(i128::from_le_bytes(bytes(cell)), scale))
+                }
+                Type::String | Type::Json | Type::Bytes | Type::FixedBytes(_) => ValueRef::Null,
             }
         };
     }

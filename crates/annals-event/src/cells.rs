@@ -38,6 +38,7 @@ fn put_cell(out: &mut Vec<u8>, value: ValueRef<'_>) {
             match value {
                 $(ValueRef::$variant(v) => out.extend_from_slice(&v.to_le_bytes()),)*
                 ValueRef::Bool(v) => out.push(v.into()),
+                ValueRef::Decimal(v) => out.extend_from_slice(&v.units().to_le_bytes()),
                 ValueRef::Blob(v) => out.extend_from_slice(&v.0.to_le_bytes()),
                 ValueRef::Reference(v) => out.extend_from_slice(&v.0.to_le_bytes()),
                 ValueRef::Null | ValueRef::String(_) | ValueRef::Bytes(_) => {}

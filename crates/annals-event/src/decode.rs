@@ -414,10 +414,8 @@ impl<'p> Decoder<'p> {
 
     fn ty(&mut self) -> Result<Type, Malformed> {
         let code = self.byte()?;
-        let target = match code {
-            opcode::REFERENCE => Some(TableNumber(self.number()?)),
-            _ => None,
-        };
-        opcode::to_type(code, target).ok_or(Malformed("a field has a type that is unknown"))
+        let parameter =
+            if opcode::has_parameter(code) { compact::take(&mut self.input)? } else { 0 };
+        opcode::to_type(code, parameter).ok_or(Malformed("a field has a type that is unknown"))
     }
 }

@@ -294,11 +294,19 @@ pub(super) fn put_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
             match value {
                 ValueRef::Null => out.push(1), // compact 0: the reference or blob that leads nowhere
                 $(ValueRef::$variant(v) => encoded!($coding, out, v),)*
+                ValueRef::Decimal(v) => put_shortest(out, v.units()),
                 ValueRef::Reference(id) => compact::put(out, id.0 + 1),
             }
         };
     }
     column_types!(all, put)
+}
+
+/// Appends a number of 128 bits as its lowest bytes, after their number: as few as keep its sign.
+fn put_shortest(out: &mut Vec<u8>, number: i128) {
+    let unused = (if number < 0 { !number } else { number }).leading_zeros();
+    let len = (129 - unused).div_ceil(8);
+    put_bytes(out, number.to_le_bytes().get(..len as usize).unwrap_or_default());
 }
 
 #[inline]
@@ -380,7 +388,9 @@ const fn flag(set: bool, bit: u8) -> u8 {
 
 fn put_type(out: &mut Vec<u8>, ty: Type) {
     out.push(opcode::of_type(ty));
-    if let Type::Reference(target, _) = ty {
-        compact::put(out, u64::from(target.0));
+    match (ty, ty.parameter()) {
+        (Type::Reference(target, _), _) => compact::put(out, target.0.into()),
+        (_, Some(parameter)) => compact::put(out, parameter.into()),
+        (_, None) => {}
     }
 }

@@ -1,6 +1,6 @@
 //! Reading numbers and values from the bytes of events. Every length is checked before use.
 
-use annals_schema::{Blob, RowId, Schema, Table, TableNumber, Type, ValueRef, column_types};
+use annals_schema::{AnyDecimal, Blob, RowId, Schema, Table, TableNumber, Type, ValueRef, column_types};
 
 use super::{MAX_VECTOR, compact};
 use crate::Error;
@@ -67,6 +67,9 @@ impl<'p> Decoder<'p> {
             ($($variant:ident: $owned:ty, $borrowed:ty, $word:literal, $code:literal, $coding:ident, $doc:expr;)*) => {
                 match ty {
                     $(Type::$variant => decoded!(self, $coding, $variant, $owned),)*
+                    Type::Json => Self::narrow(ty, ValueRef::String(self.text()?))?,
+                    Type::FixedBytes(_) => Self::narrow(ty, ValueRef::Bytes(self.bytes()?))?,
+                    Type::Decimal(scale) => ValueRef::Decimal(AnyDecimal::new(self.shortest()?, scale)),
                     Type::Reference(..) => match compact::take(&mut self.input)? {
                         0 => ValueRef::Null,
                         next if next - 1 <= RowId::MAX.0 => ValueRef::Reference(RowId(next - 1)),
@@ -76,6 +79,24 @@ impl<'p> Decoder<'p> {
             };
         }
         Ok(column_types!(all, value))
+    }
+
+    /// Checks a value of a type that has fewer values than its kind.
+    fn narrow(ty: Type, value: ValueRef<'p>) -> Result<ValueRef<'p>, Malformed> {
+        match ty.accepts(false, value) {
+            true => Ok(value),
+            false => Err(Malformed("a value is none of its type")),
+        }
+    }
+
+    /// Takes the lowest bytes of a number of 128 bits.
+    fn shortest(&mut self) -> Result<i128, Malformed> {
+        let bytes = self.bytes()?;
+        let highest = bytes.last().filter(|_| bytes.len() <= size_of::<i128>());
+        let is_negative = highest.ok_or(Malformed("a decimal is out of range"))? >> 7 == 1;
+        let mut number = [if is_negative { 0xff } else { 0 }; size_of::<i128>()];
+        number.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
+        Ok(i128::from_le_bytes(number))
     }
 
     fn boolean(&mut self) -> Result<bool, Malformed> {

@@ -60,8 +60,11 @@ const ON_DELETE_SHIFT: u32 = 3;
 const RULES: [OnDelete; 4] =
     [OnDelete::Dangle, OnDelete::Restrict, OnDelete::Cascade, OnDelete::SetNull];
 
-/// Codes 17 and 18 are reserved for decimals.
 pub(crate) const REFERENCE: u8 = 15;
+
+pub(crate) const DECIMAL: u8 = 17;
+pub(crate) const JSON: u8 = 20;
+pub(crate) const FIXED_BYTES: u8 = 21;
 
 /// Returns the code of a type.
 pub(crate) const fn of_type(ty: Type) -> u8 {
@@ -69,6 +72,9 @@ pub(crate) const fn of_type(ty: Type) -> u8 {
         ($($variant:ident: $owned:ty, $borrowed:ty, $word:literal, $code:literal, $coding:ident, $doc:expr;)*) => {
             match ty {
                 $(Type::$variant => $code,)*
+                Type::Json => JSON,
+                Type::FixedBytes(_) => FIXED_BYTES,
+                Type::Decimal(_) => DECIMAL,
                 Type::Reference(..) => REFERENCE,
             }
         };
@@ -76,11 +82,21 @@ pub(crate) const fn of_type(ty: Type) -> u8 {
     column_types!(all, code)
 }
 
-/// Returns the type of a code; `target` is the table of a reference.
-pub(crate) fn to_type(code: u8, target: Option<TableNumber>) -> Option<Type> {
-    match target {
-        Some(table) => Some(Type::Reference(table, OnDelete::Dangle)),
-        None => Type::PLAIN.into_iter().find(|&ty| of_type(ty) == code),
+/// True if the type of a code has a parameter.
+pub(crate) const fn has_parameter(code: u8) -> bool {
+    matches!(code, REFERENCE | DECIMAL | FIXED_BYTES)
+}
+
+/// Returns the type of a code, with its parameter if it has one: of a reference the number of the table.
+pub(crate) fn to_type(code: u8, parameter: u64) -> Option<Type> {
+    match code {
+        REFERENCE => {
+            let table = TableNumber(parameter.try_into().ok()?);
+            Some(Type::Reference(table, OnDelete::Dangle))
+        }
+        DECIMAL => Type::Decimal(0).with(parameter),
+        FIXED_BYTES => Type::FixedBytes(1).with(parameter),
+        _ => Type::PLAIN.into_iter().find(|&ty| of_type(ty) == code),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Types and values as formats see them that have one kind of integer.
 
-use crate::{Blob, RowId, Type, Value, ValueRef, column_types};
+use std::fmt;
+
+use crate::{AnyDecimal, Blob, Date, RowId, Type, Uuid, Value, ValueRef, column_types};
 
 /// What a type is, where all integers are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,12 +20,14 @@ pub enum TypeClass {
     Float32,
     /// `float64`
     Float64,
-    /// `string`
+    /// `string` or `json`
     String,
-    /// `bytes`
+    /// `bytes`, of any length or of one
     Bytes,
     /// `timestamp`
     Timestamp,
+    /// A type whose values formats keep as their texts: `date`, `uuid`, `decimal`.
+    Written,
     /// `blob`
     Blob,
     /// `references`
@@ -49,10 +53,33 @@ pub enum WideValue<'a> {
     Bytes(&'a [u8]),
     /// A `timestamp`, in microseconds since 1970-01-01T00:00:00Z.
     Timestamp(i64),
+    /// A value that formats keep as its text.
+    Written(Written),
     /// A `blob`.
     Blob(Blob),
     /// A reference to the row with this id.
     Reference(RowId),
+}
+
+/// A value that formats without such a type keep as its text.
+#[derive(Clone, Copy, Debug)]
+pub enum Written {
+    /// A `date`.
+    Date(Date),
+    /// A `uuid`.
+    Uuid(Uuid),
+    /// A `decimal`.
+    Decimal(AnyDecimal),
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Date(value) => value.fmt(f),
+            Self::Uuid(value) => value.fmt(f),
+            Self::Decimal(value) => value.fmt(f),
+        }
+    }
 }
 
 impl Type {
@@ -69,8 +96,9 @@ impl Type {
                     Self::Bool => TypeClass::Bool,
                     Self::Float32 => TypeClass::Float32,
                     Self::Float64 => TypeClass::Float64,
-                    Self::String => TypeClass::String,
-                    Self::Bytes => TypeClass::Bytes,
+                    Self::String | Self::Json => TypeClass::String,
+                    Self::Bytes | Self::FixedBytes(_) => TypeClass::Bytes,
+                    Self::Date | Self::Uuid | Self::Decimal(_) => TypeClass::Written,
                     Self::Timestamp => TypeClass::Timestamp,
                     Self::Blob => TypeClass::Blob,
                     Self::Reference(..) => TypeClass::Reference,
@@ -92,6 +120,17 @@ impl Type {
             };
         }
         column_types!(integers, integer)
+    }
+
+    /// Reads the text of a [`Written`] value; `None` if the type has no such values, or not this one.
+    #[must_use]
+    pub fn parse_written(self, text: &str) -> Option<Value> {
+        match self {
+            Self::Date => text.parse().ok().map(Value::Date),
+            Self::Uuid => text.parse().ok().map(Value::Uuid),
+            Self::Decimal(scale) => AnyDecimal::parse(text, scale).ok().map(Value::Decimal),
+            _ => None,
+        }
     }
 
     /// Reads an integer as Rust writes it; `None` if the type is no integer, or has no such value.
@@ -124,6 +163,9 @@ impl<'a> ValueRef<'a> {
                     Self::String(v) => WideValue::String(v),
                     Self::Bytes(v) => WideValue::Bytes(v),
                     Self::Timestamp(v) => WideValue::Timestamp(v),
+                    Self::Date(v) => WideValue::Written(Written::Date(v)),
+                    Self::Uuid(v) => WideValue::Written(Written::Uuid(v)),
+                    Self::Decimal(v) => WideValue::Written(Written::Decimal(v)),
                     Self::Blob(v) => WideValue::Blob(v),
                     Self::Reference(v) => WideValue::Reference(v),
                 }

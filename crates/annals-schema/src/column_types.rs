@@ -8,7 +8,7 @@
 /// Passes rows of the table of column types to a macro: `column_types!(group, derive)` expands to
 /// `derive! { rows }`.
 ///
-/// The table has a row for each type but references: variant of [`Type`](crate::Type),
+/// The table has a row for each type whose values are its own and need no parameter: variant of [`Type`](crate::Type),
 /// [`Value`](crate::Value) and [`ValueRef`](crate::ValueRef); types of an owned and of a borrowed value;
 /// word of the schema language; code of the type in the journal; and encoding of a value there. The
 /// encodings are those of `docs/format.md`: `fixed` is little-endian, `signed` and `compact` are compact
@@ -19,7 +19,10 @@
 /// | `all` | every row: `Variant: owned, borrowed, "word", code, encoding, "documentation";` |
 /// | `integers` | `Variant: owned;` |
 /// | `numbers` | integers and floats: `Variant: owned;`, or `Variant: owned, other;` if the owned type also reads another variant |
-/// | `cells` | numbers and `timestamp`, which a column keeps as numbers: `Variant: owned;` |
+/// | `cells` | numbers, times and `uuid`, whose owned type has `to_le_bytes` and `from_le_bytes`: `Variant: owned;` |
+///
+/// Types beside the table: references and `decimal` have a parameter; the values of `json` are strings, those of
+/// `bytes(N)` are bytes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! column_types {
@@ -46,6 +49,8 @@ macro_rules! column_types {
                 String: String, &'a str, "string", 12, text, "`string`: UTF-8, at most 1 GiB, ordered by bytes.";
                 Bytes: Vec<u8>, &'a [u8], "bytes", 13, bytes, "`bytes`: any bytes, at most 1 GiB.";
                 Timestamp: i64, i64, "timestamp", 14, signed, "`timestamp`: microseconds since 1970-01-01T00:00:00Z.";
+                Date: $crate::Date, $crate::Date, "date", 18, signed, "`date`: a day of the calendar.";
+                Uuid: $crate::Uuid, $crate::Uuid, "uuid", 19, fixed, "`uuid`: 16 bytes.";
                 Blob: $crate::Blob, $crate::Blob, "blob", 16, blob,
                     "`blob`: bytes of any length that stay in the journal and are read on demand, or null. It is always nullable.";
             }
@@ -85,6 +90,6 @@ macro_rules! column_types {
         floats { $($float:ident: $float_rust:ty, $float_word:literal, $float_code:literal, $float_coding:ident;)* }
         others $others:tt
     ) => {
-        $derive! { $($int: $int_rust;)* $($float: $float_rust;)* Timestamp: i64; }
+        $derive! { $($int: $int_rust;)* $($float: $float_rust;)* Timestamp: i64; Date: $crate::Date; Uuid: $crate::Uuid; }
     };
 }

@@ -3,8 +3,12 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
+use crate::date::HOW_TO_WRITE_DATES;
 use crate::time::HOW_TO_WRITE_TIMESTAMPS;
-use crate::{Blob, RowId, Timestamp, Token, Type, TypeClass, Value, ValueRef, WideValue, shorten};
+use crate::uuid::HOW_TO_WRITE_UUIDS;
+use crate::{
+    Blob, RowId, Timestamp, Token, Type, TypeClass, Value, ValueRef, WideValue, decimal, json, shorten,
+};
 
 /// Reads a value of a type from a token. The word `null` is [`Value::Null`] for every type: whether
 /// a field may be null is for [`Field::accepts`](crate::Field::accepts) to say.
@@ -16,8 +20,8 @@ pub fn parse_value(ty: Type, token: &Token<'_>) -> Result<Value, String> {
     if token.is("null") {
         return Ok(Value::Null);
     }
-    if token.quoted && ty != Type::String {
-        return Err(format!("a string is not {}: {}", article(ty), expectation(ty)));
+    if token.quoted && !ty.is_text() {
+        return Err(format!("a string is not {}: {}", article(ty), expectation(ty, text)));
     }
     let value = match ty.class() {
         TypeClass::Integer { .. } => ty.parse_integer(text),
@@ -27,6 +31,7 @@ pub fn parse_value(ty: Type, token: &Token<'_>) -> Result<Value, String> {
         TypeClass::String => Some(Value::String(text.to_owned())),
         TypeClass::Bytes => parse_bytes(text).map(Value::Bytes),
         TypeClass::Timestamp => text.parse().ok().map(|Timestamp(time)| Value::Timestamp(time)),
+        TypeClass::Written => ty.parse_written(text),
         TypeClass::Blob => match joedb_blob(text) {
             Some(("0", "0")) => Some(Value::Null),
             Some(_) => {
@@ -39,7 +44,8 @@ pub fn parse_value(ty: Type, token: &Token<'_>) -> Result<Value, String> {
         },
         TypeClass::Reference => parse_reference(text),
     };
-    value.ok_or_else(|| format!("`{}` is not {}: {}", shorten(text), article(ty), expectation(ty)))
+    let value = value.filter(|value| ty.accepts(true, value.as_ref()));
+    value.ok_or_else(|| format!("`{}` is not {}: {}", shorten(text), article(ty), expectation(ty, text)))
 }
 
 fn parse_bool(text: &str) -> Option<bool> {
@@ -94,15 +100,28 @@ fn parse_reference(text: &str) -> Option<Value> {
 /// Returns the type's name with its article.
 fn article(ty: Type) -> String {
     match ty {
-        Type::Bytes => "bytes".to_owned(),
+        Type::Bytes | Type::FixedBytes(_) => ty.to_string(),
+        Type::Json => "JSON".to_owned(),
         Type::Reference(..) => "a reference".to_owned(),
-        _ if ty.name().starts_with('i') => format!("an {}", ty.name()),
-        _ => format!("a {}", ty.name()),
+        _ if ty.name().starts_with('i') => format!("an {ty}"),
+        _ => format!("a {ty}"),
     }
 }
 
-/// Describes the form of values of the type.
-fn expectation(ty: Type) -> String {
+/// Describes the form of values of the type, for someone who wrote a wrong text.
+fn expectation(ty: Type, text: &str) -> String {
+    match ty {
+        Type::Json => {
+            let place = json::first_mistake(text).unwrap_or_default();
+            let before = text.get(..place).unwrap_or_default().chars().count();
+            return format!("correct it from character {} on", before + 1);
+        }
+        Type::FixedBytes(len) => return format!("use 0x and {} hexadecimal digits", u32::from(len) * 2),
+        Type::Date => return HOW_TO_WRITE_DATES.to_owned(),
+        Type::Uuid => return HOW_TO_WRITE_UUIDS.to_owned(),
+        Type::Decimal(scale) => return decimal::how_to_write(scale),
+        _ => {}
+    }
     match ty.class() {
         TypeClass::Integer { least, most } => format!("use {least} to {most}"),
         TypeClass::Bool => "use true or false".to_owned(),
@@ -112,7 +131,7 @@ fn expectation(ty: Type) -> String {
         TypeClass::Float64 => {
             "use a number like 1.5 or 1e-9, at most 1.7e308, or inf, -inf, nan".into()
         }
-        TypeClass::String => "use quotes".to_owned(),
+        TypeClass::String | TypeClass::Written => "use quotes".to_owned(),
         TypeClass::Bytes => "use 0x and pairs of hexadecimal digits, like 0x00ff".to_owned(),
         TypeClass::Timestamp => HOW_TO_WRITE_TIMESTAMPS.to_owned(),
         TypeClass::Blob => "use blob: and its number, from 1 on, like blob:7, or null".to_owned(),
@@ -143,6 +162,7 @@ pub fn write_value(out: &mut impl Write, value: ValueRef<'_>) -> fmt::Result {
             v.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
         }
         WideValue::Timestamp(v) => write!(out, "{}", Timestamp(v)),
+        WideValue::Written(v) => write!(out, "{v}"),
         WideValue::Blob(v) => write!(out, "blob:{}", v.0),
         WideValue::Reference(v) => write!(out, "{}", v.0),
     }

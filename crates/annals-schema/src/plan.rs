@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::difference::{creating, same_index};
-use crate::{Command, Schema, write_value};
+use crate::{Command, Schema, shorten, write_value};
 
 /// The steps that upgrade the schema of a file to that of a program, in order: dropped indexes and single rows, then
 /// changes of tables and fields with the custom functions between, then new single rows, then the tables of the history index,
@@ -142,7 +142,7 @@ impl Step {
                         // Writing to a string can't fail.
                         let _infallible = write_value(&mut text, value.as_ref());
                     }
-                    None => text += self.zero(),
+                    None => text += &self.zero(),
                 }
                 text + "; none is rewritten"
             }
@@ -166,16 +166,16 @@ impl Step {
     }
 
     /// Returns the value of rows in a new field without a default.
-    fn zero(&self) -> &'static str {
+    fn zero(&self) -> String {
         match &self.command {
             Command::AddField { ty, nullable, .. } => {
                 if *nullable || ty.is_always_nullable() {
-                    "null"
+                    "null".to_owned()
                 } else {
-                    ty.zero_word()
+                    shorten(&ty.zero().to_string()).into_owned()
                 }
             }
-            _ => "",
+            _ => String::new(),
         }
     }
 }

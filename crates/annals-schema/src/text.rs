@@ -42,7 +42,7 @@ impl Schema {
         match command {
             Command::CreateTable { name } => write!(out, "create_table {name}"),
             Command::AddField { table, name, ty, nullable, default } => {
-                write!(out, "add_field {} {name} {}", self.table_name(*table), ty.name())?;
+                write!(out, "add_field {} {name} {ty}", self.table_name(*table))?;
                 match ty {
                     Type::Reference(target, on_delete) => {
                         write!(out, " {}", self.table_name(*target))?;

@@ -1,6 +1,9 @@
 //! The types a field can have.
 
-use crate::{Blob, RowId, TableNumber, Value, ValueRef, column_types};
+use std::fmt;
+
+use crate::decimal::LARGEST_SCALE;
+use crate::{AnyDecimal, Blob, RowId, TableNumber, Value, ValueRef, column_types, json};
 
 /// The rule of a reference for the deletion of its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -53,30 +56,30 @@ macro_rules! define_type {
                 #[doc = $doc]
                 $variant,
             )*
+            /// `json`: a string that is a JSON text.
+            Json,
+            /// `bytes(N)`: exactly `N` bytes, 1 to 4096.
+            FixedBytes(u16),
+            /// `decimal(scale)`: a number of 128 bits with 0 to 38 digits after the point.
+            Decimal(u8),
             /// `references T [restrict|cascade|set_null]`: the id of a row of `T`, or null. It is always
             /// nullable.
             Reference(TableNumber, OnDelete),
         }
 
         impl Type {
-            /// All types but references.
-            pub const PLAIN: [Self; [$($code),*].len()] = [$(Self::$variant),*];
+            /// All types without a parameter.
+            pub const PLAIN: [Self; [$($code),*].len() + 1] = [$(Self::$variant,)* Self::Json];
 
-            /// Returns the word that the schema language has for the type; for references `references`, which
-            /// the table's name follows.
+            /// Returns the word that the schema language has for the type, without its parameter.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*
+                    Self::Json => "json",
+                    Self::FixedBytes(_) => Self::Bytes.name(),
+                    Self::Decimal(_) => "decimal",
                     Self::Reference(..) => "references",
-                }
-            }
-
-            /// Returns the type of Rust that an owned value has.
-            pub(crate) const fn rust_word(self) -> &'static str {
-                match self {
-                    $(Self::$variant => stringify!($owned),)*
-                    Self::Reference(..) => stringify!(RowId),
                 }
             }
 
@@ -87,6 +90,9 @@ macro_rules! define_type {
                     (_, ValueRef::Null) => nullable,
                     (Self::Blob, ValueRef::Blob(blob)) if blob > Blob::MAX => false,
                     $((Self::$variant, ValueRef::$variant(_)) => true,)*
+                    (Self::Json, ValueRef::String(text)) => json::first_mistake(text).is_none(),
+                    (Self::FixedBytes(len), ValueRef::Bytes(bytes)) => bytes.len() == len.into(),
+                    (Self::Decimal(scale), ValueRef::Decimal(number)) => number.scale() == scale,
                     (Self::Reference(..), ValueRef::Reference(id)) => id <= RowId::MAX,
                     _ => false,
                 }
@@ -97,18 +103,69 @@ macro_rules! define_type {
 
 column_types!(all, define_type);
 
+/// As many zeros as the longest `bytes(N)` has.
+static ZEROS: [u8; Type::LONGEST_FIXED as usize] = [0; Type::LONGEST_FIXED as usize];
+
 impl Type {
-    /// Finds a type other than a reference by its name; `boolean` is `bool`, as in joedb.
+    const LONGEST_FIXED: u16 = 4096;
+
+    /// Finds a type other than a reference by its text, as [`Display`](fmt::Display) writes it; `boolean` is `bool`, as
+    /// in joedb.
     #[must_use]
-    pub fn named(word: &str) -> Option<Self> {
-        let word = if word == "boolean" { "bool" } else { word };
+    pub fn named(text: &str) -> Option<Self> {
+        if let Some((word, parameter)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+            return Self::with_parameter(word, parameter.parse().ok()?);
+        }
+        let word = if text == "boolean" { "bool" } else { text };
         Self::PLAIN.into_iter().find(|ty| ty.name() == word)
     }
 
-    /// True if a field of this type holds text or bytes of any length.
+    fn with_parameter(word: &str, parameter: u16) -> Option<Self> {
+        match (word, parameter) {
+            ("bytes", 1..=Self::LONGEST_FIXED) => Some(Self::FixedBytes(parameter)),
+            ("decimal", _) => Self::decimal(parameter),
+            _ => None,
+        }
+    }
+
+    fn decimal(scale: u16) -> Option<Self> {
+        u8::try_from(scale).ok().filter(|scale| *scale <= LARGEST_SCALE).map(Self::Decimal)
+    }
+
+    /// Returns the type with the parameter of another value; `None` if that is out of range, or there is none.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with(self, parameter: u64) -> Option<Self> {
+        Self::with_parameter(self.name(), parameter.try_into().ok()?)
+    }
+
+    /// Returns the parameter: the length of `bytes(N)`, the scale of a decimal.
+    #[must_use]
+    pub const fn parameter(self) -> Option<u16> {
+        match self {
+            Self::FixedBytes(len) => Some(len),
+            Self::Decimal(scale) => Some(scale as u16),
+            _ => None,
+        }
+    }
+
+    /// True if a field of this type holds text or bytes that have no cell.
     #[must_use]
     pub const fn is_variable(self) -> bool {
-        matches!(self, Self::String | Self::Bytes)
+        self.is_text() || matches!(self, Self::Bytes | Self::FixedBytes(_))
+    }
+
+    /// True if the values are strings.
+    #[must_use]
+    pub const fn is_text(self) -> bool {
+        matches!(self, Self::String | Self::Json)
+    }
+
+    /// True if some values of the kind that the type has are not valid for it.
+    #[must_use]
+    pub const fn is_narrow(self) -> bool {
+        let has_parameter = self.parameter().is_some() || self.is_always_nullable();
+        has_parameter || matches!(self, Self::Json)
     }
 
     /// True if every field of this type may be null, and its null needs no separate bit.
@@ -117,32 +174,38 @@ impl Type {
         matches!(self, Self::Blob | Self::Reference(..))
     }
 
-    /// Returns zero, false or nothing as a value of this type; null for references and blobs.
-    pub(crate) fn zero_value(self) -> Value {
+    /// Returns zero, false or nothing: the value that a null is read as where the type read has none.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn zero(self) -> ValueRef<'static> {
         macro_rules! zero {
             ($($variant:ident: $rust:ty;)*) => {
                 match self {
-                    $(Self::$variant => Value::$variant(<$rust>::default()),)*
-                    Self::Bool => Value::Bool(false),
-                    Self::String => Value::String(String::new()),
-                    Self::Bytes => Value::Bytes(Vec::new()),
-                    Self::Blob | Self::Reference(..) => Value::Null,
+                    $(Self::$variant => ValueRef::$variant(<$rust>::default()),)*
+                    Self::Bool => ValueRef::Bool(false),
+                    Self::String => ValueRef::String(""),
+                    Self::Json => ValueRef::String("null"),
+                    Self::Bytes => ValueRef::Bytes(&[]),
+                    Self::FixedBytes(len) => ValueRef::Bytes(ZEROS.get(..len.into()).unwrap_or_default()),
+                    Self::Decimal(scale) => ValueRef::Decimal(AnyDecimal::new(0, scale)),
+                    Self::Blob => ValueRef::Blob(Blob(0)),
+                    Self::Reference(..) => ValueRef::Reference(RowId(0)),
                 }
             };
         }
         column_types!(cells, zero)
     }
 
-    /// Returns the initial value of a field of this type, as text; null if it may be null.
-    #[must_use]
-    pub(crate) const fn zero_word(self) -> &'static str {
-        match self {
-            Self::Bool => "false",
-            Self::String => "\"\"",
-            Self::Bytes => "0x",
-            Self::Timestamp => "1970-01-01T00:00:00Z",
-            Self::Blob | Self::Reference(..) => "null",
-            _ => "0",
-        }
+    /// Returns zero, false or nothing as a value of this type; null for references and blobs.
+    pub(crate) fn zero_value(self) -> Value {
+        if self.is_always_nullable() { Value::Null } else { self.zero().to_value() }
+    }
+}
+
+impl fmt::Display for Type {
+    /// Writes the type as the schema language does; of a reference only its first word.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        self.parameter().map_or(Ok(()), |parameter| write!(f, "({parameter})"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::{RowId, Timestamp, column_types};
+use crate::{AnyDecimal, Date, Decimal, RowId, Timestamp, Uuid, column_types};
 
 /// A blob: its number, which names bytes in the journal. Numbers start at 1, and are never used
 /// again.
@@ -28,6 +28,8 @@ macro_rules! define_values {
                 #[doc = $doc]
                 $variant($owned),
             )*
+            /// A `decimal`, whose scale is that of its type.
+            Decimal(AnyDecimal),
             /// A reference to the row with this id.
             Reference(RowId),
         }
@@ -41,6 +43,8 @@ macro_rules! define_values {
                 #[doc = $doc]
                 $variant($borrowed),
             )*
+            /// A `decimal`, whose scale is that of its type.
+            Decimal(AnyDecimal),
             /// A reference to the row with this id.
             Reference(RowId),
         }
@@ -52,6 +56,7 @@ macro_rules! define_values {
                 match self {
                     Self::Null => Value::Null,
                     $(Self::$variant(v) => Value::$variant(v.into()),)*
+                    Self::Decimal(v) => Value::Decimal(v),
                     Self::Reference(v) => Value::Reference(v),
                 }
             }
@@ -61,6 +66,7 @@ macro_rules! define_values {
                 match self {
                     Self::Null => 0,
                     $(Self::$variant(_) => $code,)*
+                    Self::Decimal(_) => u8::MAX - 1,
                     Self::Reference(_) => u8::MAX,
                 }
             }
@@ -82,6 +88,7 @@ impl Value {
                     $(Self::$variant(v) => ValueRef::$variant(*v),)*
                     Self::String(v) => ValueRef::String(v),
                     Self::Bytes(v) => ValueRef::Bytes(v),
+                    Self::Decimal(v) => ValueRef::Decimal(*v),
                     Self::Blob(v) => ValueRef::Blob(*v),
                     Self::Reference(v) => ValueRef::Reference(*v),
                 }
@@ -108,6 +115,9 @@ from_rust! {
     Bool: bool;
     String: &'a str;
     Bytes: &'a [u8];
+    Date: Date;
+    Uuid: Uuid;
+    Decimal: AnyDecimal;
     Blob: Blob;
     Reference: RowId;
 }
@@ -115,6 +125,18 @@ from_rust! {
 impl From<Timestamp> for ValueRef<'_> {
     fn from(value: Timestamp) -> Self {
         Self::Timestamp(value.0)
+    }
+}
+
+impl<const SCALE: u8> From<Decimal<SCALE>> for ValueRef<'_> {
+    fn from(value: Decimal<SCALE>) -> Self {
+        Self::Decimal(value.into())
+    }
+}
+
+impl<'a, const LEN: usize> From<&'a [u8; LEN]> for ValueRef<'a> {
+    fn from(value: &'a [u8; LEN]) -> Self {
+        Self::Bytes(value)
     }
 }
 
@@ -141,6 +163,9 @@ impl ValueRef<'_> {
                     (Self::String(a), Self::String(b)) => a.as_bytes().cmp(b.as_bytes()),
                     (Self::Bytes(a), Self::Bytes(b)) => a.cmp(b),
                     (Self::Timestamp(a), Self::Timestamp(b)) => a.cmp(b),
+                    (Self::Date(a), Self::Date(b)) => a.cmp(b),
+                    (Self::Uuid(a), Self::Uuid(b)) => a.cmp(b),
+                    (Self::Decimal(a), Self::Decimal(b)) => a.cmp(b),
                     (Self::Blob(a), Self::Blob(b)) => a.cmp(b),
                     (Self::Reference(a), Self::Reference(b)) => a.cmp(b),
                     _ => self.rank().cmp(&other.rank()),

@@ -379,6 +379,7 @@ pub(super) fn shown(value: &ValueRef<'_>) -> String {
         WideValue::Bool(v) => v.to_string(),
         WideValue::Integer(v) => v.to_string(),
         WideValue::Timestamp(v) => v.to_string(),
+        WideValue::Written(v) => v.to_string(),
         WideValue::Float32(v) => v.to_string(),
         WideValue::Float64(v) => v.to_string(),
         WideValue::Blob(v) => format!("blob:{}", v.0),
@@ -426,7 +427,7 @@ pub(super) fn bad_value(
     } else if matches!(value, ValueRef::Null) {
         "it may not be null".to_owned()
     } else {
-        format!("{} is not a value of type {:?}", shown(value), field.ty)
+        format!("{} is not a value of type {}", shown(value), field.ty)
     };
     Error::invalid(format!("table `{}`, field `{}`: {what}", view.table_name(number), field.name))
 }

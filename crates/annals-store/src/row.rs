@@ -5,7 +5,8 @@ use std::ops::{Bound, Range as Ids, RangeBounds};
 use std::fmt;
 
 use annals_schema::{
-    Blob, FieldNumber, RowId, Timestamp, Type, Value, ValueRef, WideValue, column_types,
+    Blob, Date, Decimal, FieldNumber, RowId, Timestamp, Type, Uuid, Value, ValueRef, WideValue,
+    column_types,
 };
 use annals_storage::TypedId;
 
@@ -63,6 +64,7 @@ impl fmt::Debug for Plain<'_> {
             WideValue::String(v) => v.fmt(f),
             WideValue::Bytes(v) => v.fmt(f),
             WideValue::Timestamp(v) => Timestamp(v).fmt(f),
+            WideValue::Written(v) => v.fmt(f),
             WideValue::Blob(v) => v.fmt(f),
             WideValue::Reference(v) => v.fmt(f),
         }
@@ -248,14 +250,14 @@ fn wrong_type(table: TableView<'_>, field: FieldNumber, asked: &str) -> ! {
 }
 
 macro_rules! cell {
-    ($type:ty, $quick:expr, $zero:expr, $($pattern:pat => $value:expr),+) => {
-        impl<'r> Cell<'r> for $type {
+    ($({const $parameter:ident: $of:ty})? $type:ty, $quick:expr, $zero:expr, $($pattern:pat $(if $guard:expr)? => $value:expr),+) => {
+        impl<'r $(, const $parameter: $of)?> Cell<'r> for $type {
             #[inline(always)]
             fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
                 #[inline(never)] // so that reading what is at hand stays short
-                fn slow<'r>(row: Parts<'r>, field: FieldNumber) -> $type {
+                fn slow<'r $(, const $parameter: $of)?>(row: Parts<'r>, field: FieldNumber) -> $type {
                     match row.value(field) {
-                        $($pattern => $value,)+
+                        $($pattern $(if $guard)? => $value,)+
                         ValueRef::Null => $zero,
                         _ => wrong_type(row.table, field, stringify!($type)),
                     }
@@ -267,13 +269,16 @@ macro_rules! cell {
             }
         }
 
-        impl<'r> Cell<'r> for Option<$type> {
+        impl<'r $(, const $parameter: $of)?> Cell<'r> for Option<$type> {
             #[inline(always)]
             fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
                 #[inline(never)] // as before
-                fn slow<'r>(row: Parts<'r>, field: FieldNumber) -> Option<$type> {
+                fn slow<'r $(, const $parameter: $of)?>(
+                    row: Parts<'r>,
+                    field: FieldNumber,
+                ) -> Option<$type> {
                     match row.value(field) {
-                        $($pattern => Some($value),)+
+                        $($pattern $(if $guard)? => Some($value),)+
                         ValueRef::Null => None,
                         _ => wrong_type(row.table, field, stringify!(Option<$type>)),
                     }
@@ -307,6 +312,30 @@ cell!(
     |column, slot| column.cell(slot, ValueKind::Timestamp).map(|v| Timestamp(i64::from_le_bytes(v))),
     Timestamp(0),
     ValueRef::Timestamp(v) => Timestamp(v)
+);
+cell!(
+    Date,
+    |column, slot| column.cell(slot, ValueKind::Date).map(Date::from_le_bytes),
+    Date(0),
+    ValueRef::Date(v) => v
+);
+cell!(
+    Uuid,
+    |column, slot| column.cell(slot, ValueKind::Uuid).map(Uuid),
+    Uuid([0; 16]),
+    ValueRef::Uuid(v) => v
+);
+cell!(
+    {const SCALE: u8} Decimal<SCALE>,
+    Column::decimal,
+    Decimal::default(),
+    ValueRef::Decimal(v) if v.scale() == SCALE => Decimal::from_units(v.units())
+);
+cell!(
+    {const LEN: usize} &'r [u8; LEN],
+    |column, slot| column.variable(slot, ValueKind::Bytes).and_then(|v| v.try_into().ok()),
+    const { &[0; LEN] },
+    ValueRef::Bytes(v) => v.try_into().unwrap_or(const { &[0; LEN] })
 );
 cell!(
     Blob,

@@ -56,8 +56,9 @@ use annals_store::image;
 
 pub use annals_macros::schema;
 pub use annals_schema::{
-    Blob, Command, Field, FieldNumber, Index, IndexNumber, OnDelete, RowId, Schema, Table,
-    TableNumber, Timestamp, Type, TypeClass, Value, ValueRef, WideValue,
+    AnyDecimal, Blob, Command, Date, DateError, Decimal, DecimalError, Field, FieldNumber, Index, IndexNumber,
+    OnDelete, RowId, Schema, Table,
+    TableNumber, Timestamp, Type, TypeClass, Uuid, UuidError, Value, ValueRef, WideValue, Written,
 };
 /// ```
 /// annals::schema!("tutorial.schema");

@@ -129,7 +129,7 @@ impl Seen {
                 self.has_only_numbers() && self.singles && whole
             }
             TypeClass::Float64 => self.has_only_numbers() && self.has_ints_within(-EXACT, EXACT),
-            TypeClass::String => alone(self.texts) && self.longest <= LONGEST,
+            TypeClass::String | TypeClass::Written => alone(self.texts) && self.longest <= LONGEST,
             TypeClass::Bytes => alone(self.bytes) && self.longest <= LONGEST,
             TypeClass::Blob => alone(self.bytes),
         }
@@ -193,10 +193,13 @@ pub(crate) fn convert(value: Scalar<'_>, ty: Type) -> Option<Converted> {
         (Type::Float64, Scalar::Real(value)) => Value::Float64(value),
         (Type::Float32, Scalar::Int(value)) => Value::Float32(single(whole(value))),
         (Type::Float64, Scalar::Int(value)) => Value::Float64(whole(value)),
-        (Type::String, value) => Value::String(text_of(value)?),
-        (Type::Bytes, value) => Value::Bytes(bytes_of(value)),
+        (ty, value) if ty.is_text() => Value::String(text_of(value)?),
+        (ty, value) if ty.is_variable() => Value::Bytes(bytes_of(value)),
         (Type::Blob, value) => return Some(Converted::Blob(bytes_of(value))),
-        (ty, Scalar::Int(value)) => ty.integer(value)?,
+        (ty, Scalar::Int(value)) => {
+            ty.integer(value).or_else(|| ty.parse_written(&value.to_string()))?
+        }
+        (ty, Scalar::Text(value)) => ty.parse_written(value)?,
         _ => return None,
     };
     Some(Converted::Value(converted))

@@ -4,6 +4,8 @@
 //! has the number of further bytes in the three highest bits of its first byte. Its own bits follow, most significant
 //! first.
 
+use annals::Written;
+
 /// The length of the head, where the entries begin, in bytes.
 pub(super) const HEAD: u64 = 41;
 
@@ -156,13 +158,15 @@ pub(super) enum Cell<'a> {
     Int16(i16),
     /// Where its bytes are in the file, and how many; both are 0 if there is none.
     Blob(u64, u64),
+    /// A string that is the text of a value.
+    Written(Written),
 }
 
 impl Cell<'_> {
     /// Returns the value's type.
     pub(super) const fn kind(&self) -> Kind {
         match self {
-            Self::String(_) => Kind::String,
+            Self::String(_) | Self::Written(_) => Kind::String,
             Self::Int32(_) => Kind::Int32,
             Self::Int64(_) => Kind::Int64,
             Self::Reference(_) => Kind::Reference,
@@ -188,6 +192,7 @@ impl Cell<'_> {
             Self::Int8(value) => value == 0,
             Self::Int16(value) => value == 0,
             Self::Blob(position, size) => position == 0 && size == 0,
+            Self::Written(_) => false,
         }
     }
 }

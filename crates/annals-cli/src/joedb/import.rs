@@ -336,6 +336,7 @@ impl<'db, R: BufRead> Import<'db, R> {
     fn value(&mut self, cell: Cell<'_>) -> Result<Value> {
         Ok(match cell {
             Cell::String(text) => Value::String(self.text(text)?.into_owned()),
+            Cell::Written(value) => Value::String(value.to_string()),
             Cell::Int32(value) => Value::Int32(value),
             Cell::Int64(value) => Value::Int64(value),
             Cell::Reference(0) | Cell::Blob(0, 0) => Value::Null,

@@ -36,7 +36,7 @@ pub(super) fn of_type(ty: Type) -> Kind {
         TypeClass::Timestamp => Kind::Int64,
         TypeClass::Float32 => Kind::Float32,
         TypeClass::Float64 => Kind::Float64,
-        TypeClass::String | TypeClass::Bytes => Kind::String,
+        TypeClass::String | TypeClass::Bytes | TypeClass::Written => Kind::String,
         TypeClass::Blob => Kind::Blob,
         TypeClass::Reference => Kind::Reference,
     }
@@ -85,6 +85,7 @@ pub(super) fn to_cell<'v>(
         WideValue::Timestamp(value) => Cell::Int64(value),
         WideValue::Float32(value) => Cell::Float32(value),
         WideValue::Float64(value) => Cell::Float64(value),
+        WideValue::Written(value) => Cell::Written(value),
         WideValue::String(value) => Cell::String(value.as_bytes()),
         WideValue::Bytes(value) => Cell::String(value),
         WideValue::Blob(blob) => {

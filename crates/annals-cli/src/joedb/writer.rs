@@ -170,6 +170,7 @@ fn push_compact(out: &mut Vec<u8>, number: u64) {
 fn push_value(out: &mut Vec<u8>, value: Cell<'_>) {
     match value {
         Cell::String(text) => push_bytes(out, text),
+        Cell::Written(value) => push_bytes(out, value.to_string().as_bytes()),
         Cell::Int32(value) => out.extend(value.to_le_bytes()),
         Cell::Int64(value) => out.extend(value.to_le_bytes()),
         Cell::Reference(row) => push_compact(out, row),

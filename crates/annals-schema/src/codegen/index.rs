@@ -196,8 +196,8 @@ impl Behind<'_, '_> {
 
     fn prefix(&self) -> Option<String> {
         let (ty, bytes) = match self.next.field.ty {
-            Type::String => ("&str", ".as_bytes()"),
-            Type::Bytes => ("&[u8]", ""),
+            Type::String | Type::Json => ("&str", ".as_bytes()"),
+            Type::Bytes | Type::FixedBytes(_) => ("&[u8]", ""),
             _ => return None,
         };
         let doc = self.doc("begins with a prefix");

@@ -16,16 +16,21 @@ pub(super) struct Column<'a> {
 impl<'a> Column<'a> {
     pub(super) fn new(names: &Names, field: &'a Field, name: &'a str) -> Self {
         let plain = match field.ty {
-            Type::String => "&str".to_owned(),
+            Type::String | Type::Json => "&str".to_owned(),
             Type::Bytes => "&[u8]".to_owned(),
+            Type::FixedBytes(len) => format!("&[u8; {len}]"),
+            Type::Decimal(scale) => format!("::annals::Decimal<{scale}>"),
             Type::Timestamp => "::annals::Timestamp".to_owned(),
+            Type::Date => "::annals::Date".to_owned(),
+            Type::Uuid => "::annals::Uuid".to_owned(),
             Type::Blob => "::annals::Blob".to_owned(),
             Type::Reference(target, _) => match names.table(target) {
                 Some(table) => format!("super::{}::Id", table.name),
                 // The table was dropped: only numbers are left.
                 None => "::annals::RowId".to_owned(),
             },
-            own => own.rust_word().to_owned(),
+            // `int8` is `i8`, `uint8` is `u8`, `float32` is `f32`, and `bool` itself.
+            own => own.name().replace("int", "i").replace("ui", "u").replace("float", "f"),
         };
         Self { field, name, plain }
     }
@@ -55,7 +60,7 @@ impl<'a> Column<'a> {
         let default = default
             .filter(|text| text.len() <= 60 && text.is_ascii() && !text.contains('`'))
             .map_or_else(String::new, |text| format!(", default `{text}`"));
-        format!("The field `{name}`: {}{null}{default}.", self.field.ty.name())
+        format!("The field `{name}`: {}{null}{default}.", self.field.ty)
     }
 
     pub(super) fn is_borrowed(&self) -> bool {
@@ -78,7 +83,7 @@ impl<'a> Column<'a> {
         let plain = match self.plain.as_str() {
             "&str" => "::std::string::String",
             "&[u8]" => "::std::vec::Vec<u8>",
-            plain => plain,
+            plain => plain.trim_start_matches('&'),
         };
         if self.field.nullable { format!("Option<{plain}>") } else { plain.to_owned() }
     }
@@ -122,6 +127,9 @@ impl<'a> Column<'a> {
             Value::String(v) => format!("{v:?}"),
             Value::Bytes(v) => format!("b\"{}\"", v.escape_ascii()),
             Value::Timestamp(v) => format!("::annals::Timestamp({v})"),
+            Value::Date(v) => format!("::annals::Date({})", v.0),
+            Value::Uuid(v) => format!("::annals::Uuid({:?})", v.0),
+            Value::Decimal(v) => format!("::annals::Decimal::from_units({})", v.units()),
             Value::Blob(v) => format!("::annals::Blob({})", v.0),
             Value::Reference(v) if self.plain == "::annals::RowId" => {
                 format!("::annals::RowId({})", v.0)

@@ -26,7 +26,8 @@ pub(super) fn add(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mi
             None => (Type::Reference(target, OnDelete::Dangle), line, 5),
         }
     } else {
-        (find_type(scope.schema, word)?, line, 4)
+        let (word, behind) = joined(tokens, 3);
+        (find_type(scope.schema, &word)?, line, behind)
     };
     let options = options(ty, &line, behind)?;
     let command = Command::AddField {
@@ -142,13 +143,53 @@ fn behind_equals<'t>(token: &Token<'_>, text: &str) -> Token<'t> {
     }
 }
 
+/// Returns the word of a type, whose parameter in brackets may have blanks, and the place after it.
+fn joined<'t>(tokens: &[Token<'t>], first: usize) -> (Token<'t>, usize) {
+    let words = tokens.get(first..).unwrap_or(&[]);
+    let is_open = words.first().is_some_and(|word| !word.quoted && word.text.contains('('))
+        || words.get(1).is_some_and(|word| !word.quoted && word.text.starts_with('('));
+    let last = words.iter().position(|word| !word.quoted && word.text.ends_with(')'));
+    let count = last.filter(|_| is_open).map_or(1, |last| last + 1);
+    let words = words.get(..count).unwrap_or(&[]);
+    let text: String = words.iter().map(|word| word.text.as_ref()).collect();
+    let (column, end) = match words {
+        [first, .., last] => (first.column, last.column + last.length),
+        [only] => (only.column, only.column + only.length),
+        [] => (1, 1),
+    };
+    let quoted = words.iter().any(|word| word.quoted);
+    (Token { text: Cow::Owned(text), column, length: end - column, quoted }, first + count)
+}
+
+/// What the types of other languages are called here.
+const ELSEWHERE: [(&str, &[&str]); 9] = [
+    ("bytes", &["binary", "bytea", "varbinary"]),
+    ("decimal(2)", &["decimal", "money", "numeric"]),
+    ("float64", &["double", "real"]),
+    ("int64", &["bigint", "int", "integer", "long"]),
+    ("json", &["jsonb"]),
+    ("bytes(16)", &["fixed"]),
+    ("string", &["char", "clob", "str", "text", "varchar"]),
+    ("timestamp", &["datetime", "time"]),
+    ("uuid", &["guid"]),
+];
+
 fn find_type(schema: &Schema, token: &Token<'_>) -> Result<Type, Diagnostic> {
     Type::named(&token.text).filter(|_| !token.quoted).ok_or_else(|| {
-        let names = Type::PLAIN.iter().map(|ty| ty.name()).chain(["references"]);
+        let word = token.text.split('(').next().unwrap_or_default();
+        let lower = word.to_ascii_lowercase();
+        let known = ELSEWHERE.iter().find(|(_, others)| others.contains(&lower.as_str()));
         let hint = if schema.table_named(&token.text).is_some() {
             format!("to refer to a row of that table, write `references {}`", token.text)
+        } else if word == "decimal" {
+            "say how many digits stand after the point, 0 to 38, as in `decimal(2)`".to_owned()
+        } else if word == "bytes" {
+            "say how many bytes, 1 to 4096, as in `bytes(16)`; `bytes` alone has any number".to_owned()
+        } else if let Some((name, _)) = known {
+            format!("write `{name}`")
         } else {
-            suggest(&token.text, "type", names)
+            let names = Type::PLAIN.iter().map(|ty| ty.name());
+            suggest(word, "type", names.chain(["decimal(2)", "bytes(16)", "references"]))
         };
         Diagnostic::new(token, format!("there is no type `{}`", shorten(&token.text))).hint(hint)
     })

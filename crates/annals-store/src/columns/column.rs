@@ -8,7 +8,7 @@ use annals_schema::{Blob, Field, FieldNumber, RowId, Type, Value, ValueRef};
 use crate::Result;
 use crate::blobs::Blobs;
 use crate::columns::fetched::Fetched;
-use crate::columns::raw::{ValueKind, kind_of, kind_of_type, variable, zero_of};
+use crate::columns::raw::{ValueKind, kind_of, kind_of_type, variable};
 use crate::columns::strings::Strings;
 use crate::pages::cells::{Bits, Cells};
 use crate::pages::load::Loader;
@@ -26,12 +26,14 @@ pub(crate) struct Column {
     kind: ValueKind,
     /// True if it takes null.
     takes_null: bool,
+    /// True if it doesn't take all values of that kind.
+    is_narrow: bool,
     /// The slots that are null, including erased values; `None` if the field takes no null and no value was erased.
     nulls: Option<Bits>,
     data: Data,
 }
 
-refresh!(Column { nulls, data; field, ty, kind, takes_null });
+refresh!(Column { nulls, data; field, ty, kind, takes_null, is_narrow });
 
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
@@ -40,6 +42,7 @@ pub(crate) enum Data {
     Two(Cells<2>),
     Four(Cells<4>),
     Eight(Cells<8>),
+    Sixteen(Cells<16>),
     Variable(Box<Strings>),
 }
 
@@ -52,6 +55,7 @@ macro_rules! with_cells {
             Data::Two($cells) => $do,
             Data::Four($cells) => $do,
             Data::Eight($cells) => $do,
+            Data::Sixteen($cells) => $do,
             Data::Variable($cells) => $do,
         }
     };
@@ -65,6 +69,7 @@ macro_rules! with_fixed_cells {
             Data::Two($cells) => $do,
             Data::Four($cells) => $do,
             Data::Eight($cells) => $do,
+            Data::Sixteen($cells) => $do,
             Data::Bits(_) | Data::Variable(_) => $other,
         }
     };
@@ -79,7 +84,8 @@ macro_rules! data_of {
             (_, Some(1)) => Data::One($cells),
             (_, Some(2)) => Data::Two($cells),
             (_, Some(4)) => Data::Four($cells),
-            (_, Some(_)) => Data::Eight($cells),
+            (_, Some(8)) => Data::Eight($cells),
+            (_, Some(_)) => Data::Sixteen($cells),
         }
     };
 }
@@ -94,6 +100,7 @@ impl Refresh for Data {
             (Self::Two(old), Self::Two(newer)) => old.refresh(newer),
             (Self::Four(old), Self::Four(newer)) => old.refresh(newer),
             (Self::Eight(old), Self::Eight(newer)) => old.refresh(newer),
+            (Self::Sixteen(old), Self::Sixteen(newer)) => old.refresh(newer),
             (Self::Variable(old), Self::Variable(newer)) => old.refresh(newer),
             _ => *self = newer.clone(),
         }
@@ -119,6 +126,7 @@ impl Column {
             ty: field.ty,
             kind: kind_of_type(field.ty),
             takes_null: field.nullable,
+            is_narrow: field.ty.is_narrow(),
             nulls: field.nullable.then_some(nulls),
             data,
         }
@@ -159,7 +167,7 @@ impl Column {
 
     /// Makes the value of a slot null; reading it as a plain value returns zero.
     pub(crate) fn erase(&mut self, slot: usize, write: Write<'_>) -> Result<()> {
-        self.replace(slot, zero_of(self.ty), write)?;
+        self.replace(slot, self.ty.zero(), write)?;
         match &mut self.nulls {
             Some(nulls) => nulls.set(slot, true, write),
             None => Ok(()),
@@ -172,9 +180,7 @@ impl Column {
     pub(crate) fn accepts(&self, value: &ValueRef<'_>) -> bool {
         let kind = kind_of(value);
         let fits = kind == self.kind || (kind == ValueKind::Null && self.takes_null);
-        // No row has a larger id, and the journal has no bytes for one.
-        fits && !matches!(value, ValueRef::Reference(id) if *id > RowId::MAX)
-            && !matches!(value, ValueRef::Blob(blob) if *blob > Blob::MAX)
+        fits && (!self.is_narrow || self.ty.accepts(self.takes_null, *value))
     }
 
     /// Returns true if the value of a slot is null.
@@ -197,8 +203,8 @@ impl Column {
         }
         Ok(Fetched::Here(match &self.data {
             Data::Bits(bits) => ValueRef::Bool(bits.get(slot)?),
-            Data::Variable(strings) => match self.ty {
-                Type::String => return Ok(Fetched::text(strings.get_str(slot)?)),
+            Data::Variable(strings) => match self.kind {
+                ValueKind::String => return Ok(Fetched::text(strings.get_str(slot)?)),
                 _ => return Ok(Fetched::bytes(strings.get(slot)?)),
             },
             data => with_fixed_cells!(
@@ -258,7 +264,7 @@ impl Column {
 
     /// Returns the value of a row before anything is set: null where it may be, else zero or empty.
     pub(crate) fn zero_value(&self) -> ValueRef<'static> {
-        if self.takes_null { ValueRef::Null } else { zero_of(self.ty) }
+        if self.takes_null { ValueRef::Null } else { self.ty.zero() }
     }
 
     /// Writes zero values to a run of slots that have none.
@@ -270,7 +276,14 @@ impl Column {
         if self.takes_null && !matches!(self.data, Data::Variable(_)) {
             return Ok(());
         }
-        with_cells!(&mut self.data, cells => cells.zero(slot, len, write))
+        match &mut self.data {
+            // The zeros of some types have a length.
+            Data::Variable(strings) if !self.takes_null && self.is_narrow => {
+                let zero = variable(self.ty.zero()).unwrap_or_default();
+                (slot..slot + len).try_for_each(|slot| strings.insert(slot, zero, write))
+            }
+            data => with_cells!(data, cells => cells.zero(slot, len, write)),
+        }
     }
 
     /// Writes a run of values, none of them null, given as cells of the column's width (a bool is a
@@ -390,8 +403,8 @@ impl Column {
             bits Bits::load(input)?, strings Strings::load(input)?, cells Cells::load(input)?
         );
         let kind = kind_of_type(field.ty);
-        let takes_null = field.nullable;
-        Ok(Self { field: field.number, ty: field.ty, kind, takes_null, nulls, data })
+        let (takes_null, is_narrow) = (field.nullable, field.ty.is_narrow());
+        Ok(Self { field: field.number, ty: field.ty, kind, takes_null, is_narrow, nulls, data })
     }
 
     /// Continues from the stored base.

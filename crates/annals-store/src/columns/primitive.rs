@@ -3,15 +3,19 @@
 
 use std::borrow::Cow;
 
-use annals_schema::{Blob, RowId, Timestamp, Type, column_types};
+use annals_schema::{Blob, Date, Decimal, RowId, Timestamp, Type, Uuid, column_types};
 
 /// A Rust type of fixed size whose slices are columns' cells: the integers, the floats, `Timestamp`,
 /// `RowId`, `Blob` and typed ids. It can't be implemented elsewhere.
 ///
 /// # Safety
 /// The type is as wide as the fields that it [`fits`](Self::fits), has no padding, any bytes are a
-/// valid value, and each value is one number.
+/// valid value, and each value is one number, or bytes if it says so.
 pub unsafe trait Primitive: sealed::Sealed + Copy + 'static {
+    /// True if a value is a number, whose bytes have another order on some machines.
+    #[doc(hidden)]
+    const IS_NUMBER: bool = true;
+
     /// True if a field of that type holds such values.
     #[doc(hidden)]
     fn fits(ty: Type) -> bool;
@@ -39,8 +43,27 @@ column_types!(numbers, primitive);
 
 primitive! {
     Timestamp: Timestamp;
+    Date: Date;
     Blob: Blob;
     Reference: RowId;
+}
+
+impl sealed::Sealed for Uuid {}
+// SAFETY: it is a transparent struct of its bytes.
+unsafe impl Primitive for Uuid {
+    const IS_NUMBER: bool = false;
+
+    fn fits(ty: Type) -> bool {
+        ty == Type::Uuid
+    }
+}
+
+impl<const SCALE: u8> sealed::Sealed for Decimal<SCALE> {}
+// SAFETY: it is a transparent struct of a number.
+unsafe impl<const SCALE: u8> Primitive for Decimal<SCALE> {
+    fn fits(ty: Type) -> bool {
+        ty == Type::Decimal(SCALE)
+    }
 }
 
 /// Returns values as the cells of a column, without a copy on a little-endian machine.
@@ -48,7 +71,7 @@ pub fn to_cells<T: Primitive>(values: &[T]) -> Cow<'_, [u8]> {
     // SAFETY: a primitive has no padding, so all its bytes are initialised.
     let bytes =
         unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) };
-    if cfg!(target_endian = "little") {
+    if cfg!(target_endian = "little") || !T::IS_NUMBER {
         return Cow::Borrowed(bytes);
     }
     let mut swapped = bytes.to_vec();
@@ -57,12 +80,12 @@ pub fn to_cells<T: Primitive>(values: &[T]) -> Cow<'_, [u8]> {
 }
 
 /// The bytes of the widest cell.
-const WIDEST: usize = 8;
+const WIDEST: usize = 16;
 
 /// Returns the cells of a column as values, without a copy where they are aligned, on a little-endian
 /// machine.
 pub fn from_cells<T: Primitive>(cells: &[u8]) -> Cow<'_, [T]> {
-    if cfg!(target_endian = "little") {
+    if cfg!(target_endian = "little") || !T::IS_NUMBER {
         // SAFETY: any bytes are a primitive.
         let (before, values, after) = unsafe { cells.align_to::<T>() };
         if before.is_empty() && after.is_empty() {
@@ -73,7 +96,7 @@ pub fn from_cells<T: Primitive>(cells: &[u8]) -> Cow<'_, [T]> {
     for cell in cells.chunks_exact(size_of::<T>()) {
         let mut native = [0; WIDEST];
         native[..cell.len()].copy_from_slice(cell);
-        if cfg!(target_endian = "big") {
+        if cfg!(target_endian = "big") && T::IS_NUMBER {
             native[..cell.len()].reverse();
         }
         // SAFETY: a primitive has at most so many bytes, and any bytes are one.

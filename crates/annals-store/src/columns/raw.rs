@@ -1,6 +1,6 @@
-//! The kinds of values that columns keep, and the zero of each.
+//! The kinds of values that columns keep.
 
-use annals_schema::{Blob, RowId, Type, ValueRef, column_types};
+use annals_schema::{Type, ValueRef, column_types};
 
 /// Defines the kinds of values, and what tells the kind of a value and of a type.
 macro_rules! define_kinds {
@@ -10,6 +10,7 @@ macro_rules! define_kinds {
         pub(crate) enum ValueKind {
             Null,
             $($variant,)*
+            Decimal,
             Reference,
         }
 
@@ -19,6 +20,7 @@ macro_rules! define_kinds {
             match value {
                 ValueRef::Null => ValueKind::Null,
                 $(ValueRef::$variant(_) => ValueKind::$variant,)*
+                ValueRef::Decimal(_) => ValueKind::Decimal,
                 ValueRef::Reference(_) => ValueKind::Reference,
             }
         }
@@ -27,6 +29,9 @@ macro_rules! define_kinds {
         pub(super) const fn kind_of_type(ty: Type) -> ValueKind {
             match ty {
                 $(Type::$variant => ValueKind::$variant,)*
+                Type::Json => ValueKind::String,
+                Type::FixedBytes(_) => ValueKind::Bytes,
+                Type::Decimal(_) => ValueKind::Decimal,
                 Type::Reference(..) => ValueKind::Reference,
             }
         }
@@ -34,23 +39,6 @@ macro_rules! define_kinds {
 }
 
 column_types!(all, define_kinds);
-
-/// Returns zero, false or nothing, as a value of a type.
-pub(super) fn zero_of(ty: Type) -> ValueRef<'static> {
-    macro_rules! zero {
-        ($($variant:ident: $rust:ty;)*) => {
-            match ty {
-                $(Type::$variant => ValueRef::$variant(<$rust>::default()),)*
-                Type::Bool => ValueRef::Bool(false),
-                Type::String => ValueRef::String(""),
-                Type::Bytes => ValueRef::Bytes(&[]),
-                Type::Blob => ValueRef::Blob(Blob(0)),
-                Type::Reference(..) => ValueRef::Reference(RowId(0)),
-            }
-        };
-    }
-    column_types!(cells, zero)
-}
 
 /// Returns the bytes of a value of variable size; `None` for all others.
 #[inline]

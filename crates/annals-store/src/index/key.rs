@@ -6,7 +6,8 @@
 //! | any other value of such a field | `01`, then as below |
 //! | bool | `00`, `01` |
 //! | unsigned, references, blobs | big-endian |
-//! | signed, timestamps | big-endian, sign bit flipped |
+//! | signed, timestamps, dates, units of decimals | big-endian, sign bit flipped |
+//! | uuids | as they are |
 //! | floats | big-endian; the sign bit flipped if positive, all bits if negative; one NaN, all ones |
 //! | strings, bytes | `00` as `00 ff`; at the end `00 00` |
 //!
@@ -89,6 +90,9 @@ pub(crate) fn encode(out: &mut impl Out, nullable: bool, value: ValueRef<'_>) {
                 ValueRef::Bool(v) => out.put(&[u8::from(v)]),
                 $(ValueRef::$variant(v) => out.put(&(v ^ <$rust>::MIN).to_be_bytes()),)*
                 ValueRef::Timestamp(v) => out.put(&(v ^ i64::MIN).to_be_bytes()),
+                ValueRef::Date(v) => out.put(&(v.0 ^ i32::MIN).to_be_bytes()),
+                ValueRef::Uuid(v) => out.put(&v.0),
+                ValueRef::Decimal(v) => out.put(&(v.units() ^ i128::MIN).to_be_bytes()),
                 ValueRef::Float32(v) => {
                     let bits = if v == 0.0 { 0 } else { v.to_bits() };
                     let flip = if bits >> 31 == 0 { 1 << 31 } else { u32::MAX };

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use annals_schema::{Blob, FieldNumber, RowId, TableNumber, Timestamp, Value, column_types};
+use annals_schema::{
+    Blob, Date, Decimal, FieldNumber, RowId, TableNumber, Timestamp, Uuid, Value, column_types,
+};
 
 use super::{Column, Id, Record};
 use crate::{Error, Result, RowChange};
@@ -76,8 +78,30 @@ owned! {
     String, String, v => v, Self::new();
     Vec<u8>, Bytes, v => v, Self::new();
     Timestamp, Timestamp, v => Self(v), Self(0);
+    Date, Date, v => v, Self(0);
+    Uuid, Uuid, v => v, Self([0; 16]);
     Blob, Blob, v => v, Self(0);
     RowId, Reference, v => v, Self(0);
+}
+
+impl<const SCALE: u8> Owned for Decimal<SCALE> {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Decimal(v) => v.try_into().ok(),
+            Value::Null => Some(Self::default()),
+            _ => None,
+        }
+    }
+}
+
+impl<const LEN: usize> Owned for [u8; LEN] {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Bytes(v) => v.try_into().ok(),
+            Value::Null => Some([0; LEN]),
+            _ => None,
+        }
+    }
 }
 
 impl<R: Record> Owned for Id<R> {

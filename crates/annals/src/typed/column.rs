@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use annals_schema::{Blob, FieldNumber, RowId, Timestamp};
+use annals_schema::{Blob, Date, Decimal, FieldNumber, RowId, Timestamp, Uuid};
 
 use super::{Element, Id, Number, Record, Table, Vector};
 use crate::Result;
@@ -118,6 +118,9 @@ slices!([S: AsRef<[u8]>] S => &'static [u8], Vector::bytes);
 slices!([] &'v [u8] => Option<&'static [u8]>, Vector::bytes);
 slices!([] Vec<u8> => Option<&'static [u8]>, Vector::bytes);
 slices!([] Option<&'v [u8]> => Option<&'static [u8]>, Vector::from);
+slices!([B: AsRef<[u8]>, const LEN: usize] B => &'static [u8; LEN], Vector::bytes);
+slices!([const LEN: usize] [u8; LEN] => Option<&'static [u8; LEN]>, Vector::bytes);
+slices!([const LEN: usize] Option<&'v [u8; LEN]> => Option<&'static [u8; LEN]>, Vector::from);
 
 macro_rules! column_types {
     ($($plain:ty),+) => {$(
@@ -130,7 +133,23 @@ macro_rules! column_types {
     )+};
 }
 
-column_types!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Timestamp, Blob, RowId);
+column_types!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Timestamp, Date, Uuid, Blob, RowId);
+
+impl<const SCALE: u8> ColumnType for Decimal<SCALE> {
+    type In<'a> = Self;
+}
+
+impl<const SCALE: u8> ColumnType for Option<Decimal<SCALE>> {
+    type In<'a> = Self;
+}
+
+impl<const LEN: usize> ColumnType for &'static [u8; LEN] {
+    type In<'a> = [u8; LEN];
+}
+
+impl<const LEN: usize> ColumnType for Option<&'static [u8; LEN]> {
+    type In<'a> = Option<[u8; LEN]>;
+}
 
 impl ColumnType for &'static str {
     type In<'a> = Cow<'a, str>;

@@ -5,7 +5,9 @@
 
 use std::borrow::Cow;
 
-use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, ValueRef, column_types};
+use annals_schema::{
+    Blob, Date, Decimal, FieldNumber, RowId, Timestamp, Type, Uuid, ValueRef, column_types,
+};
 
 use super::{Id, Record, Table};
 use crate::Result;
@@ -55,20 +57,20 @@ macro_rules! numbers {
 }
 
 macro_rules! number {
-    ($rust:ty: $pattern:pat => $value:expr) => {
-        impl Number for $rust {}
-        impl Element<'_> for $rust {
+    ($({const $parameter:ident: $of:ty})? $rust:ty: $pattern:pat => $value:expr) => {
+        impl<$(const $parameter: $of)?> Number for $rust {}
+        impl<$(const $parameter: $of)?> Element<'_> for $rust {
             fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {
                 vector.to_vec()
             }
         }
-        any!(Option<$rust>: $pattern => Some($value), ValueRef::Null => None);
+        any!($({const $parameter: $of})? Option<$rust>: $pattern => Some($value), ValueRef::Null => None);
     };
 }
 
 macro_rules! any {
-    ($rust:ty: $($pattern:pat => $value:expr),+) => {
-        impl<'a> Element<'a> for $rust {
+    ($({const $parameter:ident: $of:ty})? $rust:ty: $($pattern:pat => $value:expr),+) => {
+        impl<'a, $(const $parameter: $of)?> Element<'a> for $rust {
             fn read(vector: &VectorView<'a>) -> Result<Vec<Self>> {
                 let values = vector.values().map(|value| match value?.as_ref() {
                     $($pattern => Ok($value),)+
@@ -105,12 +107,22 @@ macro_rules! borrowed {
 
 column_types!(numbers, numbers);
 number!(Timestamp: ValueRef::Timestamp(v) => Timestamp(v));
+number!(Date: ValueRef::Date(v) => v);
+number!(Uuid: ValueRef::Uuid(v) => v);
+number!({const SCALE: u8} Decimal<SCALE>: ValueRef::Decimal(v) => Decimal::from_units(v.units()));
+any!({const LEN: usize} [u8; LEN]: ValueRef::Bytes(v) => of_length(v));
+any!({const LEN: usize} Option<[u8; LEN]>: ValueRef::Bytes(v) => Some(of_length(v)), ValueRef::Null => None);
 number!(Blob: ValueRef::Blob(v) => v);
 number!(RowId: ValueRef::Reference(v) => v);
 any!(bool: ValueRef::Bool(v) => v);
 any!(Option<bool>: ValueRef::Bool(v) => Some(v), ValueRef::Null => None);
 borrowed!(str: into_text);
 borrowed!([u8]: into_bytes);
+
+/// Returns bytes of a column whose values have this length; zeros if they haven't.
+fn of_length<const LEN: usize>(bytes: &[u8]) -> [u8; LEN] {
+    bytes.try_into().unwrap_or([0; LEN])
+}
 
 impl<R: Record> Element<'_> for Id<R> {
     fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {

@@ -95,7 +95,7 @@ fn refusals_say_what_and_change_nothing() {
     refused(insert(1, &[name]), ErrorKind::Invalid, message);
     let message = "table `city`, field `size`: it may not be null";
     refused(insert(1, &[name, ValueRef::Null]), ErrorKind::Invalid, message);
-    let message = "table `city`, field `name`: 7 is not a value of type String";
+    let message = "table `city`, field `name`: 7 is not a value of type string";
     refused(insert(1, &[ValueRef::Int32(7), size]), ErrorKind::Invalid, message);
     assert_eq!(insert(u64::MAX, &[name, size]).unwrap_err().kind(), ErrorKind::Invalid);
     let message = "table `city` has no row 7";

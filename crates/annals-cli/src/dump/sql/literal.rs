@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use annals::{ValueRef, WideValue};
+use annals::{Date, ValueRef, WideValue, Written};
 
 use super::Dialect;
 
@@ -25,6 +25,8 @@ pub(super) fn push(text: &mut String, value: ValueRef<'_>, dialect: Dialect) {
         }
         WideValue::Integer(value) => write!(text, "{value}"),
         WideValue::Timestamp(value) => write!(text, "{value}"),
+        WideValue::Written(Written::Date(date)) => push_date(text, date, dialect),
+        WideValue::Written(value) => write!(text, "'{value}'"),
         WideValue::Reference(id) => write!(text, "{}", id.0),
         // SQLite has floats of 64 bits only: all digits of the equal one are written.
         WideValue::Float32(value) if dialect == Dialect::Sqlite => {
@@ -38,6 +40,16 @@ pub(super) fn push(text: &mut String, value: ValueRef<'_>, dialect: Dialect) {
         WideValue::String(value) => push_string(text, value, dialect),
         WideValue::Bytes(value) => text.write_str(&bytes(value, dialect)),
     };
+}
+
+/// Appends a date. PostgreSQL has no year 0, and no signs.
+fn push_date(text: &mut String, date: Date, dialect: Dialect) -> std::fmt::Result {
+    let (year, month, day) = (date.year(), date.month(), date.day());
+    let postgres = match year {
+        1.. => format!("'{year:04}-{month:02}-{day:02}'"),
+        _ => format!("'{:04}-{month:02}-{day:02} BC'", 1 - year),
+    };
+    text.write_str(&dialect.choose(&format!("'{date}'"), &postgres))
 }
 
 /// Appends a float, of which these are the digits.

@@ -183,7 +183,18 @@ impl SqlTable<'_> {
 
 /// Returns the word for a type.
 pub(crate) fn type_word(ty: Type, dialect: Dialect) -> String {
-    let word = ty.name().to_ascii_uppercase();
+    let word = ty.to_string().to_ascii_uppercase();
+    // To SQLite, which has no such types, these are texts and bytes: so the first word says.
+    match ty {
+        Type::Decimal(scale) => {
+            return dialect.choose(&format!("TEXT {word}"), &format!("NUMERIC(39,{scale})"));
+        }
+        Type::Date | Type::Uuid | Type::Json => {
+            return dialect.choose(&format!("TEXT {word}"), &word);
+        }
+        Type::FixedBytes(_) => return dialect.choose(&format!("BLOB {word}"), "BYTEA"),
+        _ => {}
+    }
     let (sqlite, postgres) = match ty.class() {
         TypeClass::Bool => ("BOOLEAN", "BOOLEAN"),
         TypeClass::Integer { least, most } => {
@@ -202,7 +213,7 @@ pub(crate) fn type_word(ty: Type, dialect: Dialect) -> String {
         }
         TypeClass::Float32 => ("FLOAT32", "REAL"),
         TypeClass::Float64 => ("FLOAT64", "DOUBLE PRECISION"),
-        TypeClass::String => ("TEXT", "TEXT"),
+        TypeClass::String | TypeClass::Written => ("TEXT", "TEXT"),
         TypeClass::Bytes => ("BLOB", "BYTEA"),
         TypeClass::Blob => ("LONGBLOB", "BYTEA"),
         TypeClass::Timestamp => ("TIMESTAMP_MICROSECONDS", "BIGINT"),

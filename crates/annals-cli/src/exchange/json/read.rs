@@ -324,7 +324,7 @@ impl Rows<'_> {
                     Some(Token::Number) => self.text.clone(),
                     Some(Token::String) => format!("{:?}", self.text),
                 };
-                let (ty, field, table) = (field.ty.name(), &field.name, &table.name);
+                let (ty, field, table) = (field.ty, &field.name, &table.name);
                 let message =
                     format!("field {field} of table {table}: {shown} is no value of type {ty}");
                 Err(self.reader.wrong(message))
@@ -347,13 +347,16 @@ fn typed(ty: Type, token: Token, text: &str) -> Option<Value> {
         }
         (Type::Float32, Token::String) if is_named => Value::Float32(text.parse().ok()?),
         (Type::Float64, Token::String) if is_named => Value::Float64(text.parse().ok()?),
-        (Type::String, Token::String) => Value::String(text.to_owned()),
-        (Type::Bytes, Token::String) => Value::Bytes(BASE64_STANDARD.decode(text).ok()?),
+        (ty, Token::String) if ty.is_text() => Value::String(text.to_owned()),
+        (ty, Token::String) if ty.is_variable() => {
+            Value::Bytes(BASE64_STANDARD.decode(text).ok()?)
+        }
         (Type::Timestamp, Token::String) => Value::Timestamp(text.parse::<Timestamp>().ok()?.0),
         (Type::Reference(..), Token::Number) => {
             Value::Reference(Some(RowId(text.parse().ok()?)).filter(|id| *id <= RowId::MAX)?)
         }
-        (ty, Token::Number) => ty.parse_integer(text)?,
+        (ty, Token::Number) => ty.parse_integer(text).or_else(|| ty.parse_written(text))?,
+        (ty, Token::String) => ty.parse_written(text)?,
         _ => return None,
     };
     Some(value)

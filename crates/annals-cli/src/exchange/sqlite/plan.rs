@@ -158,10 +158,7 @@ fn field_type(
     let ty = declared.filter(|ty| seen.fits(*ty)).unwrap_or_else(|| seen.natural(false));
     if declared.is_some_and(|declared| declared != ty) {
         let words = &column.declared;
-        note(&format!(
-            "{shown} is declared {words} and holds other values: it becomes {}",
-            ty.name()
-        ));
+        note(&format!("{shown} is declared {words} and holds other values: it becomes {ty}"));
     }
     if seen.is_mixed() && !seen.fits(ty) {
         let what = "holds values of several kinds: they become";

@@ -10,6 +10,10 @@ use crate::exchange::scalar::Scalar;
 /// follows from the values.
 pub(super) fn declared(words: &str) -> Option<Type> {
     let upper = words.to_ascii_uppercase();
+    let ours = upper.strip_prefix("TEXT ").or_else(|| upper.strip_prefix("BLOB "));
+    if let Some(ty) = ours.and_then(|ours| Type::named(&ours.to_ascii_lowercase())) {
+        return Some(ty);
+    }
     let word = upper.split('(').next().unwrap_or_default().trim();
     let own = |ty: &Type| type_word(*ty, Dialect::Sqlite) == word;
     if let Some(ty) = Type::PLAIN.into_iter().find(own) {

@@ -112,6 +112,7 @@ fn output(value: ValueRef<'_>) -> ToSqlOutput<'_> {
             _ => ToSqlOutput::Owned(Owned::Text(value.to_string())),
         },
         WideValue::Timestamp(value) => value.into(),
+        WideValue::Written(value) => ToSqlOutput::Owned(Owned::Text(value.to_string())),
         WideValue::Float32(value) => float(f64::from(value)),
         WideValue::Float64(value) => float(value),
         WideValue::String(value) => ToSqlOutput::Borrowed(Bound::Text(value.as_bytes())),

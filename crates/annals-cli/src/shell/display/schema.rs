@@ -43,7 +43,7 @@ pub(crate) fn schema(present: &Present<'_>, words: &Words<'_>, screen: &mut Scre
 
 /// Returns a field's type and its other properties, in the form of `add_field`.
 fn meaning(schema: &Schema, field: &Field) -> String {
-    let mut text = field.ty.name().to_owned();
+    let mut text = field.ty.to_string();
     match field.ty {
         Type::Reference(target, on_delete) => {
             text.push(' ');

@@ -69,7 +69,8 @@ impl Part {
 
 /// True if a field's values are aligned to the right.
 const fn is_number(field: &Field) -> bool {
-    !matches!(field.ty, Type::Bool | Type::String | Type::Bytes | Type::Timestamp)
+    let is_left = matches!(field.ty, Type::Bool | Type::Timestamp | Type::Date | Type::Uuid);
+    !is_left && !field.ty.is_variable()
 }
 
 /// Returns the columns, the id's first, each as wide as its contents.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use annals_schema::Type;
+use annals_schema::{Decimal, Type};
 
 use super::{Column, Data};
 use crate::Result;
@@ -38,6 +38,7 @@ cell_bytes! {
     Two: 2;
     Four: 4;
     Eight: 8;
+    Sixteen: 16;
 }
 
 fn bytes_at_hand<const W: usize>(cells: &Cells<W>, slot: usize) -> Option<&[u8]> {
@@ -49,6 +50,13 @@ impl Column {
     #[inline]
     pub(crate) fn cell<C: CellBytes>(&self, slot: usize, kind: ValueKind) -> Option<C> {
         if self.kind == kind { C::at_hand(&self.data, slot) } else { None }
+    }
+
+    /// Returns the decimal of a slot that isn't null, if it is one.
+    #[inline]
+    pub(crate) fn decimal<const SCALE: u8>(&self, slot: usize) -> Option<Decimal<SCALE>> {
+        let units = self.cell(slot, ValueKind::Decimal).map(i128::from_le_bytes)?;
+        (self.ty == Type::Decimal(SCALE)).then(|| Decimal::from_units(units))
     }
 
     /// Returns a bool that isn't null, if it is one.
@@ -110,7 +118,7 @@ impl Column {
         match &self.data {
             Data::Variable(strings) => {
                 self.null_at_hand(slot) == Some(true)
-                    || strings.is_at_hand(slot, self.ty == Type::String)
+                    || strings.is_at_hand(slot, self.kind == ValueKind::String)
             }
             _ => true,
         }
@@ -120,7 +128,7 @@ impl Column {
     /// all views over the same bases. Values of fixed size can.
     pub(crate) fn texts_are_short_below(&self, slots: Range<usize>) -> bool {
         match &self.data {
-            Data::Variable(strings) => strings.are_short_below(slots, self.ty == Type::String),
+            Data::Variable(strings) => strings.are_short_below(slots, self.kind == ValueKind::String),
             _ => true,
         }
     }
@@ -156,7 +164,7 @@ impl Column {
     pub(crate) fn text_stays(&self, slot: usize) -> Result<bool> {
         match &self.data {
             Data::Variable(_) if self.is_null(slot)? => Ok(true),
-            Data::Variable(strings) => strings.value_stays(slot, self.ty == Type::String),
+            Data::Variable(strings) => strings.value_stays(slot, self.kind == ValueKind::String),
             _ => Ok(true),
         }
     }

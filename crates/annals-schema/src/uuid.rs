@@ -1,0 +1,94 @@
+//! Universally unique identifiers, and their text form.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The form of a UUID.
+pub(crate) const HOW_TO_WRITE_UUIDS: &str =
+    "write 32 hexadecimal digits, like 67e55044-10b1-426f-9247-bb680e5fe0c8";
+
+/// Where the text has a hyphen before a byte.
+const HYPHENS: [usize; 4] = [4, 6, 8, 10];
+
+/// A universally unique identifier: 16 bytes, which are ordered as their text is.
+///
+/// Its text form is that of RFC 9562. Capital letters, and a text without hyphens, are read too.
+///
+/// ```
+/// use annals_schema::Uuid;
+///
+/// let id: Uuid = "67E5504410B1426F9247BB680E5FE0C8".parse().unwrap();
+/// assert_eq!(id.to_string(), "67e55044-10b1-426f-9247-bb680e5fe0c8");
+/// assert_eq!(id.0[0], 0x67);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)] // as its bytes
+pub struct Uuid(pub [u8; 16]);
+
+/// A text that is no UUID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UuidError(String);
+
+impl fmt::Display for UuidError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not a uuid: {HOW_TO_WRITE_UUIDS}", self.0)
+    }
+}
+
+impl std::error::Error for UuidError {}
+
+impl Uuid {
+    /// Returns the bytes of its cell: those of the UUID, in order.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn to_le_bytes(self) -> [u8; 16] {
+        self.0
+    }
+
+    /// Returns the UUID of a cell.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn from_le_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<[u8; 16]> for Uuid {
+    fn from(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<Uuid> for [u8; 16] {
+    fn from(uuid: Uuid) -> Self {
+        uuid.0
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(place, byte)| {
+            let hyphen = if HYPHENS.contains(&place) { "-" } else { "" };
+            write!(f, "{hyphen}{byte:02x}")
+        })
+    }
+}
+
+impl FromStr for Uuid {
+    type Err = UuidError;
+
+    fn from_str(text: &str) -> Result<Self, UuidError> {
+        parse(text).ok_or_else(|| UuidError(crate::shorten(text).into_owned()))
+    }
+}
+
+fn parse(text: &str) -> Option<Uuid> {
+    let mut digits = text.chars().filter(|c| *c != '-');
+    let mut digit = || digits.next()?.to_digit(16);
+    let mut uuid = Uuid::default();
+    for byte in &mut uuid.0 {
+        *byte = u8::try_from(digit()? * 16 + digit()?).ok()?;
+    }
+    let is_canonical = text.eq_ignore_ascii_case(&uuid.to_string());
+    (is_canonical || text.len() == 32).then_some(uuid)
+}
