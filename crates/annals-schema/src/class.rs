@@ -75,9 +75,9 @@ pub enum Written {
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Date(value) => value.fmt(f),
-            Self::Uuid(value) => value.fmt(f),
-            Self::Decimal(value) => value.fmt(f),
+            Self::Date(value) => fmt::Display::fmt(value, f),
+            Self::Uuid(value) => fmt::Display::fmt(value, f),
+            Self::Decimal(value) => fmt::Display::fmt(value, f),
         }
     }
 }

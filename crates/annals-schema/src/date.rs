@@ -22,7 +22,7 @@ pub(crate) const HOW_TO_WRITE_DATES: &str =
 /// assert_eq!(Date(day.0 + 30).to_string(), "2021-12-02");
 /// assert_eq!(Date::new(2023, 2, 29), None);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)] // as a timestamp
 pub struct Date(pub i32);
 
@@ -109,6 +109,12 @@ impl fmt::Display for Date {
             0..=9999 => write!(f, "{year:04}-{month:02}-{day:02}"),
             _ => write!(f, "{year:+06}-{month:02}-{day:02}"),
         }
+    }
+}
+
+impl fmt::Debug for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
     }
 }
 

@@ -152,7 +152,7 @@ impl<const SCALE: u8> fmt::Display for Decimal<SCALE> {
 
 impl<const SCALE: u8> fmt::Debug for Decimal<SCALE> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Decimal({self})")
+        write!(f, "{self}")
     }
 }
 
@@ -263,6 +263,6 @@ impl fmt::Display for AnyDecimal {
 
 impl fmt::Debug for AnyDecimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Decimal({self})")
+        write!(f, "{self}")
     }
 }

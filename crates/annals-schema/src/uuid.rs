@@ -21,7 +21,7 @@ const HYPHENS: [usize; 4] = [4, 6, 8, 10];
 /// assert_eq!(id.to_string(), "67e55044-10b1-426f-9247-bb680e5fe0c8");
 /// assert_eq!(id.0[0], 0x67);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)] // as its bytes
 pub struct Uuid(pub [u8; 16]);
 
@@ -38,6 +38,13 @@ impl fmt::Display for UuidError {
 impl std::error::Error for UuidError {}
 
 impl Uuid {
+    /// Returns the UUID whose digits are those of a number.
+    #[expect(clippy::big_endian_bytes, reason = "the first digit is the highest one")]
+    #[must_use]
+    pub const fn from_u128(number: u128) -> Self {
+        Self(number.to_be_bytes())
+    }
+
     /// Returns the bytes of its cell: those of the UUID, in order.
     #[doc(hidden)]
     #[must_use]
@@ -71,6 +78,12 @@ impl fmt::Display for Uuid {
             let hyphen = if HYPHENS.contains(&place) { "-" } else { "" };
             write!(f, "{hyphen}{byte:02x}")
         })
+    }
+}
+
+impl fmt::Debug for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
     }
 }
 

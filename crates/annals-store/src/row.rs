@@ -64,7 +64,7 @@ impl fmt::Debug for Plain<'_> {
             WideValue::String(v) => v.fmt(f),
             WideValue::Bytes(v) => v.fmt(f),
             WideValue::Timestamp(v) => Timestamp(v).fmt(f),
-            WideValue::Written(v) => v.fmt(f),
+            WideValue::Written(v) => write!(f, "{v}"),
             WideValue::Blob(v) => v.fmt(f),
             WideValue::Reference(v) => v.fmt(f),
         }

@@ -17,14 +17,16 @@ fn what_is_wrong_is_named() {
         schema.apply(Command::CreateTable { name: table.to_owned() }).unwrap();
     }
     let number = TableNumber(0);
-    for (name, ty) in [("b", Type::Bool), ("i", Type::Int16), ("s", Type::String)] {
+    let types = [Type::Bool, Type::Int16, Type::String];
+    let exact = [Type::Decimal(2), Type::Json, Type::FixedBytes(2)];
+    for (name, ty) in ["b", "i", "s", "d", "j", "f"].into_iter().zip(types.into_iter().chain(exact)) {
         let (name, nullable, default) = (name.to_owned(), false, None);
         schema.apply(Command::AddField { table: number, name, ty, nullable, default }).unwrap();
     }
     let huge = [0, 0, 0, 0, 0, 0, 0, 0, 0x10]; // the compact integer 2^60
     let max = [0, 255, 255, 255, 255, 255, 255, 255, 255];
     let last = (RowId::MAX.0).to_le_bytes();
-    let cases: [(&[u8], &str); 21] = [
+    let cases: [(&[u8], &str); 27] = [
         (
             &[&[code::TABLE, 3, code::INSERT, 0][..], &last, &[code::APPEND]].concat(),
             "an appended row follows no row",
@@ -34,14 +36,20 @@ fn what_is_wrong_is_named() {
         (&[&[code::TABLE][..], &max].concat(), "a number is out of range"),
         (&[code::TABLE, 1, code::APPEND, 1], "an appended row follows no row"),
         (&[code::TABLE, 1, code::UPDATE_SAME, 1, 1], "follows no row"),
-        (&[code::TABLE, 1, code::UPDATE, 1, 9, 1], "a field that isn't there"),
+        (&[code::TABLE, 1, code::UPDATE, 1, 99, 1], "a field that isn't there"),
         (&[code::TABLE, 1, code::UPDATE, 1, 1, 2], "a bool is neither"),
         (&[code::TABLE, 1, code::UPDATE_NULL, 1, 1], "can't be null"),
         (&[code::TABLE, 1, code::UPDATE, 1, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0], "out of range"),
         (&[&[code::TABLE, 1, code::DELETE][..], &max].concat(), "id of a row is out of range"),
         (&[&[code::COMMENT][..], &huge].concat(), "ends too early"),
         (&[code::COMMENT, 3, 0xff], "not UTF-8"),
-        (&[code::ADD_FIELD, 1, 3, b'x', 17, 0], "a type that is unknown"),
+        (&[code::ADD_FIELD, 1, 3, b'x', 99, 0], "a type that is unknown"),
+        (&[code::ADD_FIELD, 1, 3, b'x', 17, 39 << 1 | 1, 0], "a type that is unknown"),
+        (&[code::ADD_FIELD, 1, 3, b'x', 21, 1, 0], "a type that is unknown"),
+        (&[code::TABLE, 1, code::UPDATE, 1, 7, 1], "a decimal is out of range"),
+        (&[&[code::TABLE, 1, code::UPDATE, 1, 7, 35][..], &[0; 17]].concat(), "decimal is out"),
+        (&[code::TABLE, 1, code::UPDATE, 1, 9, 3, b'{'], "none of its type"),
+        (&[code::TABLE, 1, code::UPDATE, 1, 11, 3, 0], "none of its type"),
         (&[code::ADD_FIELD, 1, 3, b'x', 1, 8], "flags that are unknown"),
         (&[code::ADD_FIELD, 1, 3, b'x', 1, 32], "flags that are unknown"),
         (&[code::SET_SINGLE_ROW, 1, 2], "neither 0 nor 1"),

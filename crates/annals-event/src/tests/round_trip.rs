@@ -19,19 +19,10 @@ fn random_value(rng: &mut Rng, ty: Type, nullable: bool) -> Value {
     let bytes = wide.to_le_bytes();
     match ty {
         Type::Bool => Value::Bool(rng.percent(50)),
-        Type::Int8 => Value::Int8(i8::from_le_bytes([bytes[0]])),
-        Type::Int16 => Value::Int16(i16::from_le_bytes([bytes[0], bytes[1]])),
-        Type::Int32 => Value::Int32(i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
-        Type::Int64 => Value::Int64(wide.cast_signed()),
-        Type::UInt8 => Value::UInt8(bytes[0]),
-        Type::UInt16 => Value::UInt16(u16::from_le_bytes([bytes[0], bytes[1]])),
-        Type::UInt32 => Value::UInt32(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])),
-        Type::UInt64 => Value::UInt64(wide),
         Type::Float32 => {
             Value::Float32(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
         }
         Type::Float64 => Value::Float64(f64::from_le_bytes(bytes)),
-        Type::Timestamp => Value::Timestamp(wide.cast_signed().wrapping_neg()),
         Type::String => Value::String("äb\0".repeat(rng.index(60))),
         Type::Bytes => {
             let mut bytes = vec![0; rng.index(200)];
@@ -40,12 +31,14 @@ fn random_value(rng: &mut Rng, ty: Type, nullable: bool) -> Value {
         }
         Type::Blob => Value::Blob(Blob(1 + wide % Blob::MAX.0)),
         Type::Reference(..) => Value::Reference(RowId(wide % RowId::MAX.0)),
+        ty => ty.sample(wide.cast_signed()),
     }
 }
 
 fn random_type(rng: &mut Rng, tables: &[std::sync::Arc<Table>]) -> Type {
-    match rng.index(Type::PLAIN.len() + 1) {
-        plain if plain < Type::PLAIN.len() => Type::PLAIN[plain],
+    let samples = Type::samples();
+    match rng.index(samples.len() + 1) {
+        sample if sample < samples.len() => samples[sample],
         _ => Type::Reference(
             tables[rng.index(tables.len())].number,
             [OnDelete::Dangle, OnDelete::Restrict, OnDelete::Cascade, OnDelete::SetNull]

@@ -53,8 +53,8 @@ fn add_field(random: &mut Random, schema: &Schema, table: TableNumber, name: Str
     const RULES: [OnDelete; 4] =
         [OnDelete::Dangle, OnDelete::Restrict, OnDelete::Cascade, OnDelete::SetNull];
     let target = random.pick(schema.tables()).map_or(table, |table| table.number);
-    let ty = match random.below(18) {
-        place @ 0..15 => Type::PLAIN[place],
+    let ty = match random.below(6) {
+        0..5 => *random.pick(&Type::samples()).unwrap(),
         _ => Type::Reference(target, RULES[random.below(4)]),
     };
     let default = match ty {

@@ -198,6 +198,12 @@ impl<'a, 's: 'a> From<&'a [&'s [u8]]> for Values<'a> {
     }
 }
 
+impl<'a, 's: 'a, const LEN: usize> From<&'a [&'s [u8; LEN]]> for Values<'a> {
+    fn from(values: &'a [&'s [u8; LEN]]) -> Self {
+        Self::bytes(values)
+    }
+}
+
 impl<'a> From<&'a [Vec<u8>]> for Values<'a> {
     fn from(values: &'a [Vec<u8>]) -> Self {
         Self::bytes(values)

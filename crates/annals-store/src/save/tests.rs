@@ -15,22 +15,6 @@ use crate::{Pager, Saved, Store, TableView, TestImage, Uniqueness, View};
 use annals_event::Vector;
 use annals_storage::simulated::Rng;
 
-const NUMBERS: [Type; 13] = [
-    Type::Bool,
-    Type::Int8,
-    Type::Int16,
-    Type::Int32,
-    Type::Int64,
-    Type::UInt8,
-    Type::UInt16,
-    Type::UInt32,
-    Type::UInt64,
-    Type::Float32,
-    Type::Float64,
-    Type::Timestamp,
-    Type::Blob,
-];
-
 const RULES: [OnDelete; 4] =
     [OnDelete::Dangle, OnDelete::Restrict, OnDelete::Cascade, OnDelete::SetNull];
 
@@ -49,25 +33,14 @@ fn value(random: &mut Rng, (ty, nullable): (Type, bool), blobs: u64) -> Value {
         return Value::Null;
     }
     let number = random.below(120);
-    let small = i8::try_from(number).unwrap();
     match ty {
-        Type::Bool => Value::Bool(number < 60),
-        Type::Int8 => Value::Int8(small),
-        Type::Int16 => Value::Int16(-i16::from(small)),
-        Type::Int32 => Value::Int32(i32::from(small) << 20),
-        Type::Int64 => Value::Int64(random.number().cast_signed()),
-        Type::UInt8 => Value::UInt8(small.unsigned_abs()),
-        Type::UInt16 => Value::UInt16(u16::from(small.unsigned_abs()) << 8),
-        Type::UInt32 => Value::UInt32(u32::from(small.unsigned_abs()) << 24),
-        Type::UInt64 => Value::UInt64(random.number()),
-        Type::Float32 => Value::Float32(f32::from(small)),
         Type::Float64 => Value::Float64([-0.0, 0.0, 1e300, f64::NAN][random.index(4)]),
         Type::String => Value::String(text(random)),
         Type::Bytes => Value::Bytes(text(random).into_bytes()),
-        Type::Timestamp => Value::Timestamp(i64::from(small)),
         Type::Blob if blobs > 0 => Value::Blob(Blob(1 + random.below(blobs))),
         Type::Blob => Value::Null,
         Type::Reference(..) => Value::Reference(RowId(number / 4)),
+        ty => ty.sample(random.number().cast_signed() >> (number % 64)),
     }
 }
 
@@ -295,7 +268,10 @@ impl World {
                 let target = self.table().unwrap_or(TableNumber(0));
                 Type::Reference(target, RULES[self.random.index(4)])
             }
-            _ => NUMBERS[self.random.index(NUMBERS.len())],
+            _ => {
+                let samples = Type::samples();
+                samples[self.random.index(samples.len())]
+            }
         };
         let nullable = self.random.percent(40) || ty.is_always_nullable();
         let field = (ty, nullable);

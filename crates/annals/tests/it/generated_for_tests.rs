@@ -4,3 +4,4 @@ annals::schema!("tutorial.schema");
 annals::schema!("tests/it/items.schema");
 annals::schema!("tests/it/indexes.schema");
 annals::schema!("tests/it/verbs.schema");
+annals::schema!("tests/it/exact.schema");

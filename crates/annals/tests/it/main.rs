@@ -25,6 +25,7 @@ mod editor;
 mod erase;
 mod errors;
 mod evolved;
+mod exact;
 mod examples;
 mod foreign_frames;
 mod fork;

@@ -23,7 +23,7 @@ fn ty_name(schema: &Schema, ty: Type) -> String {
             Some(target) => format!("{} {rule:?}", target.name),
             None => Type::Int64.name().to_owned(),
         },
-        ty => ty.name().to_owned(),
+        ty => ty.to_string(),
     }
 }
 

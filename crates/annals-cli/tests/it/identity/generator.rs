@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-const TYPES: [&str; 15] = [
+const TYPES: [&str; 20] = [
     "bool",
     "int8",
     "int16",
@@ -19,6 +19,11 @@ const TYPES: [&str; 15] = [
     "bytes",
     "timestamp",
     "blob",
+    "date",
+    "uuid",
+    "json",
+    "bytes(3)",
+    "decimal(2)",
 ];
 
 pub(super) const RULES: [&str; 3] = ["restrict", "cascade", "set_null"];

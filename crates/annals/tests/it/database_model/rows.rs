@@ -144,7 +144,7 @@ impl Step<'_, '_> {
         let mut expected = self.model.there(table, id, count);
         if count > 0 && self.random.chance(5) {
             let bad = usize::try_from(self.random.below(count)).unwrap();
-            column[bad] = Value::Int8(1);
+            column[bad] = if field.ty == Type::Int8 { Value::UInt8(1) } else { Value::Int8(1) };
             expected = Err(ErrorKind::Invalid);
         }
         self.set_vector(table, id, &field, &column, expected);

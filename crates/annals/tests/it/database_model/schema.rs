@@ -5,16 +5,6 @@ use annals::{Command, ErrorKind, OnDelete, RowId, TableNumber, Type, Value};
 use super::model::Rows;
 use super::{Step, agree};
 
-const TYPES: [Type; 7] = [
-    Type::Bool,
-    Type::Int16,
-    Type::Int64,
-    Type::UInt8,
-    Type::Float64,
-    Type::String,
-    Type::Timestamp,
-];
-
 const RULES: [OnDelete; 4] =
     [OnDelete::Dangle, OnDelete::Restrict, OnDelete::Cascade, OnDelete::SetNull];
 
@@ -65,7 +55,12 @@ impl Step<'_, '_> {
         let ty = if self.random.chance(50) {
             Type::Reference(TableNumber(*self.random.pick(tables)), *self.random.pick(&RULES))
         } else {
-            *self.random.pick(&TYPES)
+            loop {
+                match *self.random.pick(&Type::samples()) {
+                    Type::Blob => {}
+                    ty => break ty,
+                }
+            }
         };
         let nullable = self.random.chance(40);
         let default = match ty {

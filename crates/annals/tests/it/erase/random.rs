@@ -13,24 +13,10 @@ use annals_tools::Erase;
 
 use super::{NAME, NOW, content, erase, try_open};
 
-const TYPES: [Type; 16] = [
-    Type::Bool,
-    Type::Int8,
-    Type::Int16,
-    Type::Int32,
-    Type::Int64,
-    Type::UInt8,
-    Type::UInt16,
-    Type::UInt32,
-    Type::UInt64,
-    Type::Float32,
-    Type::Float64,
-    Type::String,
-    Type::Bytes,
-    Type::Timestamp,
-    Type::Blob,
-    Type::Reference(TableNumber(0), OnDelete::Dangle),
-];
+fn types() -> Vec<Type> {
+    let reference = Type::Reference(TableNumber(0), OnDelete::Dangle);
+    Type::samples().into_iter().chain([reference]).collect()
+}
 
 fn value(rng: &mut Rng, (ty, nullable): (Type, bool), blobs: u64) -> Value {
     let null = nullable && rng.percent(20);
@@ -38,23 +24,14 @@ fn value(rng: &mut Rng, (ty, nullable): (Type, bool), blobs: u64) -> Value {
     let small = i8::try_from(number % 100).unwrap();
     match ty {
         _ if null => Value::Null,
-        Type::Bool => Value::Bool(small > 50),
-        Type::Int8 => Value::Int8(-small),
-        Type::Int16 => Value::Int16(-i16::from(small)),
-        Type::Int32 => Value::Int32(i32::from(small)),
-        Type::Int64 => Value::Int64(number.cast_signed()),
-        Type::UInt8 => Value::UInt8(small.unsigned_abs()),
-        Type::UInt16 => Value::UInt16(u16::from(small.unsigned_abs())),
-        Type::UInt32 => Value::UInt32(u32::from(small.unsigned_abs())),
-        Type::UInt64 => Value::UInt64(number),
         Type::Float32 => Value::Float32(f32::from(small) / 4.0),
         Type::Float64 => Value::Float64(f64::from(small) / 8.0),
         Type::String => Value::String("text ".repeat(rng.index(9)) + &small.to_string()),
         Type::Bytes => Value::Bytes(vec![small.unsigned_abs(); rng.index(30)]),
-        Type::Timestamp => Value::Timestamp(number.cast_signed() >> 8),
         Type::Blob if blobs == 0 => Value::Null,
         Type::Blob => Value::Blob(Blob(1 + rng.below(blobs))),
         Type::Reference(..) => Value::Reference(RowId(rng.below(8))),
+        ty => ty.sample(number.cast_signed() >> (small % 60)),
     }
 }
 
@@ -112,7 +89,8 @@ impl World {
 
 fn add_field(tx: &mut Transaction<'_>, rng: &mut Rng, table: TableNumber) -> Result<()> {
     let number = tx.view().schema().commands().len();
-    let ty = TYPES[rng.index(TYPES.len())];
+    let types = types();
+    let ty = types[rng.index(types.len())];
     let nullable = ty.is_always_nullable() || rng.percent(30);
     let has_default = rng.percent(30) && ty != Type::Blob;
     let default = has_default.then(|| value(rng, (ty, nullable), 0));

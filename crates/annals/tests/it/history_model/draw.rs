@@ -92,7 +92,7 @@ fn add_field(random: &mut Random, model: &Model, table: TableNumber, name: Strin
         let target = *random.pick(&tables);
         Type::Reference(TableNumber(stray(random, target)), *random.pick(&RULES))
     } else {
-        *random.pick(&Type::PLAIN)
+        *random.pick(&Type::samples())
     };
     let nullable = random.chance(40) || matches!(ty, Type::Blob | Type::Reference(..));
     let default = match ty {

@@ -220,7 +220,7 @@ impl Model {
                         format!("references {}{word}", table_name(to))
                     }
                     Type::Blob => "blob".to_owned(),
-                    _ => format!("{ty:?}").to_lowercase() + if *nullable { " null" } else { "" },
+                    ty => format!("{ty}") + if *nullable { " null" } else { "" },
                 };
                 if let Some(value) = default {
                     line += " default ";

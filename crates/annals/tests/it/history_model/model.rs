@@ -61,21 +61,11 @@ pub(super) struct Model {
 pub(super) fn zero(ty: Type, nullable: bool) -> Value {
     match ty {
         _ if nullable => Value::Null,
-        Type::Bool => Value::Bool(false),
-        Type::Int8 => Value::Int8(0),
-        Type::Int16 => Value::Int16(0),
-        Type::Int32 => Value::Int32(0),
-        Type::Int64 => Value::Int64(0),
-        Type::UInt8 => Value::UInt8(0),
-        Type::UInt16 => Value::UInt16(0),
-        Type::UInt32 => Value::UInt32(0),
-        Type::UInt64 => Value::UInt64(0),
-        Type::Float32 => Value::Float32(0.0),
-        Type::Float64 => Value::Float64(0.0),
         Type::String => Value::String(String::new()),
         Type::Bytes => Value::Bytes(Vec::new()),
-        Type::Timestamp => Value::Timestamp(0),
+        Type::Json => Value::String("null".to_owned()),
         Type::Blob | Type::Reference(..) => Value::Null,
+        ty => ty.sample(0),
     }
 }
 
