@@ -1,6 +1,8 @@
 //! Reading numbers and values from the bytes of events. Every length is checked before use.
 
-use annals_schema::{AnyDecimal, Blob, RowId, Schema, Table, TableNumber, Type, ValueRef, column_types};
+use annals_schema::{
+    AnyDecimal, Blob, RowId, Schema, Table, TableNumber, Type, ValueRef, column_types,
+};
 
 use super::{MAX_VECTOR, compact};
 use crate::Error;

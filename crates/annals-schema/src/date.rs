@@ -7,8 +7,7 @@ use crate::Timestamp;
 use crate::time::{civil_from_days, days_from_civil, days_in_month, digits};
 
 /// The form of a date.
-pub(crate) const HOW_TO_WRITE_DATES: &str =
-    "write a day that exists, like 2021-11-02; years outside 0 to 9999 have a sign and five to seven digits";
+pub(crate) const HOW_TO_WRITE_DATES: &str = "write a day that exists, like 2021-11-02; years outside 0 to 9999 have a sign and five to seven digits";
 
 /// A day: the number of days since 1970-01-01, in the proleptic Gregorian calendar.
 ///
@@ -43,8 +42,7 @@ impl Date {
     #[must_use]
     pub fn new(year: i32, month: u32, day: u32) -> Option<Self> {
         let (year, month, day) = (year.into(), month.into(), day.into());
-        let exists =
-            (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
+        let exists = (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
         exists.then(|| days_from_civil(year, month, day).try_into().ok().map(Self))?
     }
 

@@ -84,7 +84,8 @@ impl Reader<'_> {
             match self.take(|byte| byte >= b' ')? {
                 b'"' => return Some(()),
                 b'\\' if self.is(b'u') => {
-                    (0..4).try_for_each(|_| self.take(|byte| byte.is_ascii_hexdigit()).map(drop))?;
+                    (0..4)
+                        .try_for_each(|_| self.take(|byte| byte.is_ascii_hexdigit()).map(drop))?;
                 }
                 b'\\' => drop(self.take(|byte| b"\"\\/bfnrt".contains(&byte))?),
                 _ => {}

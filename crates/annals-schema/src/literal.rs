@@ -7,7 +7,8 @@ use crate::date::HOW_TO_WRITE_DATES;
 use crate::time::HOW_TO_WRITE_TIMESTAMPS;
 use crate::uuid::HOW_TO_WRITE_UUIDS;
 use crate::{
-    Blob, RowId, Timestamp, Token, Type, TypeClass, Value, ValueRef, WideValue, decimal, json, shorten,
+    Blob, RowId, Timestamp, Token, Type, TypeClass, Value, ValueRef, WideValue, decimal, json,
+    shorten,
 };
 
 /// Reads a value of a type from a token. The word `null` is [`Value::Null`] for every type: whether
@@ -45,7 +46,9 @@ pub fn parse_value(ty: Type, token: &Token<'_>) -> Result<Value, String> {
         TypeClass::Reference => parse_reference(text),
     };
     let value = value.filter(|value| ty.accepts(true, value.as_ref()));
-    value.ok_or_else(|| format!("`{}` is not {}: {}", shorten(text), article(ty), expectation(ty, text)))
+    value.ok_or_else(|| {
+        format!("`{}` is not {}: {}", shorten(text), article(ty), expectation(ty, text))
+    })
 }
 
 fn parse_bool(text: &str) -> Option<bool> {
@@ -116,7 +119,9 @@ fn expectation(ty: Type, text: &str) -> String {
             let before = text.get(..place).unwrap_or_default().chars().count();
             return format!("correct it from character {} on", before + 1);
         }
-        Type::FixedBytes(len) => return format!("use 0x and {} hexadecimal digits", u32::from(len) * 2),
+        Type::FixedBytes(len) => {
+            return format!("use 0x and {} hexadecimal digits", u32::from(len) * 2);
+        }
         Type::Date => return HOW_TO_WRITE_DATES.to_owned(),
         Type::Uuid => return HOW_TO_WRITE_UUIDS.to_owned(),
         Type::Decimal(scale) => return decimal::how_to_write(scale),

@@ -7,7 +7,8 @@ impl Type {
     #[doc(hidden)]
     #[must_use]
     pub fn samples() -> Vec<Self> {
-        let others = [Self::FixedBytes(1), Self::FixedBytes(16), Self::Decimal(0), Self::Decimal(4)];
+        let others =
+            [Self::FixedBytes(1), Self::FixedBytes(16), Self::Decimal(0), Self::Decimal(4)];
         Self::PLAIN.into_iter().chain(others).collect()
     }
 
@@ -38,7 +39,8 @@ impl Type {
             Self::Blob => Value::Blob(Blob(natural.clamp(1, Blob::MAX.0))),
             Self::Reference(..) => Value::Reference(RowId(natural.min(RowId::MAX.0))),
             _ => {
-                let mut halves = std::iter::successors(Some(i128::from(number)), |half| Some(half / 2));
+                let mut halves =
+                    std::iter::successors(Some(i128::from(number)), |half| Some(half / 2));
                 halves.find_map(|half| self.integer(half)).unwrap_or(Value::Null)
             }
         }

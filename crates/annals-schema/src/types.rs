@@ -113,7 +113,9 @@ impl Type {
     /// in joedb.
     #[must_use]
     pub fn named(text: &str) -> Option<Self> {
-        if let Some((word, parameter)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+        if let Some((word, parameter)) =
+            text.strip_suffix(')').and_then(|text| text.split_once('('))
+        {
             return Self::with_parameter(word, parameter.parse().ok()?);
         }
         let word = if text == "boolean" { "bool" } else { text };

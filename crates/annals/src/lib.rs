@@ -56,9 +56,9 @@ use annals_store::image;
 
 pub use annals_macros::schema;
 pub use annals_schema::{
-    AnyDecimal, Blob, Command, Date, DateError, Decimal, DecimalError, Field, FieldNumber, Index, IndexNumber,
-    OnDelete, RowId, Schema, Table,
-    TableNumber, Timestamp, Type, TypeClass, Uuid, UuidError, Value, ValueRef, WideValue, Written,
+    AnyDecimal, Blob, Command, Date, DateError, Decimal, DecimalError, Field, FieldNumber, Index,
+    IndexNumber, OnDelete, RowId, Schema, Table, TableNumber, Timestamp, Type, TypeClass, Uuid,
+    UuidError, Value, ValueRef, WideValue, Written,
 };
 /// ```
 /// annals::schema!("tutorial.schema");

@@ -299,7 +299,7 @@ impl<'o, W: Write> Export<'o, W> {
             let (table, row) = (number_of(table.number), row_number(table, id)?);
             self.write(Entry::InsertVector { table, row, count })?;
         }
-        self.unset = (reused > 0).then(|| Unset::new(table, id, reused));
+        self.unset = Unset::of_zeros(table, id, count, reused);
         Ok(())
     }
 
@@ -321,14 +321,17 @@ impl<'o, W: Write> Export<'o, W> {
         let owner = find_table(schema, table)?;
         let (table, row) = (number_of(table), row_number(owner, first)?);
         for number in fields {
-            let (field, kind) = (place_of(number), kind::of_type(find_field(owner, number)?.ty));
+            let known = find_field(owner, number)?;
+            let (field, kind, zero) =
+                (place_of(number), kind::of_type(known.ty), known.zero_value());
+            let value = to_cell(owner, known, zero.as_ref(), &self.blobs)?;
             if count == 1 {
-                self.write(Entry::Update { table, row, field, value: kind::zero(kind) })?;
+                self.write(Entry::Update { table, row, field, value })?;
                 continue;
             }
             self.write(Entry::UpdateVector { table, row, field, kind, count })?;
             for _ in 0..count {
-                let written = self.writer.value(kind::zero(kind));
+                let written = self.writer.value(value);
                 written.map_err(|error| unwritable(&self.shown, error))?;
             }
         }

@@ -50,6 +50,12 @@ pub(super) fn is_joedbs(ty: Type) -> bool {
     }
 }
 
+/// True if zero is a text that isn't empty, as joedb's would be.
+pub(super) fn has_other_zero(ty: Type) -> bool {
+    let is_text = ty.class() == TypeClass::Written || ty.is_variable();
+    is_text && !matches!(ty, Type::String | Type::Bytes)
+}
+
 /// Returns the value of a new row.
 pub(super) const fn zero(kind: Kind) -> Cell<'static> {
     match kind {

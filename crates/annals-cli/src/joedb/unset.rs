@@ -1,10 +1,12 @@
-//! Rows of zeros at ids that were used before.
+//! Rows of zeros whose fields joedb must be told.
 //!
-//! joedb's interpreter and its pack tool leave the values of deleted rows in such rows, until each field is written.
+//! joedb's interpreter and its pack tool leave the values of deleted rows in rows at ids that were used before, until
+//! each field is written. And its zero is the empty string where a field became a string, as `0.00` does.
 
 use annals::event::Event;
-use annals::{FieldNumber, Result, RowId, Schema, Table, TableNumber};
+use annals::{Field, FieldNumber, Result, RowId, Schema, Table, TableNumber};
 
+use super::kind;
 use super::numbers::{find_field, find_table};
 
 /// Rows that were just inserted, and the fields that no event has set yet.
@@ -20,6 +22,19 @@ impl Unset {
     pub(super) fn new(table: &Table, first: RowId, count: u64) -> Self {
         let fields = table.fields.iter().map(|field| field.number).collect();
         Self { table: table.number, first, count, fields }
+    }
+
+    /// Begins with the fields of new rows that `count` rows of joedb don't have: all if joedb knew `reused` of these
+    /// rows, else those whose zero isn't joedb's. Returns `None` if there is none.
+    pub(super) fn of_zeros(table: &Table, first: RowId, count: u64, reused: u64) -> Option<Self> {
+        let is_other = |field: &&Field| !field.nullable && kind::has_other_zero(field.ty);
+        let others: Vec<_> = table.fields.iter().filter(is_other).map(|f| f.number).collect();
+        match (reused, others.is_empty()) {
+            (0, true) => None,
+            (0, false) => Some(Self { table: table.number, first, count, fields: others }),
+            (_, true) => Some(Self::new(table, first, reused)),
+            (_, false) => Some(Self::new(table, first, count)),
+        }
     }
 
     /// True if an event sets a field of all these rows, and of no others; the field is then set.

@@ -276,14 +276,15 @@ fn as_joedb_has(rows: &Value, schema: &annals::Schema) -> Value {
                 let new = match (field.ty, &*value) {
                     (Type::Blob | Type::Reference(..), _) => continue,
                     (Type::Bool, Value::Null) => Value::from(false),
-                    (Type::String | Type::Bytes, Value::Null) => Value::from(""),
+                    (ty, Value::Null) if ty.is_variable() => Value::from(""),
+                    (ty, Value::Null) if ty.class() == annals::TypeClass::Written => "".into(),
                     (Type::Float32 | Type::Float64, Value::Null) => Value::from(0.0),
                     (_, Value::Null) => Value::from(0),
                     (Type::Timestamp, time) => {
                         let time: annals::Timestamp = time.as_str().unwrap().parse().unwrap();
                         Value::from(time.microseconds())
                     }
-                    (Type::Bytes, bytes) => {
+                    (Type::Bytes | Type::FixedBytes(_), bytes) => {
                         let digits = bytes.as_str().unwrap().as_bytes()[2..].chunks(2);
                         let byte = |pair: &[u8]| {
                             u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()

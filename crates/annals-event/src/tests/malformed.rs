@@ -19,7 +19,8 @@ fn what_is_wrong_is_named() {
     let number = TableNumber(0);
     let types = [Type::Bool, Type::Int16, Type::String];
     let exact = [Type::Decimal(2), Type::Json, Type::FixedBytes(2)];
-    for (name, ty) in ["b", "i", "s", "d", "j", "f"].into_iter().zip(types.into_iter().chain(exact)) {
+    for (name, ty) in ["b", "i", "s", "d", "j", "f"].into_iter().zip(types.into_iter().chain(exact))
+    {
         let (name, nullable, default) = (name.to_owned(), false, None);
         schema.apply(Command::AddField { table: number, name, ty, nullable, default }).unwrap();
     }

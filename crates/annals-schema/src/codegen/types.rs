@@ -128,7 +128,9 @@ impl<'a> Column<'a> {
             Value::Bytes(v) => format!("b\"{}\"", v.escape_ascii()),
             Value::Timestamp(v) => format!("::annals::Timestamp({v})"),
             Value::Date(v) => format!("::annals::Date({})", v.0),
-            Value::Uuid(v) => format!("::annals::Uuid::from_u128(0x{})", v.to_string().replace('-', "_")),
+            Value::Uuid(v) => {
+                format!("::annals::Uuid::from_u128(0x{})", v.to_string().replace('-', "_"))
+            }
             Value::Decimal(v) => format!("::annals::Decimal::from_units({})", v.units()),
             Value::Blob(v) => format!("::annals::Blob({})", v.0),
             Value::Reference(v) if self.plain == "::annals::RowId" => {

@@ -184,7 +184,8 @@ fn find_type(schema: &Schema, token: &Token<'_>) -> Result<Type, Diagnostic> {
         } else if word == "decimal" {
             "say how many digits stand after the point, 0 to 38, as in `decimal(2)`".to_owned()
         } else if word == "bytes" {
-            "say how many bytes, 1 to 4096, as in `bytes(16)`; `bytes` alone has any number".to_owned()
+            "say how many bytes, 1 to 4096, as in `bytes(16)`; `bytes` alone has any number"
+                .to_owned()
         } else if let Some((name, _)) = known {
             format!("write `{name}`")
         } else {

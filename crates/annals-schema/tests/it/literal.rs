@@ -1,8 +1,6 @@
 //! Values as text, in both directions.
 
-use annals_schema::{
-    OnDelete, TableNumber, Token, Type, Value, parse_value, tokenize,
-};
+use annals_schema::{OnDelete, TableNumber, Token, Type, Value, parse_value, tokenize};
 
 const REFERENCE: Type = Type::Reference(TableNumber(0), OnDelete::Dangle);
 

@@ -133,7 +133,9 @@ macro_rules! column_types {
     )+};
 }
 
-column_types!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Timestamp, Date, Uuid, Blob, RowId);
+column_types!(
+    bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Timestamp, Date, Uuid, Blob, RowId
+);
 
 impl<const SCALE: u8> ColumnType for Decimal<SCALE> {
     type In<'a> = Self;

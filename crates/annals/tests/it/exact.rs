@@ -131,7 +131,8 @@ fn values_that_a_type_does_not_have_are_refused_by_name() {
     assert!(refused.contains("`note`: \"{a: 1}\" is not a value of type json"), "{refused}");
     let error = db.write(|tx| tx.payment().set_note(id, "[")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    let error = db.write(|tx| tx.payment().update_vector_of(payment::NOTE, id, &["["])).unwrap_err();
+    let error =
+        db.write(|tx| tx.payment().update_vector_of(payment::NOTE, id, &["["])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 

@@ -348,9 +348,7 @@ fn typed(ty: Type, token: Token, text: &str) -> Option<Value> {
         (Type::Float32, Token::String) if is_named => Value::Float32(text.parse().ok()?),
         (Type::Float64, Token::String) if is_named => Value::Float64(text.parse().ok()?),
         (ty, Token::String) if ty.is_text() => Value::String(text.to_owned()),
-        (ty, Token::String) if ty.is_variable() => {
-            Value::Bytes(BASE64_STANDARD.decode(text).ok()?)
-        }
+        (ty, Token::String) if ty.is_variable() => Value::Bytes(BASE64_STANDARD.decode(text).ok()?),
         (Type::Timestamp, Token::String) => Value::Timestamp(text.parse::<Timestamp>().ok()?.0),
         (Type::Reference(..), Token::Number) => {
             Value::Reference(Some(RowId(text.parse().ok()?)).filter(|id| *id <= RowId::MAX)?)

@@ -48,7 +48,9 @@ impl Generator {
             "uuid" => format!("{:032x}", self.random(1 << 40) << pick),
             "json" => [r#""{\"a\": [1, null]}""#, "0", r#""\"é\\n\"""#, "[]"][pick].to_owned(),
             "bytes(3)" => ["0x000000", "0xff00Fe", "0x22225c", "0x010203"][pick].to_owned(),
-            "decimal(2)" => ["0", "-0.01", "12.5", "-1701411834604692317316873037158841057.28"][pick].to_owned(),
+            "decimal(2)" => {
+                ["0", "-0.01", "12.5", "-1701411834604692317316873037158841057.28"][pick].to_owned()
+            }
             "blob" if self.state.blobs > 0 => format!("blob:{}", 1 + self.random(self.state.blobs)),
             "blob" => "null".to_owned(),
             _ => ["-1", "0", "3", "9223372036854775806"][pick].to_owned(),

@@ -128,7 +128,9 @@ impl Column {
     /// all views over the same bases. Values of fixed size can.
     pub(crate) fn texts_are_short_below(&self, slots: Range<usize>) -> bool {
         match &self.data {
-            Data::Variable(strings) => strings.are_short_below(slots, self.kind == ValueKind::String),
+            Data::Variable(strings) => {
+                strings.are_short_below(slots, self.kind == ValueKind::String)
+            }
             _ => true,
         }
     }

@@ -113,7 +113,8 @@ fn width_of(column: &Column) -> usize {
 #[test]
 fn every_type_is_saved_loaded_and_gone_on_with() {
     for keeps in [true, false] {
-        for (nullable, (ty, _)) in [true, false].into_iter().flat_map(|n| values().into_iter().map(move |v| (n, v)))
+        for (nullable, (ty, _)) in
+            [true, false].into_iter().flat_map(|n| values().into_iter().map(move |v| (n, v)))
         {
             // Enough for several pages of cells, and more than the cache has.
             let rows = if cfg!(miri) { 200 } else { 9000 };
@@ -159,7 +160,9 @@ fn every_type_is_saved_loaded_and_gone_on_with() {
 
 #[test]
 fn what_is_kept_stays_and_what_cannot_be_loaded_is_an_error() {
-    for (keeps, ty) in [true, false].into_iter().flat_map(|k| values().into_iter().map(move |v| (k, v.0))) {
+    for (keeps, ty) in
+        [true, false].into_iter().flat_map(|k| values().into_iter().map(move |v| (k, v.0)))
+    {
         let mut written = column(ty, true, Some(made(ty, false, 3)));
         let epoch = Epoch::first();
         // After values that are in no page.
