@@ -62,12 +62,14 @@ fn getter(doc: &str, name: &str, gives: &str, body: &str) -> String {
 /// Writes the expression that makes the values of a row its own.
 fn copied(owned: &str, columns: &[Column<'_>]) -> String {
     let values = columns.iter().map(|column| {
-        let own = match (column.is_borrowed(), column.field.nullable) {
-            (true, true) => ".map(Into::into)",
-            (true, false) => ".into()",
-            (false, _) => "",
+        let (copied, own) = match (column.field.ty, column.field.nullable) {
+            (Type::FixedBytes(_), true) => ("", ".copied()"),
+            (Type::FixedBytes(_), false) => ("*", ""),
+            (ty, true) if ty.is_variable() => ("", ".map(Into::into)"),
+            (ty, false) if ty.is_variable() => ("", ".into()"),
+            _ => ("", ""),
         };
-        format!("{0}: self.{0}(){own}", column.name)
+        format!("{0}: {copied}self.{0}(){own}", column.name)
     });
     let values: Vec<_> = values.collect();
     let line = values.join(", ");

@@ -29,29 +29,36 @@ fn values_are_written_read_and_found_in_order() {
     let first = db
         .write(|tx| {
             for (number, amount) in (0..).zip(amounts) {
-                tx.payment().insert(row(number, amount))?;
+                tx.insert(row(number, amount))?;
             }
-            tx.payment().insert(New { rate: None, check: Some(&[7, 8]), ..row(9, "3.00") })
+            tx.insert(New { rate: None, check: Some(&[7, 8]), ..row(9, "3.00") })
         })
         .unwrap();
     db.as_dynamic().backfill(annals::BackfillMode::Restart).unwrap();
     drop(db);
     let db = exact::Database::open(&path).unwrap();
-    db.write(|tx| tx.payment().set_due(first, Some(day("2024-02-29")))).unwrap();
+    db.write(|tx| {
+        tx.edit(first)?.set_due(day("2024-02-29"))?.set_check(&[7, 8])?;
+        Ok(())
+    })
+    .unwrap();
     let now = db.read();
-    let found = now.payment().get(first).unwrap();
+    let found = now.payment().require(first).unwrap();
     assert_eq!((found.day(), found.due()), (day("1970-01-10"), Some(day("2024-02-29"))));
     assert_eq!((found.hash(), found.check()), (&[1, 2, 3, 4], Some(&[7, 8])));
     assert_eq!((found.rate(), found.note()), (None, "{\"a\": [1]}"));
-    assert_eq!(now.payment_by_key().get(Uuid([9; 16])).unwrap().unwrap().id(), first);
-    let sorted: Vec<_> = now.payment_by_amount().iter().map(|row| row.unwrap().amount()).collect();
+    assert_eq!(now.payment().by_key().get(Uuid([9; 16])).unwrap().unwrap().id(), first);
+    let sorted: Vec<_> =
+        now.payment().by_amount().iter().map(|row| row.unwrap().amount()).collect();
     assert!(sorted.is_sorted() && sorted.len() == 6, "{sorted:?}");
     let cents = |units| Decimal::<2>::from_units(units);
-    let small = now.payment_by_amount().range(cents(-1)..cents(1000));
+    let small = now.payment().by_amount().range(cents(-1)..cents(1000));
     let small: Vec<_> = small.map(|row| row.unwrap().amount().to_string()).collect();
     assert_eq!(small, ["-0.01", "0.05", "3.00", "9.99"]);
     assert_eq!(Decimal::checked_sum(sorted[1..].iter().copied()), Some(cents(2303)));
-    assert_eq!(now.payment_by_rate().nulls().count(), 1);
+    assert_eq!(now.payment().by_rate().nulls().count(), 1);
+    let owned = found.to_owned();
+    assert_eq!((owned.hash, owned.check, owned.amount), ([1, 2, 3, 4], Some([7, 8]), cents(300)));
     let shown = format!("{found:?}");
     assert!(shown.contains("amount: 3.00") && shown.contains("due: Some(2024-02-29)"), "{shown}");
 }
@@ -65,7 +72,7 @@ fn columns_and_changes_have_the_types_of_the_schema() {
     let (hashes, checks) = ([[9; 4], [8; 4]], [None, Some(&[1, 2])]);
     let first = db
         .write(|tx| {
-            tx.payment().insert_vector(payment::Columns {
+            tx.insert_vector(payment::Columns {
                 day: &days,
                 key: &keys,
                 amount: &amounts,
@@ -78,9 +85,9 @@ fn columns_and_changes_have_the_types_of_the_schema() {
         })
         .unwrap();
     db.write(|tx| {
-        tx.payment().update_vector_of(payment::HASH, first, &[[6; 4]])?;
-        tx.payment().update_vector_of(payment::RATE, first, &[Decimal::from_units(2)])?;
-        tx.payment().update_vector_of(payment::DUE, first, &[Date(7)])
+        tx.update_vector(payment::HASH, first, &[[6; 4]])?;
+        tx.update_vector(payment::RATE, first, &[Decimal::from_units(2)])?;
+        tx.update_vector(payment::DUE, first, &[Date(7)])
     })
     .unwrap();
     let now = db.read();
@@ -110,7 +117,7 @@ fn columns_and_changes_have_the_types_of_the_schema() {
 fn values_that_a_type_does_not_have_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let db = exact::Database::open(folder.path().join("exact.annals")).unwrap();
-    let id = db.write(|tx| tx.payment().insert(row(1, "1.00"))).unwrap();
+    let id = db.write(|tx| tx.insert(row(1, "1.00"))).unwrap();
     let set = |field: u32, value: Value| {
         let (table, field) = (TableNumber(0), FieldNumber(field));
         let done = db.as_dynamic().write(|tx| tx.update(table, id.into(), field, value.as_ref()));
@@ -129,10 +136,9 @@ fn values_that_a_type_does_not_have_are_refused_by_name() {
     assert!(refused.contains("`hash`: 5 bytes is not a value of type bytes(4)"), "{refused}");
     let refused = set(6, Value::String("{a: 1}".to_owned()));
     assert!(refused.contains("`note`: \"{a: 1}\" is not a value of type json"), "{refused}");
-    let error = db.write(|tx| tx.payment().set_note(id, "[")).unwrap_err();
+    let error = db.write(|tx| tx.edit(id)?.set_note("[").map(drop)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    let error =
-        db.write(|tx| tx.payment().update_vector_of(payment::NOTE, id, &["["])).unwrap_err();
+    let error = db.write(|tx| tx.update_vector(payment::NOTE, id, &["["])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 

@@ -65,6 +65,16 @@ pub const SCHEMA: &str = "\
     add_field numbers d float32\n\
     add_field numbers e uint8\n\
     add_field numbers f timestamp\n\
+    create_table exact\n\
+    add_field exact day date\n\
+    add_field exact key uuid null default 67e55044-10b1-426f-9247-bb680e5fe0c8\n\
+    add_field exact note json\n\
+    add_field exact hash bytes(2) null default 0x00ff\n\
+    add_field exact full_hash bytes(32)\n\
+    add_field exact price decimal(3) null default -1.500\n\
+    add_field exact rate decimal(0)\n\
+    create_unique_index exact_by_rate exact rate,day\n\
+    create_index exact_by_price exact price,hash\n\
     create_index plain_by_truth plain truth\n\
     create_index plain_by_double plain double\n\
     create_index plain_by_raw plain raw\n\
@@ -164,6 +174,8 @@ pub enum Change {
     Defaults(defaults::Change),
     /// Of a row of `numbers`.
     Numbers(numbers::Change),
+    /// Of a row of `exact`.
+    Exact(exact::Change),
 }
 
 impl ::annals::typed::AnyChange for Change {
@@ -174,6 +186,7 @@ impl ::annals::typed::AnyChange for Change {
             2 => ::annals::typed::any_change(change, Self::Nullable),
             3 => ::annals::typed::any_change(change, Self::Defaults),
             4 => ::annals::typed::any_change(change, Self::Numbers),
+            5 => ::annals::typed::any_change(change, Self::Exact),
             _ => Ok(None),
         }
     }
@@ -206,6 +219,12 @@ impl From<defaults::Change> for Change {
 impl From<numbers::Change> for Change {
     fn from(change: numbers::Change) -> Self {
         Self::Numbers(change)
+    }
+}
+
+impl From<exact::Change> for Change {
+    fn from(change: exact::Change) -> Self {
+        Self::Exact(change)
     }
 }
 
@@ -243,6 +262,13 @@ impl<V: ::annals::typed::Viewed> Tables<V> {
     #[must_use]
     pub fn numbers(&self) -> numbers::Table<'_> {
         numbers::Table::new(self.0.view())
+    }
+
+    /// Returns the table `exact`.
+    #[inline]
+    #[must_use]
+    pub fn exact(&self) -> exact::Table<'_> {
+        exact::Table::new(self.0.view())
     }
 }
 
@@ -1064,7 +1090,7 @@ pub mod plain {
     impl<'a> ByTruth<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
-            let number = ::annals::IndexNumber(0);
+            let number = ::annals::IndexNumber(2);
             let index = ::annals::typed::Index::new(view, number, "plain_by_truth");
             Self { index }
         }
@@ -1123,7 +1149,7 @@ pub mod plain {
     impl<'a> ByDouble<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
-            let number = ::annals::IndexNumber(1);
+            let number = ::annals::IndexNumber(3);
             let index = ::annals::typed::Index::new(view, number, "plain_by_double");
             Self { index }
         }
@@ -1182,7 +1208,7 @@ pub mod plain {
     impl<'a> ByRaw<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
-            let number = ::annals::IndexNumber(2);
+            let number = ::annals::IndexNumber(4);
             let index = ::annals::typed::Index::new(view, number, "plain_by_raw");
             Self { index }
         }
@@ -1244,7 +1270,7 @@ pub mod plain {
     impl<'a> ByMoment<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
-            let number = ::annals::IndexNumber(3);
+            let number = ::annals::IndexNumber(5);
             let index = ::annals::typed::Index::new(view, number, "plain_by_moment");
             Self { index }
         }
@@ -1422,7 +1448,7 @@ pub mod plain {
     impl<'a> ByPointer<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
-            let number = ::annals::IndexNumber(4);
+            let number = ::annals::IndexNumber(6);
             let index = ::annals::typed::Index::new(view, number, "plain_by_pointer");
             Self { index }
         }
@@ -2248,7 +2274,7 @@ pub mod nullable {
     impl<'a> ByText<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
-            let number = ::annals::IndexNumber(5);
+            let number = ::annals::IndexNumber(7);
             let index = ::annals::typed::Index::new(view, number, "nullable_by_text");
             Self { index }
         }
@@ -2397,7 +2423,7 @@ pub mod nullable {
     impl<'a> ByDouble<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
-            let number = ::annals::IndexNumber(6);
+            let number = ::annals::IndexNumber(8);
             let index = ::annals::typed::Index::new(view, number, "nullable_by_double");
             Self { index }
         }
@@ -2468,7 +2494,7 @@ pub mod nullable {
     impl<'a> ByRaw<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
-            let number = ::annals::IndexNumber(7);
+            let number = ::annals::IndexNumber(9);
             let index = ::annals::typed::Index::new(view, number, "nullable_by_raw");
             Self { index }
         }
@@ -3245,6 +3271,683 @@ pub mod numbers {
         #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.0.iter()
+        }
+    }
+}
+
+/// The table `exact`.
+pub mod exact {
+    /// The kind of rows that the table `exact` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(5);
+        const NAME: &'static str = "exact";
+        type Schema = super::Schema;
+        type Row<'a> = Row<'a>;
+        type Edit<'t, 'db: 't> = Edit<'t, 'db>;
+    }
+
+    /// The id of a row of `exact`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// What became of a row of `exact`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
+    /// A row of `exact`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Returns the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Returns the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+
+        /// The field `day`: date.
+        #[inline]
+        #[must_use]
+        pub fn day(&self) -> ::annals::Date {
+            self.0.read(::annals::FieldNumber(0))
+        }
+
+        /// The field `key`: uuid, may be null, default `67e55044-10b1-426f-9247-bb680e5fe0c8`.
+        #[inline]
+        #[must_use]
+        pub fn key(&self) -> Option<::annals::Uuid> {
+            self.0.read(::annals::FieldNumber(1))
+        }
+
+        /// The field `note`: json.
+        #[inline]
+        #[must_use]
+        pub fn note(&self) -> &str {
+            self.0.read(::annals::FieldNumber(2))
+        }
+
+        /// The field `hash`: bytes(2), may be null, default `0x00ff`.
+        #[inline]
+        #[must_use]
+        pub fn hash(&self) -> Option<&[u8; 2]> {
+            self.0.read(::annals::FieldNumber(3))
+        }
+
+        /// The field `full_hash`: bytes(32).
+        #[inline]
+        #[must_use]
+        pub fn full_hash(&self) -> &[u8; 32] {
+            self.0.read(::annals::FieldNumber(4))
+        }
+
+        /// The field `price`: decimal(3), may be null, default `-1.500`.
+        #[inline]
+        #[must_use]
+        pub fn price(&self) -> Option<::annals::Decimal<3>> {
+            self.0.read(::annals::FieldNumber(5))
+        }
+
+        /// The field `rate`: decimal(0).
+        #[inline]
+        #[must_use]
+        pub fn rate(&self) -> ::annals::Decimal<0> {
+            self.0.read(::annals::FieldNumber(6))
+        }
+
+        /// Copies the values of the row.
+        #[inline]
+        #[must_use]
+        pub fn to_owned(&self) -> Exact {
+            Exact {
+                day: self.day(),
+                key: self.key(),
+                note: self.note().into(),
+                hash: self.hash().copied(),
+                full_hash: *self.full_hash(),
+                price: self.price(),
+                rate: self.rate(),
+            }
+        }
+    }
+
+    /// The values of a new row of `exact`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug)]
+    pub struct New<'a> {
+        /// The field `day`: date.
+        pub day: ::annals::Date,
+        /// The field `key`: uuid, may be null, default `67e55044-10b1-426f-9247-bb680e5fe0c8`.
+        pub key: Option<::annals::Uuid>,
+        /// The field `note`: json.
+        pub note: &'a str,
+        /// The field `hash`: bytes(2), may be null, default `0x00ff`.
+        pub hash: Option<&'a [u8; 2]>,
+        /// The field `full_hash`: bytes(32).
+        pub full_hash: &'a [u8; 32],
+        /// The field `price`: decimal(3), may be null, default `-1.500`.
+        pub price: Option<::annals::Decimal<3>>,
+        /// The field `rate`: decimal(0).
+        pub rate: ::annals::Decimal<0>,
+    }
+
+    impl ::annals::typed::NewRow for New<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                self.day.into(),
+                self.key.into(),
+                self.note.into(),
+                self.hash.into(),
+                self.full_hash.into(),
+                self.price.into(),
+                self.rate.into(),
+            ];
+            take(&values)
+        }
+    }
+
+    impl Default for New<'_> {
+        #[inline]
+        fn default() -> Self {
+            Self {
+                day: ::annals::Date(0),
+                key: Some(::annals::Uuid::from_u128(0x67e55044_10b1_426f_9247_bb680e5fe0c8)),
+                note: "null",
+                hash: Some(b"\x00\xff"),
+                full_hash: b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+                price: Some(::annals::Decimal::from_units(-1500)),
+                rate: ::annals::Decimal::from_units(0),
+            }
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                day: row.day(),
+                key: row.key(),
+                note: row.note(),
+                hash: row.hash(),
+                full_hash: row.full_hash(),
+                price: row.price(),
+                rate: row.rate(),
+            }
+        }
+    }
+
+    /// The values of many new rows of `exact`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `day`: date.
+        pub day: &'a [::annals::Date],
+        /// The field `key`: uuid, may be null, default `67e55044-10b1-426f-9247-bb680e5fe0c8`.
+        pub key: &'a [Option<::annals::Uuid>],
+        /// The field `note`: json.
+        pub note: &'a [&'a str],
+        /// The field `hash`: bytes(2), may be null, default `0x00ff`.
+        pub hash: &'a [Option<&'a [u8; 2]>],
+        /// The field `full_hash`: bytes(32).
+        pub full_hash: &'a [&'a [u8; 32]],
+        /// The field `price`: decimal(3), may be null, default `-1.500`.
+        pub price: &'a [Option<::annals::Decimal<3>>],
+        /// The field `rate`: decimal(0).
+        pub rate: &'a [::annals::Decimal<0>],
+    }
+
+    impl ::annals::typed::NewRows for Columns<'_> {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
+            let vectors = [
+                self.day.into(),
+                self.key.into(),
+                self.note.into(),
+                self.hash.into(),
+                self.full_hash.into(),
+                self.price.into(),
+                self.rate.into(),
+            ];
+            take(&vectors)
+        }
+    }
+
+    /// The values of a row of `exact` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Exact {
+        /// The field `day`: date.
+        pub day: ::annals::Date,
+        /// The field `key`: uuid, may be null, default `67e55044-10b1-426f-9247-bb680e5fe0c8`.
+        pub key: Option<::annals::Uuid>,
+        /// The field `note`: json.
+        pub note: ::std::string::String,
+        /// The field `hash`: bytes(2), may be null, default `0x00ff`.
+        pub hash: Option<[u8; 2]>,
+        /// The field `full_hash`: bytes(32).
+        pub full_hash: [u8; 32],
+        /// The field `price`: decimal(3), may be null, default `-1.500`.
+        pub price: Option<::annals::Decimal<3>>,
+        /// The field `rate`: decimal(0).
+        pub rate: ::annals::Decimal<0>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Exact;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Exact> {
+            Ok(Exact {
+                day: row.take(::annals::FieldNumber(0))?,
+                key: row.take(::annals::FieldNumber(1))?,
+                note: row.take(::annals::FieldNumber(2))?,
+                hash: row.take(::annals::FieldNumber(3))?,
+                full_hash: row.take(::annals::FieldNumber(4))?,
+                price: row.take(::annals::FieldNumber(5))?,
+                rate: row.take(::annals::FieldNumber(6))?,
+            })
+        }
+    }
+
+    /// The column `day`, to be read and written in many rows at once.
+    pub const DAY: ::annals::typed::Column<Kind, ::annals::Date> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `key`, to be read and written in many rows at once.
+    pub const KEY: ::annals::typed::Column<Kind, Option<::annals::Uuid>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `note`, to be read and written in many rows at once.
+    pub const NOTE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `hash`, to be read and written in many rows at once.
+    pub const HASH: ::annals::typed::Column<Kind, Option<&'static [u8; 2]>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `full_hash`, to be read and written in many rows at once.
+    pub const FULL_HASH: ::annals::typed::Column<Kind, &'static [u8; 32]> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `price`, to be read and written in many rows at once.
+    pub const PRICE: ::annals::typed::Column<Kind, Option<::annals::Decimal<3>>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The column `rate`, to be read and written in many rows at once.
+    pub const RATE: ::annals::typed::Column<Kind, ::annals::Decimal<0>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(6));
+
+    /// A row of `exact` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
+
+    impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {
+        #[inline]
+        fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {
+            Self(editor)
+        }
+    }
+
+    impl Edit<'_, '_> {
+        /// Sets the field `day`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_day(&mut self, day: ::annals::Date) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(0), day.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `key`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_key(
+            &mut self,
+            key: impl Into<Option<::annals::Uuid>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(1),
+                ::annals::typed::nullable::<::annals::Uuid>(key),
+            )?;
+            Ok(self)
+        }
+
+        /// Sets the field `note`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_note(&mut self, note: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(2), note.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `hash`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_hash<'k>(
+            &mut self,
+            hash: impl Into<Option<&'k [u8; 2]>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(3),
+                ::annals::typed::nullable::<&[u8; 2]>(hash),
+            )?;
+            Ok(self)
+        }
+
+        /// Sets the field `full_hash`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_full_hash(&mut self, full_hash: &[u8; 32]) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(4), full_hash.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `price`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_price(
+            &mut self,
+            price: impl Into<Option<::annals::Decimal<3>>>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(5),
+                ::annals::typed::nullable::<::annals::Decimal<3>>(price),
+            )?;
+            Ok(self)
+        }
+
+        /// Sets the field `rate`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_rate(&mut self, rate: ::annals::Decimal<0>) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(6), rate.into())?;
+            Ok(self)
+        }
+    }
+
+    /// The table `exact`, for reading, and its indexes.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Table<'a>(::annals::typed::Table<'a, Kind>);
+
+    impl<'a> Table<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            Self(::annals::typed::Table::new(view))
+        }
+
+        /// Returns the index `exact_by_rate`.
+        #[inline]
+        #[must_use]
+        pub fn by_rate(self) -> ByRate<'a> {
+            ByRate::new(self.0.view())
+        }
+
+        /// Returns the index `exact_by_price`.
+        #[inline]
+        #[must_use]
+        pub fn by_price(self) -> ByPrice<'a> {
+            ByPrice::new(self.0.view())
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Table<'a> {
+        type Target = ::annals::typed::Table<'a, Kind>;
+        #[inline]
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'a> IntoIterator for Table<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::Rows<'a, Kind>;
+        #[inline]
+        fn into_iter(self) -> Self::IntoIter {
+            self.0.iter()
+        }
+    }
+
+    /// The unique index `exact_by_rate`: rows in order of `rate`, `day`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct ByRate<'a> {
+        index: ::annals::typed::Index<'a, Kind>,
+    }
+
+    impl<'a> ByRate<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            let number = ::annals::IndexNumber(0);
+            let index = ::annals::typed::Index::new(view, number, "exact_by_rate");
+            Self { index }
+        }
+
+        /// Returns the row with this key, if there is one.
+        ///
+        /// # Errors
+        /// The row can't be loaded.
+        #[inline]
+        pub fn get(
+            &self,
+            rate: ::annals::Decimal<0>,
+            day: ::annals::Date,
+        ) -> ::annals::Result<Option<Row<'a>>> {
+            self.index.first(&[rate.into(), day.into()])
+        }
+
+        /// Returns the row with this key.
+        ///
+        /// # Errors
+        /// There is none, and the error names the key; or it can't be loaded.
+        #[inline]
+        pub fn require(
+            &self,
+            rate: ::annals::Decimal<0>,
+            day: ::annals::Date,
+        ) -> ::annals::Result<Row<'a>> {
+            self.index.require(&[rate.into(), day.into()])
+        }
+
+        /// Returns the rows whose `rate` is in the bounds.
+        #[inline]
+        pub fn range(
+            &self,
+            bounds: impl ::std::ops::RangeBounds<::annals::Decimal<0>>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[], bounds)
+        }
+
+        /// Returns the rows with these leading fields, in the order of the index.
+        #[inline]
+        pub fn with_rate(
+            &self,
+            rate: ::annals::Decimal<0>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[rate.into()])
+        }
+
+        /// Returns the rows with these leading fields whose `day` is in the bounds.
+        #[inline]
+        pub fn range_with_rate(
+            &self,
+            rate: ::annals::Decimal<0>,
+            day: impl ::std::ops::RangeBounds<::annals::Date>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[rate.into()], day)
+        }
+
+        /// Returns a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        #[inline]
+        pub fn cursor_at_rate(
+            &self,
+            rate: ::annals::Decimal<0>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[rate.into()])
+        }
+
+        /// Returns a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        #[inline]
+        pub fn cursor_at(
+            &self,
+            rate: ::annals::Decimal<0>,
+            day: ::annals::Date,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[rate.into(), day.into()])
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for ByRate<'a> {
+        type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
+        fn deref(&self) -> &Self::Target {
+            &self.index
+        }
+    }
+
+    impl<'a> IntoIterator for ByRate<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
+        fn into_iter(self) -> Self::IntoIter {
+            self.index.iter()
+        }
+    }
+
+    /// The index `exact_by_price`: rows in order of `price`, `hash`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct ByPrice<'a> {
+        index: ::annals::typed::Index<'a, Kind>,
+    }
+
+    impl<'a> ByPrice<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            let number = ::annals::IndexNumber(1);
+            let index = ::annals::typed::Index::new(view, number, "exact_by_price");
+            Self { index }
+        }
+
+        /// Returns the rows with this key, in the order of the index.
+        #[inline]
+        pub fn with_price_and_hash<'k>(
+            &self,
+            price: impl Into<Option<::annals::Decimal<3>>>,
+            hash: impl Into<Option<&'k [u8; 2]>>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[
+                ::annals::typed::nullable::<::annals::Decimal<3>>(price),
+                ::annals::typed::nullable::<&[u8; 2]>(hash),
+            ])
+        }
+
+        /// Returns the rows whose `price` is in the bounds.
+        /// Null is in no bounds.
+        #[inline]
+        pub fn range(
+            &self,
+            bounds: impl ::std::ops::RangeBounds<::annals::Decimal<3>>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[], bounds)
+        }
+
+        /// Returns the rows whose `price` is null.
+        #[inline]
+        pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::ValueRef::Null])
+        }
+
+        /// Returns the rows with these leading fields, in the order of the index.
+        #[inline]
+        pub fn with_price(
+            &self,
+            price: impl Into<Option<::annals::Decimal<3>>>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index
+                .equal(&[::annals::typed::nullable::<::annals::Decimal<3>>(price)])
+        }
+
+        /// Returns the rows with these leading fields whose `hash` begins with a prefix.
+        #[inline]
+        pub fn prefix_with_price(
+            &self,
+            price: impl Into<Option<::annals::Decimal<3>>>,
+            hash: &[u8],
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.prefix(
+                &[::annals::typed::nullable::<::annals::Decimal<3>>(price)],
+                hash,
+            )
+        }
+
+        /// Returns the rows with these leading fields whose `hash` is in the bounds.
+        /// Null is in no bounds.
+        #[inline]
+        pub fn range_with_price<'k>(
+            &self,
+            price: impl Into<Option<::annals::Decimal<3>>>,
+            hash: impl ::std::ops::RangeBounds<&'k [u8; 2]>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(
+                &[::annals::typed::nullable::<::annals::Decimal<3>>(price)],
+                hash,
+            )
+        }
+
+        /// Returns the rows with these leading fields whose `hash` is null.
+        #[inline]
+        pub fn nulls_with_price(
+            &self,
+            price: impl Into<Option<::annals::Decimal<3>>>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[
+                ::annals::typed::nullable::<::annals::Decimal<3>>(price),
+                ::annals::ValueRef::Null,
+            ])
+        }
+
+        /// Returns a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        #[inline]
+        pub fn cursor_at_price(
+            &self,
+            price: impl Into<Option<::annals::Decimal<3>>>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index
+                .cursor_at(&[::annals::typed::nullable::<::annals::Decimal<3>>(price)])
+        }
+
+        /// Returns a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        #[inline]
+        pub fn cursor_at<'k>(
+            &self,
+            price: impl Into<Option<::annals::Decimal<3>>>,
+            hash: impl Into<Option<&'k [u8; 2]>>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[
+                ::annals::typed::nullable::<::annals::Decimal<3>>(price),
+                ::annals::typed::nullable::<&[u8; 2]>(hash),
+            ])
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for ByPrice<'a> {
+        type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
+        fn deref(&self) -> &Self::Target {
+            &self.index
+        }
+    }
+
+    impl<'a> IntoIterator for ByPrice<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
+        fn into_iter(self) -> Self::IntoIter {
+            self.index.iter()
         }
     }
 }
