@@ -402,14 +402,17 @@ impl<'p> Decoder<'p> {
             _ => return Err(Malformed("an index has flags that are unknown")),
         };
         let count = compact::take(&mut self.input)?;
-        let mut fields = Vec::new();
+        let (mut fields, mut descending) = (Vec::new(), Vec::new());
         for _ in 0..count {
-            fields.push(FieldNumber(self.number()?));
-            if self.byte()? != 0 {
-                return Err(Malformed("a column of an index has options that are unknown"));
+            let field = FieldNumber(self.number()?);
+            fields.push(field);
+            match self.byte()? {
+                0 => {}
+                opcode::COLUMN_DESCENDING => descending.push(field),
+                _ => return Err(Malformed("a column of an index has options that are unknown")),
             }
         }
-        Ok(Command::CreateIndex { name, table, fields, unique })
+        Ok(Command::CreateIndex { name, table, fields, descending, unique })
     }
 
     fn ty(&mut self) -> Result<Type, Malformed> {

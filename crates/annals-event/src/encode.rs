@@ -338,7 +338,7 @@ fn encode_command(command: &Command, out: &mut Vec<u8>) {
                 put_value(out, value.as_ref());
             }
         }
-        Command::CreateIndex { name, table, fields, unique } => {
+        Command::CreateIndex { name, table, fields, descending, unique } => {
             out.push(opcode::CREATE_INDEX);
             put_bytes(out, name.as_bytes());
             compact::put(out, u64::from(table.0));
@@ -346,7 +346,7 @@ fn encode_command(command: &Command, out: &mut Vec<u8>) {
             compact::put(out, fields.len() as u64);
             for field in fields {
                 compact::put(out, u64::from(field.0));
-                out.push(0); // options of this column, reserved
+                out.push(flag(descending.contains(field), opcode::COLUMN_DESCENDING));
             }
         }
         Command::DropTable { table } => put_numbers(opcode::DROP_TABLE, &[table.0], out),

@@ -40,7 +40,7 @@ impl Schema {
             Command::SetHistoryIndex { table, indexed } => {
                 self.change(*table, |table| table.history_index = *indexed);
             }
-            Command::CreateIndex { name, table, fields, unique } => {
+            Command::CreateIndex { name, table, fields, descending, unique } => {
                 let number = IndexNumber(self.next_index);
                 let (name, fields) = (name.clone(), fields.clone());
                 self.next_index += 1;
@@ -48,6 +48,7 @@ impl Schema {
                     number,
                     name,
                     table: *table,
+                    descending: descending.clone(),
                     fields,
                     unique: *unique,
                 }));
@@ -189,8 +190,14 @@ impl Schema {
             Command::SetSingleRow { table, .. } | Command::SetHistoryIndex { table, .. } => {
                 self.find(*table).map(drop)
             }
-            Command::CreateIndex { name, table, fields, .. } => {
-                self.check_index(name, *table, fields)
+            Command::CreateIndex { name, table, fields, descending, .. } => {
+                self.check_index(name, *table, fields)?;
+                // In the order of the fields, so that equal indexes are the same.
+                let mut rest = fields.iter();
+                match descending.iter().all(|field| rest.any(|known| known == field)) {
+                    true => Ok(()),
+                    false => Err(SchemaError::BadIndex(name.clone())),
+                }
             }
             Command::DropIndex { index } => {
                 self.index(*index).map(drop).ok_or(SchemaError::NoIndex(*index))

@@ -25,7 +25,7 @@ pub enum Command {
         /// The value for `insert` without one and for existing rows; `None`: null if nullable, else zero or empty.
         default: Option<Value>,
     },
-    /// `create_index NAME TABLE FIELD,..` and `create_unique_index NAME TABLE FIELD,..`
+    /// `create_index NAME TABLE FIELD [desc],..` and `create_unique_index NAME TABLE FIELD [desc],..`
     CreateIndex {
         /// The new index's name.
         name: String,
@@ -33,6 +33,8 @@ pub enum Command {
         table: TableNumber,
         /// Its fields, most significant first; at least one.
         fields: Vec<FieldNumber>,
+        /// Those of them whose values it has in descending order, in the order of the fields.
+        descending: Vec<FieldNumber>,
         /// True if two rows may not have the same key. Keys that contain null are never equal.
         unique: bool,
     },
@@ -121,7 +123,7 @@ pub enum SchemaError {
     NoField(TableNumber, FieldNumber),
     /// The default isn't a value of the field's type, or is null where null isn't allowed.
     BadDefault(String),
-    /// The index has no field, or names one twice.
+    /// The index has no field, names one twice, or has a descending field that isn't one of them in their order.
     BadIndex(String),
     /// There is no index with that number.
     NoIndex(IndexNumber),
@@ -156,7 +158,11 @@ impl fmt::Display for SchemaError {
                 write!(f, "the default of field {name:?} is not a value of its type")
             }
             Self::BadIndex(name) => {
-                write!(f, "index {name:?} must name at least one field, and none twice")
+                write!(
+                    f,
+                    "index {name:?} must name at least one field, and none twice; the descending \
+                     ones are some of them, in the same order"
+                )
             }
             Self::NoIndex(number) => write!(f, "there is no index number {}", number.0),
             Self::Indexed(index) => {

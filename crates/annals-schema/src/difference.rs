@@ -177,18 +177,14 @@ fn difference_at(file: &Schema, program: &Schema, place: usize) -> Difference {
 pub(crate) fn same_index<'s>(schema: &'s Schema, wanted: &Index) -> Option<&'s Index> {
     schema.index_named(&wanted.name).filter(|found| {
         let definition = |index: &Index| (index.table, index.unique);
-        definition(found) == definition(wanted) && found.fields == wanted.fields
+        definition(found) == definition(wanted)
+            && found.fields == wanted.fields
+            && found.descending == wanted.descending
     })
 }
 
-/// Returns the command that makes an index.
-pub(crate) fn creating(index: &Index) -> Command {
-    let Index { name, table, fields, unique, .. } = index.clone();
-    Command::CreateIndex { name, table, fields, unique }
-}
-
 fn index_line(schema: &Schema, index: &Index) -> String {
-    schema.command_text(&creating(index))
+    schema.command_text(&index.creating())
 }
 
 /// Describes items of a program that a file with a newer schema doesn't have any more.

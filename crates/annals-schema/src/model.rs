@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::log::Commands;
 use crate::names::{Listed, Names, by_number};
-use crate::{FieldNumber, IndexNumber, TableNumber, Type, Value};
+use crate::{Command, FieldNumber, IndexNumber, TableNumber, Type, Value};
 
 /// A field of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +67,8 @@ pub struct Index {
     pub table: TableNumber,
     /// Its fields, most significant first.
     pub fields: Vec<FieldNumber>,
+    /// Those of them whose values it has in descending order, in the order of the fields.
+    pub descending: Vec<FieldNumber>,
     /// True if two rows may not have the same key.
     pub unique: bool,
 }
@@ -83,6 +85,28 @@ pub struct Schema {
     pub(crate) index_names: Names,
     pub(crate) next_table: u32,
     pub(crate) next_index: u32,
+}
+
+impl Index {
+    /// Returns the command that makes the index.
+    #[must_use]
+    pub fn creating(&self) -> Command {
+        let Self { name, table, fields, descending, unique, .. } = self.clone();
+        Command::CreateIndex { name, table, fields, descending, unique }
+    }
+
+    /// Returns each field with the word after it: nothing, or ` desc`.
+    pub fn columns(&self) -> impl Iterator<Item = (FieldNumber, &'static str)> {
+        directions(&self.fields, &self.descending)
+    }
+}
+
+/// Returns each field of an index with the word after it.
+pub(crate) fn directions(
+    fields: &[FieldNumber],
+    descending: &[FieldNumber],
+) -> impl Iterator<Item = (FieldNumber, &'static str)> {
+    fields.iter().map(|field| (*field, if descending.contains(field) { " desc" } else { "" }))
 }
 
 impl Field {

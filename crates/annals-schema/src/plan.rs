@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::difference::{creating, same_index};
+use crate::difference::same_index;
 use crate::{Command, Schema, shorten, write_value};
 
 /// The steps that upgrade the schema of a file to that of a program, in order: dropped indexes and single rows, then
@@ -51,7 +51,7 @@ impl Plan {
         draft.set_history_indexes(program);
         for index in program.indexes() {
             if same_index(&draft.schema, index).is_none() {
-                draft.push(creating(index), None);
+                draft.push(index.creating(), None);
             }
         }
         Self { steps: draft.steps }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::model::directions;
 use crate::{Command, FieldNumber, Schema, TableNumber, Type, write_value};
 
 impl Schema {
@@ -58,12 +59,12 @@ impl Schema {
                 }
                 Ok(())
             }
-            Command::CreateIndex { name, table, fields, unique } => {
+            Command::CreateIndex { name, table, fields, descending, unique } => {
                 let verb = if *unique { "create_unique_index" } else { "create_index" };
                 write!(out, "{verb} {name} {} ", self.table_name(*table))?;
-                for (place, &field) in fields.iter().enumerate() {
+                for (place, (field, word)) in directions(fields, descending).enumerate() {
                     let comma = if place > 0 { "," } else { "" };
-                    write!(out, "{comma}{}", self.field_name(*table, field))?;
+                    write!(out, "{comma}{}{word}", self.field_name(*table, field))?;
                 }
                 Ok(())
             }

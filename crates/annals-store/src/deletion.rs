@@ -52,7 +52,7 @@ impl IndexTree {
     /// Returns the entries of the rows whose first field, a reference, refers to a row.
     fn referring(&self, to: u64) -> Result<btree::Range<'_>> {
         let mut low = Vec::new();
-        key::encode(&mut low, true, ValueRef::Reference(RowId(to)));
+        self.encode(0, true, ValueRef::Reference(RowId(to)), &mut low);
         let high = key::successor(low.clone());
         self.between(&low, high.as_deref())?.range(&low, high.as_deref())
     }

@@ -374,7 +374,13 @@ mod tests {
             store.apply_command(&command).unwrap();
         }
         let (name, fields) = ("i".to_owned(), vec![FieldNumber(0)]);
-        let index = Command::CreateIndex { name, table: TABLE, fields, unique: false };
+        let index = Command::CreateIndex {
+            name,
+            table: TABLE,
+            fields,
+            descending: Vec::new(),
+            unique: false,
+        };
         store.apply_command(&index).unwrap();
         let mut next = 0;
         let mut threads = Vec::new();

@@ -111,7 +111,7 @@ pub use progress::{Phase, Progress};
 /// # let (ty, nullable, default) = (Type::String, false, None);
 /// # tx.apply_command(&Command::AddField { table, name, ty, nullable, default })?;
 /// # let (name, fields) = ("by_name".to_owned(), vec![FieldNumber(0)]);
-/// # tx.apply_command(&Command::CreateIndex { name, table, fields, unique: true })?;
+/// # tx.apply_command(&Command::CreateIndex { name, table, fields, descending: Vec::new(), unique: true })?;
 /// for name in ["Lille", "Lyon", "Nantes", "Paris"] {
 ///     tx.insert(table, &[ValueRef::String(name)])?;
 /// }

@@ -167,8 +167,8 @@ fn tables(view: &View) -> Vec<Value> {
 fn indexes(view: &View) -> Vec<Value> {
     let index = |index: &Arc<annals::Index>| {
         let table = view.schema().table(index.table)?;
-        let fields = index.fields.iter().filter_map(|&number| table.field(number));
-        let fields: Vec<&str> = fields.map(|field| field.name.as_str()).collect();
+        let column = |(number, word)| Some(format!("{}{word}", table.field(number)?.name));
+        let fields: Vec<_> = index.columns().filter_map(column).collect();
         Some(json!({
             "name": index.name,
             "table": table.name,

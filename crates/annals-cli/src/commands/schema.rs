@@ -97,8 +97,8 @@ fn show_tables(view: &View, output: &mut Output) -> Result<()> {
             output.line(&format!("  {:width$}  {ty}", field.name))?;
         }
         for index in schema.indexes().iter().filter(|index| index.table == table.number) {
-            let names = index.fields.iter().filter_map(|&field| table.field(field));
-            let names: Vec<_> = names.map(|field| field.name.as_str()).collect();
+            let column = |(field, word)| Some(format!("{}{word}", table.field(field)?.name));
+            let names: Vec<_> = index.columns().filter_map(column).collect();
             let unique = if index.unique { "unique " } else { "" };
             output.line(&format!("  {unique}index {} on {}", index.name, names.join(", ")))?;
         }

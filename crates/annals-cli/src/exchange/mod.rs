@@ -14,7 +14,7 @@ pub(crate) mod scalar;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
-use annals::{Command, Index, Schema};
+use annals::{Command, Schema};
 
 /// Returns the commands after the rows: the tables of a single row, those that the history index leaves out, and the
 /// indexes, which are then built at once.
@@ -24,10 +24,7 @@ pub(crate) fn finishing(schema: &Schema) -> Vec<Command> {
     let left_out = schema.tables().iter().filter(|table| !table.history_index);
     let left_out =
         left_out.map(|table| Command::SetHistoryIndex { table: table.number, indexed: false });
-    let indexes = schema.indexes().iter().map(|index| {
-        let Index { name, table, fields, unique, .. } = Index::clone(index);
-        Command::CreateIndex { name, table, fields, unique }
-    });
+    let indexes = schema.indexes().iter().map(|index| index.creating());
     singles.chain(left_out).chain(indexes).collect()
 }
 

@@ -282,7 +282,7 @@ add_field select from references select
 create_table SELECT
 add_field SELECT x int32
 create_table sqlite_master
-create_unique_index select select id,ID
+create_unique_index select select id,ID desc
 create_index by_from select from
 insert select "a" null 5
 insert select "a" null null
@@ -293,7 +293,7 @@ insert select "a" 1 0
     let tables = rows(&connection, "SELECT name FROM sqlite_master WHERE sql LIKE '%\"id\"%'");
     assert_eq!(tables.concat(), [text("select"), text("SELECT_"), text("_sqlite_master")]);
     let indexes = rows(&connection, "SELECT name, sql FROM sqlite_master WHERE type = 'index'");
-    let unique = "CREATE UNIQUE INDEX \"select__\" ON \"select\" (\"select.id\", \"ID_\")";
+    let unique = "CREATE UNIQUE INDEX \"select__\" ON \"select\" (\"select.id\", \"ID_\" DESC)";
     let plain = "CREATE INDEX \"by_from\" ON \"select\" (\"from\")";
     assert_eq!(indexes, [vec![text("select__"), text(unique)], vec![text("by_from"), text(plain)]]);
     connection.execute_batch("INSERT INTO \"select\"(id) VALUES (50)").unwrap();

@@ -90,8 +90,9 @@ fn random_command(rng: &mut Rng, schema: &Schema) -> Command {
         return Command::AddField { table: table.number, name, ty, nullable, default };
     }
     let count = 1 + rng.index(table.fields.len().min(3));
-    let fields = table.fields.iter().rev().take(count).map(|field| field.number).collect();
-    Command::CreateIndex { name, table: table.number, fields, unique: rng.percent(50) }
+    let fields: Vec<_> = table.fields.iter().rev().take(count).map(|f| f.number).collect();
+    let descending = fields.iter().copied().filter(|_| rng.percent(40)).collect();
+    Command::CreateIndex { name, table: table.number, fields, descending, unique: rng.percent(50) }
 }
 
 fn random_count(rng: &mut Rng, id: RowId) -> u64 {

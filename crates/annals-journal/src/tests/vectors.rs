@@ -89,7 +89,13 @@ fn write_journal() -> Vec<u8> {
     script.field("twin", Type::Reference(table, OnDelete::Dangle), true, None);
     script.field("height", Type::Float64, true, Some(Value::Null));
     let fields = vec![FieldNumber(0), FieldNumber(1)];
-    let index = Command::CreateIndex { name: "by_name".to_owned(), table, fields, unique: true };
+    let index = Command::CreateIndex {
+        name: "by_name".to_owned(),
+        table,
+        fields,
+        descending: Vec::new(),
+        unique: true,
+    };
     script.event(&Event::Schema(&index));
     script.commit(Level::Checksummed, None);
 

@@ -9,7 +9,9 @@ use crate::{FieldNumber, Index, Type};
 pub(super) fn lookup(index: &Index, ty: &str, columns: &[Column<'_>]) -> String {
     let find = |&number: &FieldNumber| columns.iter().find(|column| column.field.number == number);
     let fields: Vec<_> = index.fields.iter().filter_map(find).collect();
-    let list: Vec<_> = fields.iter().map(|column| format!("`{}`", column.field.name)).collect();
+    let list = fields.iter().zip(index.columns());
+    let list = list.map(|(column, (_, word))| format!("`{}{word}`", column.field.name));
+    let list: Vec<_> = list.collect();
     let (name, number) = (&index.name, index.number.0);
     let unique = if index.unique { "unique index" } else { "index" };
     format!(

@@ -12,17 +12,18 @@ pub(super) fn create(
     unique: bool,
 ) -> Result<Command, Mistake> {
     let usage = if unique {
-        "create_unique_index NAME TABLE FIELD[,FIELD..]"
+        "create_unique_index NAME TABLE FIELD [desc][,FIELD [desc]..]"
     } else {
-        "create_index NAME TABLE FIELD[,FIELD..]"
+        "create_index NAME TABLE FIELD [desc][,FIELD [desc]..]"
     };
     let line = Line::new(tokens, usage);
     let name = line.word(1, "the index's name")?;
     let table = scope.table(line.word(2, "the table's name")?)?;
     let names = split_at_commas(tokens.get(3..).unwrap_or(&[]));
-    let mut fields = Vec::new();
+    let (mut fields, mut descending) = (Vec::new(), Vec::new());
     let mut expect_field = true;
-    for token in &names {
+    let mut names = names.iter().peekable();
+    while let Some(token) = names.next() {
         match (token.is(","), expect_field) {
             (false, true) => {
                 let field = scope.field(table, token)?;
@@ -33,6 +34,9 @@ pub(super) fn create(
                         .into());
                 }
                 fields.push(field.number);
+                if names.next_if(|word| word.is("desc")).is_some() {
+                    descending.push(field.number);
+                }
             }
             (true, false) => {}
             _ => return Err(line.unexpected(token).into()),
@@ -43,8 +47,13 @@ pub(super) fn create(
         return Err(line.missing("a field").into());
     }
     let table = table.number;
-    let command =
-        Command::CreateIndex { name: name.text.clone().into_owned(), table, fields, unique };
+    let command = Command::CreateIndex {
+        name: name.text.clone().into_owned(),
+        table,
+        fields,
+        descending,
+        unique,
+    };
     scope.check(command, name)
 }
 

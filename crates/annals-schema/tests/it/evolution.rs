@@ -43,7 +43,9 @@ fn command(random: &mut Random, schema: &Schema) -> Option<Command> {
         9..12 => {
             let other = random.pick(&table?.fields).map(|field| field.number);
             let fields = if other == field { vec![field?] } else { vec![field?, other?] };
-            Command::CreateIndex { name, table: number?, fields, unique: random.below(2) == 0 }
+            let descending = fields.iter().copied().filter(|_| random.below(3) == 0).collect();
+            let unique = random.below(2) == 0;
+            Command::CreateIndex { name, table: number?, fields, descending, unique }
         }
         _ => add_field(random, schema, number?, name),
     })
@@ -94,14 +96,17 @@ fn ordered(schema: &Schema) -> Vec<&Command> {
     schema.commands().iter().filter(|command| command.is_ordered()).collect()
 }
 
-fn indexes(schema: &Schema) -> Vec<(&str, TableNumber, &[FieldNumber], bool)> {
+/// The fields of an index, each with its direction.
+type Columns = Vec<(FieldNumber, &'static str)>;
+
+fn indexes(schema: &Schema) -> Vec<(&str, TableNumber, Columns, bool)> {
     let parts = |index: &'_ Index| (index.table, index.unique);
     let mut all: Vec<_> = schema
         .indexes()
         .iter()
         .map(|index| {
             let (table, unique) = parts(index);
-            (index.name.as_str(), table, index.fields.as_slice(), unique)
+            (index.name.as_str(), table, index.columns().collect(), unique)
         })
         .collect();
     all.sort_unstable();

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use annals_schema::{Command, Schema, TableNumber, parse, parse_command, tokenize};
+use annals_schema::{
+    Command, FieldNumber, Schema, SchemaError, TableNumber, parse, parse_command, tokenize,
+};
 
 #[test]
 fn parsing_the_canonical_text_gives_the_schema_again() {
@@ -31,8 +33,11 @@ fn spellings_become_canonical() {
         add_field T b int8 default 5 null\n\
         add_field T c references T null\n\
         add_field T d string =\"x\"\n\
+        add_field T desc int8\n\
         create_index i T a , b\n\
-        create_unique_index j T a,b ,c\n";
+        create_unique_index j T a,b desc ,c\n\
+        create_index k T desc desc,a desc\n\
+        create_index l T a,desc\n";
     let file = parse(text).unwrap();
     assert_eq!(file.namespace.as_deref(), Some("a::b"));
     assert_eq!(
@@ -42,8 +47,11 @@ fn spellings_become_canonical() {
          add_field T b int8 null default 5\n\
          add_field T c references T\n\
          add_field T d string default \"x\"\n\
+         add_field T desc int8\n\
          create_index i T a,b\n\
-         create_unique_index j T a,b,c\n"
+         create_unique_index j T a,b desc,c\n\
+         create_index k T desc desc,a desc\n\
+         create_index l T a,desc\n"
     );
 }
 
@@ -66,8 +74,27 @@ fn single_commands_are_for_the_shell() {
         name: "i".to_owned(),
         table: TableNumber(3),
         fields: Vec::new(),
+        descending: Vec::new(),
         unique: false,
     };
     assert_eq!(schema.command_text(&unknown), "create_index i ? ");
     assert!(schema.apply(unknown).is_err());
+}
+
+#[test]
+fn descending_fields_are_some_of_the_index_in_its_order() {
+    let text = "create_table T\nadd_field T a bool\nadd_field T b bool\nadd_field T c bool\n";
+    let schema = parse(text).unwrap().schema;
+    let works = |descending: &[u32]| {
+        let (name, fields) = ("i".to_owned(), [1, 0].map(FieldNumber).to_vec());
+        let descending = descending.iter().copied().map(FieldNumber).collect();
+        let table = TableNumber(0);
+        schema.clone().apply(Command::CreateIndex { name, table, fields, descending, unique: true })
+    };
+    for good in [&[][..], &[0], &[1], &[1, 0]] {
+        works(good).unwrap();
+    }
+    for bad in [&[2][..], &[0, 1], &[1, 1]] {
+        assert_eq!(works(bad), Err(SchemaError::BadIndex("i".to_owned())), "{bad:?}");
+    }
 }

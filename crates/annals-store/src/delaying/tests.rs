@@ -33,7 +33,13 @@ fn store() -> Store {
     for (name, fields) in [("by_name", &[0][..]), ("by_value", &[1]), ("by_both", &[1, 0])] {
         let fields = fields.iter().copied().map(FieldNumber).collect();
         let (name, table) = (name.to_owned(), TABLE);
-        commands.push(Command::CreateIndex { name, table, fields, unique: false });
+        commands.push(Command::CreateIndex {
+            name,
+            table,
+            fields,
+            descending: Vec::new(),
+            unique: false,
+        });
     }
     for command in &commands {
         store.apply_command(command).unwrap();
@@ -250,7 +256,8 @@ fn a_key_that_is_late_is_refused_to_a_second_row() {
     let (image, pager) = TestImage::new(u64::MAX, true);
     let mut plain = store();
     let (name, fields) = ("unique".to_owned(), vec![NAME]);
-    let index = Command::CreateIndex { name, table: TABLE, fields, unique: true };
+    let index =
+        Command::CreateIndex { name, table: TABLE, fields, descending: Vec::new(), unique: true };
     plain.apply_command(&index).unwrap();
     plain.commit();
     let mut late = Store::resume(load(&plain, &image, &pager)).delaying(100);

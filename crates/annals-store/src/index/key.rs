@@ -11,6 +11,8 @@
 //! | floats | big-endian; the sign bit flipped if positive, all bits if negative; one NaN, all ones |
 //! | strings, bytes | `00` as `00 ff`; at the end `00 00` |
 //!
+//! The bytes of a value in descending order are flipped, all of them.
+//!
 //! No encoded value is the beginning of another of the same field, so the values of a composite key
 //! follow one another. An entry of an index is the key and then the row's id, eight bytes big-endian.
 #![expect(clippy::big_endian_bytes, reason = "big-endian numbers compare as their bytes do")]
@@ -117,6 +119,16 @@ pub(crate) fn encode(out: &mut impl Out, nullable: bool, value: ValueRef<'_>) {
         };
     }
     column_types!(integers, put)
+}
+
+/// Appends the bytes of one field flipped, so that they compare in reverse.
+#[cold]
+#[inline(never)]
+pub(crate) fn put_flipped(out: &mut impl Out, encode: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = Vec::new();
+    encode(&mut bytes);
+    bytes.iter_mut().for_each(|byte| *byte = !*byte);
+    out.put(&bytes);
 }
 
 /// Appends the beginning of a string or of bytes.

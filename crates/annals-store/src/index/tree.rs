@@ -10,7 +10,7 @@ use annals_schema::{Index, IndexNumber, RowId, ValueRef};
 
 use crate::btree::{Spot, Tree};
 use crate::columns::fetched::Fetched;
-use crate::index::key;
+use crate::index::key::{self, Out};
 use crate::index::late::{Delayed, Late};
 use crate::pages::load::Loader;
 use crate::pages::page::Epoch;
@@ -30,10 +30,12 @@ pub(crate) struct IndexTree {
     pub(crate) table: usize,
     /// The places of its fields among the table's columns.
     pub(crate) fields: Box<[usize]>,
+    /// Whether each of them is in descending order; empty if none is.
+    pub(crate) descending: Box<[bool]>,
     pub(crate) unique: bool,
 }
 
-refresh!(IndexTree { tree, late; number, table, fields, unique });
+refresh!(IndexTree { tree, late; number, table, fields, descending, unique });
 
 impl IndexTree {
     /// Makes an index without entries.
@@ -44,13 +46,18 @@ impl IndexTree {
             late: None,
             table: index.table.0 as usize,
             fields: index.fields.iter().filter_map(|&field| table.place_of(field)).collect(),
+            descending: match index.descending.as_slice() {
+                [] => Box::default(),
+                some => index.fields.iter().map(|field| some.contains(field)).collect(),
+            },
             unique: index.unique,
         }
     }
 
     /// Returns the same index, without entries.
     pub(crate) fn emptied(&self) -> Self {
-        Self { tree: Tree::new(0), late: None, fields: self.fields.clone(), ..*self }
+        let (fields, descending) = (self.fields.clone(), self.descending.clone());
+        Self { tree: Tree::new(0), late: None, fields, descending, ..*self }
     }
 
     /// Hands the index over to be saved.
@@ -170,13 +177,34 @@ impl IndexTree {
     ) -> Result<bool> {
         out.clear();
         let mut counts = self.unique;
-        for &field in &self.fields {
+        for (at, &field) in self.fields.iter().enumerate() {
             let fetched = value(field)?;
             let value = fetched.as_ref();
             counts &= !matches!(value, ValueRef::Null);
-            key::encode(out, table.is_nullable(field), value);
+            self.encode(at, table.is_nullable(field), value, out);
         }
         Ok(counts)
+    }
+
+    /// Appends the value of one of the key's fields.
+    #[inline]
+    pub(crate) fn encode(
+        &self,
+        at: usize,
+        nullable: bool,
+        value: ValueRef<'_>,
+        out: &mut impl Out,
+    ) {
+        match self.is_descending(at) {
+            false => key::encode(out, nullable, value),
+            true => key::put_flipped(out, |flipped| key::encode(flipped, nullable, value)),
+        }
+    }
+
+    /// True if one of the key's fields is in descending order.
+    #[inline]
+    pub(crate) fn is_descending(&self, at: usize) -> bool {
+        self.descending.get(at) == Some(&true)
     }
 
     /// Returns a row that has the key; if there is none, returns the spot for its entry, if that is simple to

@@ -124,7 +124,13 @@ impl<'a> IndexView<'a> {
         let variable = self.column(leading.len()).filter(|column| column.ty().is_variable());
         match (self.encode(leading), variable) {
             (Ok(mut low), Some(column)) => {
-                key::encode_prefix(&mut low, column.is_nullable(), prefix);
+                let nullable = column.is_nullable();
+                match self.data.is_descending(leading.len()) {
+                    false => key::encode_prefix(&mut low, nullable, prefix),
+                    true => key::put_flipped(&mut low, |flipped| {
+                        key::encode_prefix(flipped, nullable, prefix);
+                    }),
+                }
                 self.beginning_with(low)
             }
             (Err(error), _) => self.failed(error),
@@ -163,16 +169,20 @@ impl<'a> IndexView<'a> {
             Ok::<_, Error>(out)
         };
         let nullable = self.column(leading.len()).is_some_and(Column::is_nullable);
-        let low = match lower {
-            // Null sorts before all values.
-            Bound::Unbounded if nullable && !matches!(upper, Bound::Included(ValueRef::Null)) => {
-                key::successor(key(ValueRef::Null)?)
-            }
+        let descending = self.data.is_descending(leading.len());
+        // Null sorts before all values.
+        let without_null = nullable
+            && matches!(lower, Bound::Unbounded)
+            && !matches!(upper, Bound::Included(ValueRef::Null));
+        let (first, last) = if descending { (upper, lower) } else { (lower, upper) };
+        let low = match first {
+            Bound::Unbounded if without_null && !descending => key::successor(key(ValueRef::Null)?),
             Bound::Unbounded => Some(self.encode(leading)?),
             Bound::Included(value) => Some(key(value)?),
             Bound::Excluded(value) => key::successor(key(value)?),
         };
-        let high = match upper {
+        let high = match last {
+            Bound::Unbounded if without_null && descending => Some(key(ValueRef::Null)?),
             Bound::Unbounded => key::successor(self.encode(leading)?),
             Bound::Included(value) => key::successor(key(value)?),
             Bound::Excluded(value) => Some(key(value)?),
@@ -203,7 +213,7 @@ impl<'a> IndexView<'a> {
     fn encode_next(&self, at: usize, value: ValueRef<'_>, out: &mut impl Out) -> Result<()> {
         match self.column(at).filter(|column| column.accepts(&value)) {
             Some(column) => {
-                key::encode(out, column.is_nullable(), value);
+                self.data.encode(at, column.is_nullable(), value, out);
                 Ok(())
             }
             None => Err(self.mismatch(at, &format!("{value:?}"))),

@@ -247,7 +247,10 @@ impl World {
                 let mut fields = vec![field];
                 fields.extend(self.fields(table).last().map(|field| field.number));
                 fields.dedup();
-                Command::CreateIndex { name, table, fields, unique: self.random.percent(30) }
+                let descending =
+                    fields.iter().copied().filter(|_| self.random.percent(30)).collect();
+                let unique = self.random.percent(30);
+                Command::CreateIndex { name, table, fields, descending, unique }
             }
             _ => self.add_field(table, name),
         };

@@ -29,7 +29,13 @@ fn define(tx: &mut Transaction<'_>) -> Result<()> {
         tx.apply_command(&Command::AddField { table, name, ty, nullable: false, default })?;
     }
     let (name, fields) = ("by_cents".to_owned(), vec![CENTS]);
-    tx.apply_command(&Command::CreateIndex { name, table: OTHER, fields, unique: true })
+    tx.apply_command(&Command::CreateIndex {
+        name,
+        table: OTHER,
+        fields,
+        descending: Vec::new(),
+        unique: true,
+    })
 }
 
 fn database() -> Database {

@@ -50,7 +50,13 @@ fn a_key_that_is_there_twice_is_told_with_index_rows_and_values() {
         tx.apply_command(&Command::AddField { table, name, ty, nullable: true, default }).unwrap();
     }
     let fields = vec![annals::FieldNumber(1), annals::FieldNumber(0)];
-    let index = Command::CreateIndex { name: "by_both".to_owned(), table, fields, unique: true };
+    let index = Command::CreateIndex {
+        name: "by_both".to_owned(),
+        table,
+        fields,
+        descending: Vec::new(),
+        unique: true,
+    };
     tx.apply_command(&index).unwrap();
     let row = ["Lille".into(), annals::ValueRef::Int32(7)];
     tx.insert_at(table, RowId(4), &row).unwrap();

@@ -1,5 +1,7 @@
 //! The typed API of dates, UUIDs, decimals, JSON and bytes of one length.
 
+use std::ops::Bound;
+
 use super::generated_for_tests::exact;
 use annals::{Date, Decimal, ErrorKind, FieldNumber, TableNumber, Uuid, Value, ValueRef};
 use exact::Change;
@@ -61,6 +63,34 @@ fn values_are_written_read_and_found_in_order() {
     assert_eq!((owned.hash, owned.check, owned.amount), ([1, 2, 3, 4], Some([7, 8]), cents(300)));
     let shown = format!("{found:?}");
     assert!(shown.contains("amount: 3.00") && shown.contains("due: Some(2024-02-29)"), "{shown}");
+}
+
+#[test]
+fn a_descending_column_has_bounds_as_an_ascending_one() {
+    let db = exact::Database::in_memory().unwrap();
+    db.write(|tx| {
+        for (number, due) in (0..).zip([Some(3), None, Some(-1), Some(3), Some(9)]) {
+            tx.insert(New { due: due.map(Date), ..row(number, "1.00") })?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    let now = db.read();
+    let by_due = now.payment().by_due();
+    let ids = |rows: annals::typed::IndexRows<'_, payment::Kind>| -> Vec<u64> {
+        rows.map(|row| row.unwrap().id().get()).collect()
+    };
+    assert_eq!(ids(by_due.iter()), [4, 3, 0, 2, 1]);
+    assert_eq!(ids(by_due.range(Date(3)..)), [4, 3, 0]);
+    assert_eq!(ids(by_due.range(..Date(9))), [3, 0, 2]);
+    assert_eq!(ids(by_due.range(Date(-1)..=Date(3))), [3, 0, 2]);
+    assert_eq!(ids(by_due.range((Bound::Excluded(Date(-1)), Bound::Unbounded))), [4, 3, 0]);
+    assert_eq!(ids(by_due.nulls()), [1]);
+    assert_eq!(ids(by_due.with_due(Date(3))), [3, 0]);
+    assert_eq!(
+        by_due.cursor_at(Date(2), &[0; 4], Date(0)).unwrap().next().unwrap().unwrap().id().get(),
+        2
+    );
 }
 
 #[test]

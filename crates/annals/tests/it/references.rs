@@ -90,7 +90,13 @@ fn a_refused_deletion_names_the_row_to_delete_and_the_one_that_refers_to_it() {
         let db = people(OnDelete::Restrict);
         if indexed {
             let (name, fields) = ("by_home".to_owned(), vec![HOME]);
-            let index = Command::CreateIndex { name, table: PERSON, fields, unique: false };
+            let index = Command::CreateIndex {
+                name,
+                table: PERSON,
+                fields,
+                descending: Vec::new(),
+                unique: false,
+            };
             db.write(|tx| tx.apply_command(&index)).unwrap();
         }
         let error = delete(&db, 2).unwrap_err();
@@ -157,7 +163,13 @@ fn a_long_chain_goes_with_its_first_row() {
         add_reference(&mut tx, CITY, "before", Type::Reference(CITY, OnDelete::Cascade));
         if indexed {
             let (name, fields) = ("by_before".to_owned(), vec![HOME]);
-            let index = Command::CreateIndex { name, table: CITY, fields, unique: false };
+            let index = Command::CreateIndex {
+                name,
+                table: CITY,
+                fields,
+                descending: Vec::new(),
+                unique: false,
+            };
             tx.apply_command(&index).unwrap();
         }
         let count = 100_000;

@@ -37,7 +37,13 @@ fn define(tx: &mut Transaction<'_>) -> Result<()> {
     tx.apply_command(&field("key", Type::Int64, true))?;
     tx.apply_command(&field("content", Type::Blob, true))?;
     let (name, fields) = ("by_key".to_owned(), vec![KEY]);
-    tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: true })
+    tx.apply_command(&Command::CreateIndex {
+        name,
+        table: TABLE,
+        fields,
+        descending: Vec::new(),
+        unique: true,
+    })
 }
 
 fn database() -> (MemoryDirectory, Database) {
@@ -284,7 +290,14 @@ fn what_a_commit_checks_is_forgotten_with_its_part() {
     let savepoint = tx.set_savepoint().unwrap();
     let (name, fields) = ("other".to_owned(), vec![TEXT]);
     tx.apply_command(&Command::DropIndex { index: IndexNumber(0) }).unwrap();
-    tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: false }).unwrap();
+    tx.apply_command(&Command::CreateIndex {
+        name,
+        table: TABLE,
+        fields,
+        descending: Vec::new(),
+        unique: false,
+    })
+    .unwrap();
     tx.roll_back_to(savepoint).unwrap();
     assert_eq!(tx.commit().unwrap_err().kind(), ErrorKind::Unique);
 }

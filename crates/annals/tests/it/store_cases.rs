@@ -16,7 +16,13 @@ fn field(name: &str, ty: Type, nullable: bool, default: Option<Value>) -> Comman
 }
 
 fn index(name: &str, field: FieldNumber, unique: bool) -> Command {
-    Command::CreateIndex { name: name.to_owned(), table: CITY, fields: vec![field], unique }
+    Command::CreateIndex {
+        name: name.to_owned(),
+        table: CITY,
+        fields: vec![field],
+        descending: Vec::new(),
+        unique,
+    }
 }
 
 /// Makes a store with a table of names (unique, maybe null) and sizes.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use annals::store::{Store, Uniqueness};
 use annals::{
-    Command, ErrorKind, FieldNumber, IndexNumber, OnDelete, RowId, Schema, TableNumber, Type,
-    Value, ValueRef, View,
+    Command, ErrorKind, FieldNumber, Index, IndexNumber, OnDelete, RowId, Schema, TableNumber,
+    Type, Value, ValueRef, View,
 };
 
 /// A small generator of random numbers (xorshift).
@@ -120,7 +120,15 @@ impl Model {
         let table = self.schema.indexes()[index].table.0 as usize;
         let rows = self.tables[table].rows.iter();
         let mut entries: Vec<_> = rows.map(|(&id, row)| (self.key(index, row), id)).collect();
-        entries.sort_by(|a, b| key_cmp(&a.0, &b.0).then(a.1.cmp(&b.1)));
+        let Index { fields, descending, .. } = &*self.schema.indexes()[index];
+        let order = |a: &[Value], b: &[Value]| {
+            let pairs = fields.iter().zip(a.iter().zip(b)).map(|(field, (a, b))| {
+                let order = a.as_ref().total_cmp(&b.as_ref());
+                if descending.contains(field) { order.reverse() } else { order }
+            });
+            pairs.fold(Ordering::Equal, Ordering::then)
+        };
+        entries.sort_by(|a, b| order(&a.0, &b.0).then(a.1.cmp(&b.1)));
         entries
     }
 }
@@ -319,7 +327,8 @@ impl History {
                         fields.push(field);
                     }
                 }
-                Command::CreateIndex { name, table, fields, unique: random.chance(25) }
+                let descending = fields.iter().copied().filter(|_| random.chance(40)).collect();
+                Command::CreateIndex { name, table, fields, descending, unique: random.chance(25) }
             }
         };
         if self.model.schema.indexes().len() < 6 || !matches!(command, Command::CreateIndex { .. })

@@ -252,12 +252,15 @@ impl HistorySql {
                 let old = std::mem::replace(&mut known.name, self.names.take(name));
                 format!("ALTER TABLE {} RENAME TO {};", quoted(&old), quoted(&known.name))
             }
-            Command::CreateIndex { name, table, fields, .. } => {
+            Command::CreateIndex { name, table, fields, descending, .. } => {
                 let (number, name) = (self.made.1, self.names.take(name));
                 self.made.1 += 1;
                 let known = self.table(*table)?;
-                let columns = fields.iter().filter_map(|field| known.columns.get(&field.0));
-                let columns: Vec<_> = columns.map(|column| quoted(column)).collect();
+                let column = |field: &FieldNumber| {
+                    let order = if descending.contains(field) { " DESC" } else { "" };
+                    Some(quoted(known.columns.get(&field.0)?) + order)
+                };
+                let columns: Vec<_> = fields.iter().filter_map(column).collect();
                 let (index, on) = (quoted(&name), quoted(&known.name));
                 let text = format!("CREATE INDEX {index} ON {on} ({});", columns.join(", "));
                 self.indexes.insert(number, name);

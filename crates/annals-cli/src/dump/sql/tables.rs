@@ -138,9 +138,10 @@ impl<'s> Tables<'s> {
         let table = self.tables.iter().find(|table| table.table.number == index.table)?;
         let unique = if index.unique { "UNIQUE " } else { "" };
         let place = |&number| table.table.place_of(number);
-        let column = |number| place(number).and_then(|place| table.columns.get(place));
-        let columns: Vec<&str> =
-            index.fields.iter().filter_map(column).map(String::as_str).collect();
+        let column = |(number, word): (FieldNumber, &str)| {
+            Some(format!("{}{}", table.columns.get(place(&number)?)?, word.to_ascii_uppercase()))
+        };
+        let columns: Vec<_> = index.columns().filter_map(column).collect();
         Some(format!("CREATE {unique}INDEX {name} ON {} ({});", table.name, columns.join(", ")))
     }
 

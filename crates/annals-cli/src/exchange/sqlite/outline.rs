@@ -41,7 +41,8 @@ pub(super) struct Index {
     pub(super) unique: bool,
     /// True if SQLite made it for a constraint of the table.
     pub(super) is_implied: bool,
-    pub(super) columns: Vec<String>,
+    /// Its columns, and whether each is in descending order.
+    pub(super) columns: Vec<(String, bool)>,
 }
 
 /// Reads which tables there are, in the order in which they were created. Objects other than tables are reported.
@@ -201,8 +202,8 @@ pub(super) fn indexes(connection: &Connection) -> Result<Vec<Index>> {
     Ok(indexes)
 }
 
-/// Returns the names of an index's columns; `None` if one is an expression.
-fn index_columns(connection: &Connection, index: &str) -> Result<Option<Vec<String>>> {
+/// Returns the columns of an index, and whether each is in descending order; `None` if one is an expression.
+fn index_columns(connection: &Connection, index: &str) -> Result<Option<Vec<(String, bool)>>> {
     let query =
         "SELECT cid, name, coll, \"desc\" FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno";
     let mut statement = connection.prepare(query)?;
@@ -216,13 +217,7 @@ fn index_columns(connection: &Connection, index: &str) -> Result<Option<Vec<Stri
         if !collation.eq_ignore_ascii_case("binary") {
             note(&format!("the index {index} sorts by {collation}: here it sorts by bytes"));
         }
-        let column: String = row.get(1)?;
-        if row.get(3)? {
-            note(&format!(
-                "the index {index} has {column} descending: here it ascends, and a scan goes either way"
-            ));
-        }
-        columns.push(column);
+        columns.push((row.get(1)?, row.get(3)?));
     }
     Ok(Some(columns))
 }

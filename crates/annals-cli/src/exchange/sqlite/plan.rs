@@ -207,8 +207,8 @@ fn add_index(
     let Some(plan) = plans.iter().find(|plan| plan.table.name == index.table) else {
         return Ok(());
     };
-    let (mut fields, mut unique) = (Vec::new(), index.unique);
-    for column in &index.columns {
+    let (mut fields, mut descending, mut unique) = (Vec::new(), Vec::new(), index.unique);
+    for (column, is_descending) in &index.columns {
         let place = plan.table.columns.iter().position(|known| known.name == *column);
         let field = plan.fields.iter().position(|(known, _)| Some(*known) == place);
         let Some(number) = field.and_then(|field| u32::try_from(field).ok()).map(FieldNumber)
@@ -221,14 +221,17 @@ fn add_index(
             unique = false;
         }
         fields.push(number);
+        descending.extend(is_descending.then_some(number));
     }
     let name = if index.is_implied {
-        names.take(&format!("{}_by_{}", index.table, index.columns.join("_")))
+        let columns = index.columns.iter().map(|(name, _)| name.as_str());
+        names.take(&format!("{}_by_{}", index.table, columns.collect::<Vec<_>>().join("_")))
     } else {
         names.take(&index.name)
     };
     if !index.is_implied {
         tell_name(&index.name, &name);
     }
-    add(schema, &index.name, Command::CreateIndex { name, table: plan.number, fields, unique })
+    let table = plan.number;
+    add(schema, &index.name, Command::CreateIndex { name, table, fields, descending, unique })
 }

@@ -42,8 +42,9 @@ fn tables(schema: &Schema) -> Vec<(String, Vec<Field>)> {
 fn indexes(schema: &Schema) -> Vec<(String, String, Vec<String>, bool)> {
     let index = |index: &std::sync::Arc<annals::Index>| {
         let table = schema.table(index.table).unwrap();
-        let fields = index.fields.iter().map(|&field| table.field(field).unwrap().name.clone());
-        (index.name.clone(), table.name.clone(), fields.collect(), index.unique)
+        let column = |(field, word)| format!("{}{word}", table.field(field).unwrap().name);
+        let columns = index.columns().map(column).collect();
+        (index.name.clone(), table.name.clone(), columns, index.unique)
     };
     schema.indexes().iter().map(index).collect()
 }

@@ -240,8 +240,11 @@ impl Generator {
             let mut on = owner.fields;
             on.truncate(1 + usize::try_from(self.random(3)).unwrap());
             on.reverse();
-            let names: Vec<_> = on.iter().map(|field| field.name.as_str()).collect();
-            self.line(&format!("create_index {name} {} {}", owner.name, names.join(",")));
+            let mut columns: Vec<_> = on.iter().map(|field| field.name.clone()).collect();
+            for column in &mut columns {
+                *column += if self.random(3) == 0 { " desc" } else { "" };
+            }
+            self.line(&format!("create_index {name} {} {}", owner.name, columns.join(",")));
             on.iter().map(|field| field.key).collect()
         };
         self.state.indexes.push((name, owner.key, on));

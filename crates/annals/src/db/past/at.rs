@@ -228,12 +228,15 @@ impl Present<'_> {
 /// Returns a command that changes the form of rows in the same way, without a rule that existing rows must satisfy.
 fn without_rule(command: &Command) -> Option<Command> {
     match command {
-        Command::CreateIndex { name, table, fields, .. } => Some(Command::CreateIndex {
-            name: name.clone(),
-            table: *table,
-            fields: fields.clone(),
-            unique: false,
-        }),
+        Command::CreateIndex { name, table, fields, descending, .. } => {
+            Some(Command::CreateIndex {
+                name: name.clone(),
+                table: *table,
+                fields: fields.clone(),
+                descending: descending.clone(),
+                unique: false,
+            })
+        }
         Command::AddField { table, name, ty: Type::Reference(to, _), nullable, default } => {
             Some(Command::AddField {
                 table: *table,

@@ -114,7 +114,13 @@ fn define_fields(tx: &mut Transaction<'_>) -> annals::Result<()> {
 }
 
 fn by_number(name: String) -> Command {
-    Command::CreateIndex { name, table: TABLE, fields: vec![NUMBER], unique: false }
+    Command::CreateIndex {
+        name,
+        table: TABLE,
+        fields: vec![NUMBER],
+        descending: Vec::new(),
+        unique: false,
+    }
 }
 
 /// Makes a table to be dropped some time, with a row in it.

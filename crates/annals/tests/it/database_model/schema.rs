@@ -46,7 +46,13 @@ impl Step<'_, '_> {
                 let mut on = vec![field];
                 on.extend(fields.iter().map(|f| f.number).find(|&f| f != field));
                 on.truncate(1 + usize::from(self.random.chance(40)));
-                Command::CreateIndex { name, table, fields: on, unique: self.random.chance(30) }
+                Command::CreateIndex {
+                    name,
+                    table,
+                    fields: on,
+                    descending: Vec::new(),
+                    unique: self.random.chance(30),
+                }
             }
         }
     }

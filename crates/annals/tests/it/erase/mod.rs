@@ -65,7 +65,13 @@ fn define(tx: &mut Transaction<'_>) -> Result<()> {
     }
     for (name, field, unique) in [("by_name", 0, true), ("by_code", 1, false)] {
         let (name, fields) = (name.to_owned(), vec![FieldNumber(field)]);
-        tx.apply_command(&Command::CreateIndex { name, table: PERSON, fields, unique })?;
+        tx.apply_command(&Command::CreateIndex {
+            name,
+            table: PERSON,
+            fields,
+            descending: Vec::new(),
+            unique,
+        })?;
     }
     Ok(())
 }

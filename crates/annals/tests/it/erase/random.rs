@@ -100,7 +100,13 @@ fn add_field(tx: &mut Transaction<'_>, rng: &mut Rng, table: TableNumber) -> Res
         let field = tx.view().schema().table(table).unwrap().fields.last().unwrap().number;
         let (name, unique) = (format!("i{number}"), rng.percent(40));
         // Rows that are there may have the same default.
-        let index = Command::CreateIndex { name, table, fields: vec![field], unique };
+        let index = Command::CreateIndex {
+            name,
+            table,
+            fields: vec![field],
+            descending: Vec::new(),
+            unique,
+        };
         let _ = tx.apply_command(&index);
     }
     Ok(())

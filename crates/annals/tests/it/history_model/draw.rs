@@ -67,7 +67,9 @@ pub(super) fn command(random: &mut Random, model: &Model) -> Command {
                 on.sort_unstable_by_key(|field| field.0);
                 on.dedup();
             }
-            Command::CreateIndex { name, table, fields: on, unique: random.chance(30) }
+            let descending = on.iter().copied().filter(|_| random.chance(30)).collect();
+            let unique = random.chance(30);
+            Command::CreateIndex { name, table, fields: on, descending, unique }
         }
     }
 }

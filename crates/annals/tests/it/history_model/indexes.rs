@@ -17,9 +17,19 @@ fn ids<'a>(rows: impl Iterator<Item = annals::Result<Row<'a>>>) -> Vec<u64> {
     rows.map(|row| row.unwrap().id().0).collect()
 }
 
+/// Compares keys, or their first fields, in the order of an index.
+fn in_order(index: &Index, a: &[Value], b: &[Value]) -> Ordering {
+    let fields = index.fields.iter().zip(a.iter().zip(b)).map(|(field, (a, b))| {
+        let order = a.as_ref().total_cmp(&b.as_ref());
+        if index.descending.contains(field) { order.reverse() } else { order }
+    });
+    fields.fold(Ordering::Equal, Ordering::then)
+}
+
 /// Compares the whole order, then looks for some keys in every way.
 pub(super) fn compare(found: IndexView<'_>, index: &Index, model: &Model, random: &mut Random) {
-    let sorted = model.sorted(index.table, &index.fields);
+    let mut sorted = model.sorted(index.table, &index.fields);
+    sorted.sort_by(|a, b| in_order(index, &a.0, &b.0).then(a.1.cmp(&b.1)));
     let all: Vec<_> = sorted.iter().map(|(_, id)| *id).collect();
     assert_eq!(found.len(), all.len() as u64, "`{}`", index.name);
     assert_eq!(ids(found.rows()), all, "`{}`", index.name);
@@ -31,7 +41,7 @@ pub(super) fn compare(found: IndexView<'_>, index: &Index, model: &Model, random
         let depth = usize::try_from(random.below(fields.len() as u64 + 1)).unwrap();
         let leading = leading(&fields[..depth], &sorted, model, random);
         equal(found, &sorted, &leading);
-        cursor(found, &sorted, &leading, random);
+        cursor(found, index, &sorted, &leading, random);
         if let Some(next) = fields.get(depth) {
             let value = |random: &mut Random| match random.chance(50) && !sorted.is_empty() {
                 true => random.pick(&sorted).0[depth].clone(),
@@ -67,9 +77,15 @@ fn equal(found: IndexView<'_>, sorted: &Sorted, leading: &[Value]) {
     assert!(ids(rows().skip(1)).iter().eq(expected.iter().skip(1)), "skipping {leading:?}");
 }
 
-fn cursor(found: IndexView<'_>, sorted: &Sorted, leading: &[Value], random: &mut Random) {
-    let place =
-        |end: Ordering| sorted.iter().take_while(|(key, _)| key_cmp(key, leading) < end).count();
+fn cursor(
+    found: IndexView<'_>,
+    index: &Index,
+    sorted: &Sorted,
+    leading: &[Value],
+    random: &mut Random,
+) {
+    let order = |key: &[Value]| in_order(index, key, leading);
+    let place = |end: Ordering| sorted.iter().take_while(|(key, _)| order(key) < end).count();
     let (before, behind) = (place(Ordering::Equal), place(Ordering::Greater));
     assert_eq!(found.rank(&refs(leading)).unwrap(), before as u64, "rank of {leading:?}");
     let nth = random.below(sorted.len() as u64 + 1);

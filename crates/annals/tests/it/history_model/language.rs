@@ -176,9 +176,10 @@ impl Model {
                 let place = table.place(field.0).unwrap();
                 table.fields[place].name = name;
             }
-            Command::CreateIndex { name, table, fields, unique } => {
+            Command::CreateIndex { name, table, fields, descending, unique } => {
                 let fields = fields.iter().map(|field| field.0).collect();
-                let index = Index { name, table: table.0, fields, unique };
+                let descending = descending.iter().map(|field| field.0).collect();
+                let index = Index { name, table: table.0, fields, descending, unique };
                 self.indexes.insert(self.next_index, index);
                 self.next_index += 1;
             }
@@ -234,9 +235,11 @@ impl Model {
             Command::RenameField { table, field, name } => {
                 format!("rename_field {} {} {name}", table_name(table), field_name(table, field))
             }
-            Command::CreateIndex { name, table, fields, unique } => {
+            Command::CreateIndex { name, table, fields, descending, unique } => {
                 let verb = if *unique { "create_unique_index" } else { "create_index" };
-                let fields: Vec<_> = fields.iter().map(|field| field_name(table, field)).collect();
+                let word = |field| if descending.contains(field) { " desc" } else { "" };
+                let column = |field| format!("{}{}", field_name(table, field), word(field));
+                let fields: Vec<_> = fields.iter().map(column).collect();
                 format!("{verb} {name} {} {}", table_name(table), fields.join(","))
             }
             Command::DropIndex { index } => format!("drop_index {}", self.indexes[&index.0].name),

@@ -105,12 +105,15 @@ pub(super) fn schema(view: &View, model: &Model) {
     assert!(indexes.map(|index| index.number.0).eq(model.indexes.keys().copied()));
     for (&number, expected) in &model.indexes {
         let index = schema.index(IndexNumber(number)).unwrap();
-        let fields: Vec<_> = index.fields.iter().map(|field| field.0).collect();
-        let found = (&index.name, index.table.0, fields, index.unique);
-        assert_eq!(
-            found,
-            (&expected.name, expected.table, expected.fields.clone(), expected.unique)
-        );
+        let numbers = |fields: &[annals::FieldNumber]| fields.iter().map(|f| f.0).collect();
+        let found = super::model::Index {
+            name: index.name.clone(),
+            table: index.table.0,
+            fields: numbers(&index.fields),
+            descending: numbers(&index.descending),
+            unique: index.unique,
+        };
+        assert!(found == *expected, "{index:?}");
     }
 }
 

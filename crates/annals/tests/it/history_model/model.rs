@@ -37,6 +37,7 @@ pub(super) struct Index {
     pub(super) name: String,
     pub(super) table: u32,
     pub(super) fields: Vec<u32>,
+    pub(super) descending: Vec<u32>,
     pub(super) unique: bool,
 }
 

@@ -54,9 +54,10 @@ fn plan(file: &Model, program: &Model) -> Option<Vec<Command>> {
         steps.extend((is_now != indexed).then_some(Command::SetHistoryIndex { table, indexed }));
     }
     for index in program.indexes.values().filter(|index| !is_in(file, index)) {
-        let fields = index.fields.iter().map(|&field| annals::FieldNumber(field)).collect();
+        let numbers = |fields: &[u32]| fields.iter().copied().map(annals::FieldNumber).collect();
+        let (fields, descending) = (numbers(&index.fields), numbers(&index.descending));
         let (name, table, unique) = (index.name.clone(), TableNumber(index.table), index.unique);
-        steps.push(Command::CreateIndex { name, table, fields, unique });
+        steps.push(Command::CreateIndex { name, table, fields, descending, unique });
     }
     Some(steps)
 }

@@ -37,7 +37,13 @@ impl Told {
         let database = open(&directory);
         define(&database);
         let (name, fields) = ("by_people".to_owned(), vec![PEOPLE]);
-        let index = Command::CreateIndex { name, table: CITY, fields, unique: false };
+        let index = Command::CreateIndex {
+            name,
+            table: CITY,
+            fields,
+            descending: Vec::new(),
+            unique: false,
+        };
         database
             .write(|tx| {
                 tx.set_time(time(2));

@@ -106,6 +106,7 @@ pub(crate) fn schema() -> Schema {
             name: "city_by_name".to_owned(),
             table: CITY,
             fields: vec![FieldNumber(0)],
+            descending: Vec::new(),
             unique: true,
         },
     ] {
@@ -181,7 +182,7 @@ fn change_schema(transaction: &mut Transaction<'_>) -> annals::Result<()> {
     };
     let index = |name, table, field, unique| {
         let (name, fields) = (named(name), vec![FieldNumber(field)]);
-        Command::CreateIndex { name, table, fields, unique }
+        Command::CreateIndex { name, table, fields, descending: Vec::new(), unique }
     };
     for command in [
         field(CITY, "photo", Type::Blob),

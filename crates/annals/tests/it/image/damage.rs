@@ -41,7 +41,13 @@ pub(super) fn define(tx: &mut Transaction<'_>) -> Result<()> {
         [("by_name", ITEM, &[0][..]), ("by_number", ITEM, &[1, 0]), ("by_text", TAG, &[0])];
     for (name, table, fields) in indexes {
         let (name, fields) = (name.to_owned(), fields.iter().copied().map(FieldNumber).collect());
-        tx.apply_command(&Command::CreateIndex { name, table, fields, unique: false })?;
+        tx.apply_command(&Command::CreateIndex {
+            name,
+            table,
+            fields,
+            descending: Vec::new(),
+            unique: false,
+        })?;
     }
     Ok(())
 }

@@ -41,7 +41,13 @@ pub(super) fn define(tx: &mut Transaction<'_>) -> annals::Result<()> {
         [("by_name", vec![NAME], false), ("by_number", vec![NUMBER], true)]
     {
         let name = name.to_owned();
-        tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique })?;
+        tx.apply_command(&Command::CreateIndex {
+            name,
+            table: TABLE,
+            fields,
+            descending: Vec::new(),
+            unique,
+        })?;
     }
     Ok(())
 }

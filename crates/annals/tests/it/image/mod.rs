@@ -30,7 +30,13 @@ fn create(path: &Path) -> Database {
             tx.apply_command(&Command::AddField { table: TABLE, name, ty, nullable, default })?;
         }
         let (name, fields) = ("by_name".to_owned(), vec![FieldNumber(0)]);
-        tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: false })
+        tx.apply_command(&Command::CreateIndex {
+            name,
+            table: TABLE,
+            fields,
+            descending: Vec::new(),
+            unique: false,
+        })
     })
     .unwrap();
     db

@@ -145,7 +145,13 @@ fn tail(db: &Database) {
         if round == 3 {
             tx.apply_command(&Command::DropIndex { index: IndexNumber(0) }).unwrap();
             let (name, fields) = ("again".to_owned(), vec![FieldNumber(0), FieldNumber(1)]);
-            let command = Command::CreateIndex { name, table: TABLE, fields, unique: false };
+            let command = Command::CreateIndex {
+                name,
+                table: TABLE,
+                fields,
+                descending: Vec::new(),
+                unique: false,
+            };
             tx.apply_command(&command).unwrap();
         }
         match round % 3 {

@@ -120,7 +120,13 @@ fn define(tx: &mut Transaction<'_>) -> Result<()> {
         tx.apply_command(&Command::AddField { table, name, ty, nullable, default: None })?;
     }
     let (name, fields) = ("by_balance".to_owned(), vec![BALANCE]);
-    tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: true })
+    tx.apply_command(&Command::CreateIndex {
+        name,
+        table: TABLE,
+        fields,
+        descending: Vec::new(),
+        unique: true,
+    })
 }
 
 impl World {

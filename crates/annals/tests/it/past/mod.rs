@@ -39,7 +39,13 @@ fn define(tx: &mut Transaction<'_>) -> Result<()> {
         tx.apply_command(&Command::AddField { table, name, ty, nullable: true, default: None })?;
     }
     let (name, fields) = ("by_name".to_owned(), vec![FieldNumber(0)]);
-    tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: false })
+    tx.apply_command(&Command::CreateIndex {
+        name,
+        table: TABLE,
+        fields,
+        descending: Vec::new(),
+        unique: false,
+    })
 }
 
 /// Returns all that there is, through rows, index and blobs.

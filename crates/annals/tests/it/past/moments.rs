@@ -127,6 +127,7 @@ fn the_past_is_read_through_the_present_schema() {
             name: "once".to_owned(),
             table: TABLE,
             fields: vec![FieldNumber(0)],
+            descending: Vec::new(),
             unique: true,
         })?;
         let (nullable, ty) = (false, Type::Int16);

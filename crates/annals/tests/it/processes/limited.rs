@@ -53,7 +53,13 @@ fn define(tx: &mut Transaction<'_>) -> Result<()> {
         tx.apply_command(&Command::AddField { table: TABLE, name, ty, nullable, default })?;
     }
     let (name, fields) = ("by_name".to_owned(), vec![NAME]);
-    tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: true })
+    tx.apply_command(&Command::CreateIndex {
+        name,
+        table: TABLE,
+        fields,
+        descending: Vec::new(),
+        unique: true,
+    })
 }
 
 /// Looks at everything, in every way, as one number.

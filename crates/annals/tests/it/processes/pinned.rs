@@ -41,6 +41,7 @@ fn create(path: &Path) -> Database {
         name: "by_name".to_owned(),
         table: TABLE,
         fields: vec![FieldNumber(0)],
+        descending: Vec::new(),
         unique: false,
     };
     let all = |tx: &mut annals::Transaction<'_>| {

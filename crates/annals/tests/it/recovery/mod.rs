@@ -60,6 +60,7 @@ fn define(database: &Database) {
         name: "by_text".to_owned(),
         table: TABLE,
         fields: vec![TEXT],
+        descending: Vec::new(),
         unique: true,
     })
     .unwrap();

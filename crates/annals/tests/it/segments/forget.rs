@@ -78,6 +78,7 @@ fn hard_things(tx: &mut Transaction<'_>) -> Result<()> {
         name: name.to_owned(),
         table: main,
         fields: vec![FieldNumber(1)],
+        descending: Vec::new(),
         unique,
     };
     apply(index("dropped_index", false))?;

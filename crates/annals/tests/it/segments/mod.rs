@@ -54,7 +54,13 @@ pub(crate) fn define(tx: &mut Transaction<'_>) -> Result<()> {
         tx.apply_command(&Command::AddField { table, name, ty, nullable: true, default: None })?;
     }
     let (name, fields) = ("by_name".to_owned(), vec![FieldNumber(0)]);
-    tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: false })
+    tx.apply_command(&Command::CreateIndex {
+        name,
+        table: TABLE,
+        fields,
+        descending: Vec::new(),
+        unique: false,
+    })
 }
 
 /// Adds a row with a blob of its own; deletes and changes others.

@@ -28,7 +28,14 @@ fn filled() -> Database {
         tx.apply_command(&command).unwrap();
     }
     let (name, fields) = ("i".to_owned(), vec![TEXT]);
-    tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: true }).unwrap();
+    tx.apply_command(&Command::CreateIndex {
+        name,
+        table: TABLE,
+        fields,
+        descending: Vec::new(),
+        unique: true,
+    })
+    .unwrap();
     for number in 0..ROWS {
         let text = format!("{number:0100}");
         tx.insert(TABLE, &[ValueRef::String(&text), ValueRef::Null]).unwrap();
@@ -88,7 +95,13 @@ fn a_statement_that_stops_in_the_middle_leaves_a_rollback() {
     stops("delete_vector", |tx| tx.delete_vector(TABLE, RowId(7), 5000));
     stops("create_index", |tx| {
         let (name, fields) = ("j".to_owned(), vec![TEXT]);
-        tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: false })
+        tx.apply_command(&Command::CreateIndex {
+            name,
+            table: TABLE,
+            fields,
+            descending: Vec::new(),
+            unique: false,
+        })
     });
 }
 
