@@ -51,7 +51,13 @@ fn define(tx: &mut Transaction<'_>, indexed: bool) -> annals::Result<()> {
     }
     if indexed {
         let (name, fields) = ("by_balance".to_owned(), vec![BALANCE]);
-        tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: true })?;
+        tx.apply_command(&Command::CreateIndex {
+            name,
+            table: TABLE,
+            fields,
+            descending: Vec::new(),
+            unique: true,
+        })?;
     }
     Ok(())
 }

@@ -137,9 +137,9 @@ impl<'s> Tables<'s> {
     fn index(&self, index: &Index, name: &str) -> Option<String> {
         let table = self.tables.iter().find(|table| table.table.number == index.table)?;
         let unique = if index.unique { "UNIQUE " } else { "" };
-        let place = |&number| table.table.place_of(number);
         let column = |(number, word): (FieldNumber, &str)| {
-            Some(format!("{}{}", table.columns.get(place(&number)?)?, word.to_ascii_uppercase()))
+            let column = table.columns.get(table.table.place_of(number)?)?;
+            Some(format!("{column}{}", word.to_ascii_uppercase()))
         };
         let columns: Vec<_> = index.columns().filter_map(column).collect();
         Some(format!("CREATE {unique}INDEX {name} ON {} ({});", table.name, columns.join(", ")))
