@@ -33,7 +33,7 @@ fn values_are_written_read_and_found_in_order() {
             for (number, amount) in (0..).zip(amounts) {
                 tx.insert(row(number, amount))?;
             }
-            tx.insert(New { rate: None, check: Some(&[7, 8]), ..row(9, "3.00") })
+            Ok(tx.insert(New { rate: None, check: Some(&[7, 8]), ..row(9, "3.00") })?)
         })
         .unwrap();
     db.as_dynamic().backfill(annals::BackfillMode::Restart).unwrap();
@@ -102,7 +102,7 @@ fn columns_and_changes_have_the_types_of_the_schema() {
     let (hashes, checks) = ([[9; 4], [8; 4]], [None, Some(&[1, 2])]);
     let first = db
         .write(|tx| {
-            tx.insert_vector(payment::Columns {
+            Ok(tx.insert_vector(payment::Columns {
                 day: &days,
                 key: &keys,
                 amount: &amounts,
@@ -111,13 +111,13 @@ fn columns_and_changes_have_the_types_of_the_schema() {
                 check: &checks,
                 note: &["1", "null"],
                 due: &[None; 2],
-            })
+            })?)
         })
         .unwrap();
     db.write(|tx| {
         tx.update_vector(payment::HASH, first, &[[6; 4]])?;
         tx.update_vector(payment::RATE, first, &[Decimal::from_units(2)])?;
-        tx.update_vector(payment::DUE, first, &[Date(7)])
+        Ok(tx.update_vector(payment::DUE, first, &[Date(7)])?)
     })
     .unwrap();
     let now = db.read();
@@ -147,7 +147,7 @@ fn columns_and_changes_have_the_types_of_the_schema() {
 fn values_that_a_type_does_not_have_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let db = exact::Database::open(folder.path().join("exact.annals")).unwrap();
-    let id = db.write(|tx| tx.insert(row(1, "1.00"))).unwrap();
+    let id = db.write(|tx| Ok(tx.insert(row(1, "1.00"))?)).unwrap();
     let set = |field: u32, value: Value| {
         let (table, field) = (TableNumber(0), FieldNumber(field));
         let done = db.as_dynamic().write(|tx| tx.update(table, id.into(), field, value.as_ref()));
@@ -166,9 +166,9 @@ fn values_that_a_type_does_not_have_are_refused_by_name() {
     assert!(refused.contains("`hash`: 5 bytes is not a value of type bytes(4)"), "{refused}");
     let refused = set(6, Value::String("{a: 1}".to_owned()));
     assert!(refused.contains("`note`: \"{a: 1}\" is not a value of type json"), "{refused}");
-    let error = db.write(|tx| tx.edit(id)?.set_note("[").map(drop)).unwrap_err();
+    let error = db.write(|tx| Ok(tx.edit(id)?.set_note("[").map(drop)?)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    let error = db.write(|tx| tx.update_vector(payment::NOTE, id, &["["])).unwrap_err();
+    let error = db.write(|tx| Ok(tx.update_vector(payment::NOTE, id, &["["])?)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
