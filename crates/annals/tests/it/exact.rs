@@ -78,7 +78,7 @@ fn a_descending_column_has_bounds_as_an_ascending_one() {
     let now = db.read();
     let by_due = now.payment().by_due();
     let ids = |rows: annals::typed::IndexRows<'_, payment::Kind>| -> Vec<u64> {
-        rows.map(|row| row.unwrap().id().get()).collect()
+        rows.map(|row| row.unwrap().id().as_u64()).collect()
     };
     assert_eq!(ids(by_due.iter()), [4, 3, 0, 2, 1]);
     assert_eq!(ids(by_due.range(Date(3)..)), [4, 3, 0]);
@@ -88,7 +88,7 @@ fn a_descending_column_has_bounds_as_an_ascending_one() {
     assert_eq!(ids(by_due.nulls()), [1]);
     assert_eq!(ids(by_due.with_due(Date(3))), [3, 0]);
     assert_eq!(
-        by_due.cursor_at(Date(2), &[0; 4], Date(0)).unwrap().next().unwrap().unwrap().id().get(),
+        by_due.cursor_at(Date(2), &[0; 4], Date(0)).unwrap().next().unwrap().unwrap().id().as_u64(),
         2
     );
 }
