@@ -28,33 +28,6 @@ fn main() {
     writeln!(code, "{head}pub(super) const RUST: &[Block] = &[\n{table}];")
         .expect("a string takes everything");
     write(&out.join("blocks.rs"), &code);
-    let here = variable("CARGO_MANIFEST_DIR");
-    write(&out.join("readme.rs"), &readme(&here));
-}
-
-/// Puts the Rust blocks of the README into the functions that have what they take for granted.
-fn readme(here: &Path) -> String {
-    let (readme, frame) = (here.join("../../README.md"), here.join("readme/blocks.rs.in"));
-    println!("cargo::rerun-if-changed={}", readme.display());
-    println!("cargo::rerun-if-changed={}", frame.display());
-    let read = |path: &Path| {
-        let text = fs::read_to_string(path);
-        text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-    };
-    let (readme, mut code) = (read(&readme), read(&frame));
-    let blocks = readme.split("\n```rust").skip(1).filter_map(|rest| rest.split_once('\n'));
-    let blocks: Vec<_> = blocks.filter_map(|(_, rest)| rest.split("\n```").next()).collect();
-    // The first is a whole program, which a test of the library compares with its example.
-    for (number, block) in blocks.iter().enumerate().skip(1) {
-        let place = format!("@block {number}\n");
-        assert!(code.contains(&place), "README.md has a Rust block more: show it in blocks.rs.in");
-        code = code.replace(&place, &(block.replace("{ .. }", "{ break }") + "\n"));
-    }
-    assert!(
-        !code.contains("@block"),
-        "README.md has a Rust block less: leave it out of blocks.rs.in"
-    );
-    code
 }
 
 struct Chapters<'a> {

@@ -5,7 +5,6 @@
 
 mod book;
 mod output;
-mod readme;
 // Blocks of commands are for a shell of Unix, and so are the messages of the system in them.
 #[cfg(unix)]
 mod play;
