@@ -195,7 +195,15 @@ impl<'a> TableView<'a> {
     ///
     /// # Errors
     /// The needed pages can't be loaded.
+    #[inline]
     pub fn contains(&self, id: RowId) -> Result<bool> {
+        match self.data.rows.at_hand(id.0) {
+            Some(_) => Ok(true),
+            None => self.look_for(id),
+        }
+    }
+
+    fn look_for(&self, id: RowId) -> Result<bool> {
         if self.view.lazy.is_some() {
             return Ok(self.find(id)?.is_some());
         }

@@ -41,7 +41,9 @@ impl<R: Record> RowToEdit for Id<R> {
 
     #[inline(always)]
     fn find(self, view: &View) -> Result<RowId> {
-        view.table(R::TABLE)?.get(self.into()).map(|row| row.id())
+        let (table, id) = (view.table(R::TABLE)?, self.into());
+        // The row itself would be loaded, of which only the existence is asked.
+        if table.contains(id)? { Ok(id) } else { table.get(id).map(|row| row.id()) }
     }
 }
 
