@@ -138,7 +138,7 @@ impl Encoder {
     ) {
         self.switch(table, out);
         let same_row = self.last_id == Some(id);
-        let null = matches!(value, ValueRef::Null) && !field.ty.is_always_nullable();
+        let null = matches!(value, ValueRef::Null) && !field.ty.carries_null();
         out.push(match (same_row, null) {
             (false, false) => opcode::UPDATE,
             (false, true) => opcode::UPDATE_NULL,
@@ -232,7 +232,7 @@ pub fn pad(len: usize, out: &mut Vec<u8>) {
 /// True if a field has a bit in the null bitmap of a row. References and blobs carry their null
 /// themselves.
 pub(super) const fn has_null_bit(field: &Field) -> bool {
-    field.nullable && !field.ty.is_always_nullable()
+    field.nullable && !field.ty.carries_null()
 }
 
 /// Appends the fields of a row of which some may be null: the null bitmap of the fields that have a

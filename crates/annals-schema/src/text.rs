@@ -48,8 +48,9 @@ impl Schema {
                     Type::Reference(target, on_delete) => {
                         write!(out, " {}", self.table_name(*target))?;
                         on_delete.word().map_or(Ok(()), |word| write!(out, " {word}"))?;
+                        out.write_str(if *nullable { "" } else { " required" })?;
                     }
-                    _ if ty.is_always_nullable() => {}
+                    Type::Blob => {}
                     _ if *nullable => out.write_str(" null")?,
                     _ => {}
                 }

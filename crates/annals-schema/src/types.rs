@@ -62,8 +62,8 @@ macro_rules! define_type {
             FixedBytes(u16),
             /// `decimal(scale)`: a number of 128 bits with 0 to 38 digits after the point.
             Decimal(u8),
-            /// `references T [restrict|cascade|set_null]`: the id of a row of `T`, or null. It is always
-            /// nullable.
+            /// `references T [restrict|cascade|set_null] [required]`: the id of a row of `T`; or null, if it isn't
+            /// required.
             Reference(TableNumber, OnDelete),
         }
 
@@ -166,13 +166,13 @@ impl Type {
     /// True if some values of the kind that the type has are not valid for it.
     #[must_use]
     pub const fn is_narrow(self) -> bool {
-        let has_parameter = self.parameter().is_some() || self.is_always_nullable();
+        let has_parameter = self.parameter().is_some() || self.carries_null();
         has_parameter || matches!(self, Self::Json)
     }
 
-    /// True if every field of this type may be null, and its null needs no separate bit.
+    /// True if null of this type needs no separate bit in a row's event: a blob, or a reference.
     #[must_use]
-    pub const fn is_always_nullable(self) -> bool {
+    pub const fn carries_null(self) -> bool {
         matches!(self, Self::Blob | Self::Reference(..))
     }
 
@@ -198,9 +198,9 @@ impl Type {
         column_types!(cells, zero)
     }
 
-    /// Returns zero, false or nothing as a value of this type; null for references and blobs.
+    /// Returns zero, false or nothing as a value of this type; null for blobs.
     pub(crate) fn zero_value(self) -> Value {
-        if self.is_always_nullable() { Value::Null } else { self.zero().to_value() }
+        if self == Self::Blob { Value::Null } else { self.zero().to_value() }
     }
 }
 

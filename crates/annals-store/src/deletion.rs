@@ -44,15 +44,15 @@ impl View {
 }
 
 impl IndexTree {
-    /// Returns the first row whose first field, a reference, refers to a row.
-    pub(super) fn first_referring(&self, to: u64) -> Result<Option<RowId>> {
-        self.referring(to)?.next_with(|entry, _| key::id_of(entry))
+    /// Returns the first row whose first field, the reference of a column, refers to a row.
+    pub(super) fn first_referring(&self, column: &Column, to: u64) -> Result<Option<RowId>> {
+        self.referring(column, to)?.next_with(|entry, _| key::id_of(entry))
     }
 
-    /// Returns the entries of the rows whose first field, a reference, refers to a row.
-    fn referring(&self, to: u64) -> Result<btree::Range<'_>> {
+    /// Returns the entries of the rows whose first field, the reference of a column, refers to a row.
+    fn referring(&self, column: &Column, to: u64) -> Result<btree::Range<'_>> {
         let mut low = Vec::new();
-        self.encode(0, true, ValueRef::Reference(RowId(to)), &mut low);
+        self.encode(0, column.is_nullable(), ValueRef::Reference(RowId(to)), &mut low);
         let high = key::successor(low.clone());
         self.between(&low, high.as_deref())?.range(&low, high.as_deref())
     }
@@ -77,7 +77,7 @@ impl Finder {
         let index = view.index_by(of.0, of.1);
         if let Some(index) = index.filter(|_| to.len() as u64 <= table.rows.len() / LOOKUP + 1) {
             for &to in to {
-                let mut entries = index.referring(to)?;
+                let mut entries = index.referring(column, to)?;
                 while let Some(id) = entries.next_with(|entry, _| key::id_of(entry))? {
                     rows.push(id.0);
                 }
@@ -232,12 +232,13 @@ impl Store {
     /// Returns which of some deleted rows a commit must check, because other rows may refer to them. Returns all if
     /// only a scan could decide that.
     fn kept(&self, referrer: Referrer, ids: &[u64]) -> Result<Vec<u64>> {
-        let Some(index) = self.working.index_by(referrer.table, referrer.field) else {
-            return Ok(ids.to_vec());
-        };
+        let Referrer { table, field, .. } = referrer;
+        let index = self.working.index_by(table, field);
+        let column = self.working.referring_column(table, field);
+        let (Some(index), Some((_, column))) = (index, column) else { return Ok(ids.to_vec()) };
         let mut kept = Vec::new();
         for &id in ids {
-            if index.first_referring(id)?.is_some() {
+            if index.first_referring(column, id)?.is_some() {
                 kept.push(id);
             }
         }

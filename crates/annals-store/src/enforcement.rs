@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use annals_schema::{Command, FieldNumber, OnDelete, RowId, TableNumber, Value, ValueRef};
+use annals_schema::{Command, FieldNumber, OnDelete, RowId, TableNumber, Type, Value, ValueRef};
 
 use crate::columns::column::Column;
 use crate::pages::cells::place;
@@ -18,7 +18,7 @@ impl View {
         }
     }
 
-    fn referring_column(
+    pub(super) fn referring_column(
         &self,
         table: TableNumber,
         field: FieldNumber,
@@ -130,6 +130,19 @@ impl Store {
         }
     }
 
+    /// Records the required references of new rows of zero values, if they are enforced: the commit checks each.
+    pub(super) fn note_zeros(&mut self, number: TableNumber, ids: &Range<u64>) {
+        let Self { working, doubts, .. } = self;
+        let Some(table) = working.tables.get(number.0 as usize).filter(|table| table.refers) else {
+            return;
+        };
+        for column in table.columns.iter().filter(|column| !column.takes_null()) {
+            if target_of(column.ty()).is_some() {
+                doubts.note_set(number, column.field(), ids.clone());
+            }
+        }
+    }
+
     fn target_at(&self, table: TableNumber, place: usize) -> Option<TableNumber> {
         let table = self.working.tables.get(table.0 as usize)?;
         target_of(table.columns.get(place)?.ty()).map(|(target, _)| target)
@@ -189,7 +202,7 @@ impl Store {
         if let Some(index) = view.index_by(table, field) {
             for id in lost.iter().flat_map(|(_, run)| run.first..run.end) {
                 if !view.has_row(target, id)?
-                    && let Some(row) = index.first_referring(id)?
+                    && let Some(row) = index.first_referring(column, id)?
                 {
                     let row = Some(row.0);
                     return Err(Loose { table, field, row, target, target_row: id }.lost(view));
@@ -240,14 +253,23 @@ impl Store {
 
     /// Checks that the default of a new enforced reference is a row, if existing rows get it now.
     pub(super) fn check_default_reference(&self, command: &Command) -> Result<()> {
-        let Command::AddField { table, name, ty, default: Some(Value::Reference(to)), .. } =
-            command
-        else {
+        let Command::AddField { table, name, ty, nullable, default } = command else {
             return Ok(());
         };
-        let Some((target, _)) = target_of(*ty) else { return Ok(()) };
         let owner = self.working.tables.get(table.0 as usize);
-        if owner.is_none_or(|owner| owner.rows.len() == 0) || self.working.has_row(target, to.0)? {
+        if owner.is_none_or(|owner| owner.rows.len() == 0) {
+            return Ok(());
+        }
+        if let (Type::Reference(..), false, None) = (ty, nullable, default) {
+            self.working.schema.check(command)?;
+            return Err(Error::invalid(format!(
+                "the rows of `{}` would have no row in `{name}`, which is required: give it a default",
+                self.working.table_name(*table)
+            )));
+        }
+        let Some((target, _)) = target_of(*ty) else { return Ok(()) };
+        let Some(Value::Reference(to)) = default else { return Ok(()) };
+        if self.working.has_row(target, to.0)? {
             return Ok(());
         }
         // A row can't help a command that no schema could take.

@@ -234,6 +234,13 @@ pub trait Cell<'r>: Sized {
 #[doc(hidden)]
 pub trait CellId: TypedId {}
 
+impl<'r, I: CellId> Cell<'r> for I {
+    #[inline]
+    fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
+        RowId::read(row, field).into()
+    }
+}
+
 impl<'r, I: CellId> Cell<'r> for Option<I> {
     #[inline]
     fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {

@@ -35,6 +35,9 @@ impl Store {
         check_count(count)?;
         self.check_free(table, id, count)?;
         self.add_rows(table, id, count)?;
+        if watch {
+            self.note_zeros(table, &(id.0..id.0 + count));
+        }
         self.index_run(table.0 as usize, id.0..id.0 + count, None, watch)
     }
 
@@ -172,6 +175,7 @@ impl Store {
     #[doc(hidden)]
     #[inline]
     pub fn index_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
+        self.note_zeros(number, &(id.0..id.0 + count));
         self.index_run(number.0 as usize, id.0..id.0 + count, None, true)
     }
 

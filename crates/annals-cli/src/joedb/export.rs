@@ -242,7 +242,7 @@ impl<'o, W: Write> Export<'o, W> {
         let default = field.default_value();
         let cell = to_cell(owner, &field, default.as_ref(), &self.blobs)?;
         let rows = self.state(*table).rows.len();
-        if matches!(default, Value::Null) && !ty.is_always_nullable() {
+        if matches!(default, Value::Null) && !ty.carries_null() {
             self.losses.note(Loss::Null, place, named, rows)?;
         }
         if cell.is_zero() {
@@ -290,7 +290,7 @@ impl<'o, W: Write> Export<'o, W> {
         let reused = rows.next.saturating_sub(id.0).min(count);
         rows.insert(id.0, count);
         for field in table.fields.iter().filter(|field| field.nullable) {
-            if !field.ty.is_always_nullable() {
+            if !field.ty.carries_null() {
                 let place = (table.number, field.number);
                 self.losses.note(Loss::Null, place, || full_name(table, field), count)?;
             }
@@ -379,7 +379,7 @@ impl<'o, W: Write> Export<'o, W> {
 
     /// Returns joedb's value for one of a field; notes where that is null.
     fn cell<'v>(&mut self, table: &Table, field: &Field, value: ValueRef<'v>) -> Result<Cell<'v>> {
-        if matches!(value, ValueRef::Null) && !field.ty.is_always_nullable() {
+        if matches!(value, ValueRef::Null) && !field.ty.carries_null() {
             let place = (table.number, field.number);
             self.losses.note(Loss::Null, place, || full_name(table, field), 1)?;
         }

@@ -248,7 +248,7 @@ impl<'db, R: BufRead> Import<'db, R> {
                     _ => TableNumber(0),
                 };
                 let (table, ty) = (self.table(table)?, kind::to_type(kind, target));
-                let nullable = ty.is_always_nullable();
+                let nullable = ty.carries_null();
                 Command::AddField { table, name, ty, nullable, default: None }
             }
             Entry::DropTable { table } => Command::DropTable { table: self.table(table)? },

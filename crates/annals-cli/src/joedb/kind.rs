@@ -53,7 +53,8 @@ pub(super) fn is_joedbs(ty: Type) -> bool {
 /// True if zero is a text that isn't empty, as joedb's would be.
 pub(super) fn has_other_zero(ty: Type) -> bool {
     let is_text = ty.class() == TypeClass::Written || ty.is_variable();
-    is_text && !matches!(ty, Type::String | Type::Bytes)
+    // joedb's zero of a reference is null, ours of a required one is row 0.
+    matches!(ty, Type::Reference(..)) || is_text && !matches!(ty, Type::String | Type::Bytes)
 }
 
 /// Returns the value of a new row.

@@ -95,7 +95,9 @@ impl<'s> Place<'s> {
         // The words after the type are part of it: its table, then the rule of deletion.
         match self.behind_references(&form, arguments) {
             Some(0) => return vec![Slot::Table],
-            Some(1) => return vec![Slot::Word(ON_DELETE), Slot::Word("default")],
+            Some(1) => {
+                return vec![Slot::Word(ON_DELETE), Slot::Word("required"), Slot::Word("default")];
+            }
             _ => {}
         }
         if let Some(&slot) = form.required.get(arguments.len()) {
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(words("add_field author x uint1"), "uint16");
         assert_eq!(words("add_field author x ref"), "references");
         assert_eq!(words("add_field author x references "), "author book");
-        let rules = "restrict cascade set_null default";
+        let rules = "restrict cascade set_null required default";
         assert_eq!(words("add_field author x references book "), rules);
         for rule in ON_DELETE.split('|') {
             assert!(annals::OnDelete::named(rule).is_some(), "{rule}");

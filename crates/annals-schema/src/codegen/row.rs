@@ -86,6 +86,8 @@ pub(super) fn new_row(table: &Table, columns: &[Column<'_>]) -> String {
     let (generics, elided) = if borrows { ("<'a>", "<'_>") } else { ("", "") };
     let lifetime = if borrows { "'a " } else { "" };
     let declared = columns.iter().any(|column| column.field.default.is_some());
+    // No row is the zero of a required reference.
+    let demands = columns.iter().any(Column::demands_a_row);
     let fields = columns.iter().map(|column| {
         let (doc, name) = (column.description(), column.name);
         format!("    /// {doc}\n    pub {name}: {},\n", column.value(lifetime))
@@ -94,7 +96,7 @@ pub(super) fn new_row(table: &Table, columns: &[Column<'_>]) -> String {
     let body = if fields.is_empty() { "{}".to_owned() } else { format!("{{\n{fields}}}") };
     format!(
         "\
-/// The values of a new row of `{}`. `Default` gives those of the schema; `From` copies a row.
+/// The values of a new row of `{}`. {}`From` copies a row.
 #[derive({})]
 pub struct New{generics} {body}
 
@@ -109,9 +111,10 @@ impl ::annals::typed::NewRow for New{elided} {{
 {}
 {}",
         table.name,
-        if declared { "Clone, Copy, Debug" } else { "Clone, Copy, Debug, Default" },
+        if demands { "" } else { "`Default` gives those of the schema; " },
+        if declared || demands { "Clone, Copy, Debug" } else { "Clone, Copy, Debug, Default" },
         values_of_self(columns),
-        if declared { default(columns, borrows) } else { String::new() },
+        if declared && !demands { default(columns, borrows) } else { String::new() },
         copy(columns, borrows),
     )
 }

@@ -44,7 +44,12 @@ impl<'a> Column<'a> {
     pub(super) fn description(&self) -> String {
         let name = &self.field.name;
         if let Type::Reference(_, on_delete) = self.field.ty {
-            let rule = on_delete.word().map(|word| format!(" ({word})")).unwrap_or_default();
+            let required = (!self.field.nullable).then_some("required");
+            let words: Vec<_> = on_delete.word().into_iter().chain(required).collect();
+            let rule = match words.is_empty() {
+                true => String::new(),
+                false => format!(" ({})", words.join(", ")),
+            };
             return match self.plain.strip_prefix("super::") {
                 Some(id) => {
                     let target = id.trim_end_matches("::Id");
@@ -53,7 +58,7 @@ impl<'a> Column<'a> {
                 None => format!("The reference `{name}` to a row of a table that was dropped."),
             };
         }
-        let is_optional = self.field.nullable && !self.field.ty.is_always_nullable();
+        let is_optional = self.field.nullable && self.field.ty != Type::Blob;
         let null = if is_optional { ", may be null" } else { "" };
         // A default that isn't plain would need Markdown's escapes.
         let default = self.field.default.as_ref().map(Value::to_string);
@@ -61,6 +66,12 @@ impl<'a> Column<'a> {
             .filter(|text| text.len() <= 60 && text.is_ascii() && !text.contains('`'))
             .map_or_else(String::new, |text| format!(", default `{text}`"));
         format!("The field `{name}`: {}{null}{default}.", self.field.ty)
+    }
+
+    /// True if a new row must say which row it refers to.
+    pub(super) fn demands_a_row(&self) -> bool {
+        let Field { ty, nullable, default, .. } = self.field;
+        matches!(ty, Type::Reference(..)) && !nullable && default.is_none()
     }
 
     pub(super) fn is_borrowed(&self) -> bool {

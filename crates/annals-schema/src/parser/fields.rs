@@ -9,7 +9,7 @@ use crate::{Command, Diagnostic, OnDelete, Schema, Token, Type, Value, parse_val
 
 const ADD: &str = "add_field TABLE NAME TYPE [null] [default VALUE]";
 const REFERENCE: &str =
-    "add_field TABLE NAME references TABLE [restrict|cascade|set_null] [default VALUE]";
+    "add_field TABLE NAME references TABLE [restrict|cascade|set_null] [required] [default VALUE]";
 const RULES: [&str; 3] = ["restrict", "cascade", "set_null"];
 
 pub(super) fn add(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mistake> {
@@ -17,7 +17,7 @@ pub(super) fn add(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mi
     let table = scope.table(line.word(1, "the table's name")?)?;
     let name = line.word(2, "the field's name")?;
     let word = line.word(3, "the field's type")?;
-    let (ty, line, behind) = if word.is("references") {
+    let (ty, line, mut behind) = if word.is("references") {
         let line = Line::new(tokens, REFERENCE);
         let target = scope.table(line.word(4, "the table that it references")?)?.number;
         let rule = tokens.get(5).filter(|word| !word.quoted);
@@ -29,7 +29,16 @@ pub(super) fn add(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mi
         let (word, behind) = joined(tokens, 3);
         (find_type(scope.schema, &word)?, line, behind)
     };
-    let options = options(ty, &line, behind)?;
+    let required = tokens.get(behind).filter(|word| word.is("required"));
+    let required = required.filter(|_| matches!(ty, Type::Reference(..)));
+    if let (Some(word), Type::Reference(_, OnDelete::SetNull)) = (required, ty) {
+        return Err(Diagnostic::new(word, "a required reference can't be set to null")
+            .hint("write `restrict` or `cascade`, or leave `required` out")
+            .into());
+    }
+    behind += usize::from(required.is_some());
+    let nullable = ty.carries_null() && required.is_none();
+    let options = options(ty, nullable, &line, behind)?;
     let command = Command::AddField {
         table: table.number,
         name: name.text.clone().into_owned(),
@@ -65,13 +74,18 @@ struct Options {
 }
 
 /// Reads `null` and `default VALUE` (or `= VALUE`), in either order.
-fn options(ty: Type, line: &Line<'_>, behind: usize) -> Result<Options, Diagnostic> {
-    let mut options = Options { nullable: ty.is_always_nullable(), default: None };
+fn options(
+    ty: Type,
+    nullable: bool,
+    line: &Line<'_>,
+    behind: usize,
+) -> Result<Options, Diagnostic> {
+    let mut options = Options { nullable, default: None };
     let mut default_at = None;
     let mut rest = line.tokens.get(behind..).unwrap_or(&[]);
     while let [first, after @ ..] = rest {
         rest = after;
-        if first.is("null") {
+        if first.is("null") && (nullable || !ty.carries_null()) {
             options.nullable = true;
             continue;
         }
@@ -127,6 +141,15 @@ fn no_option(ty: Type, line: &Line<'_>, token: &Token<'_>) -> Diagnostic {
         return wrong.hint(hint);
     }
     let rules = RULES.into_iter().filter(|_| is_reference);
+    if token.is("required") {
+        let hint = if is_reference {
+            "`required` stands once, after the table and its rule"
+        } else {
+            "only a reference may be null unless it is `required`: leave the word out"
+        };
+        return wrong.hint(hint);
+    }
+    let rules = rules.chain(["required"].into_iter().filter(|_| is_reference));
     match nearest(&token.text, rules.chain(["null", "default"])) {
         Some(near) => wrong.hint(format!("did you mean `{near}`?")),
         None => wrong,

@@ -32,6 +32,8 @@ fn spellings_become_canonical() {
         add_field T a boolean = 1\n\
         add_field T b int8 default 5 null\n\
         add_field T c references T null\n\
+        add_field T e references T cascade required =3\n\
+        add_field T f references T required\n\
         add_field T d string =\"x\"\n\
         add_field T desc int8\n\
         create_index i T a , b\n\
@@ -46,6 +48,8 @@ fn spellings_become_canonical() {
          add_field T a bool default true\n\
          add_field T b int8 null default 5\n\
          add_field T c references T\n\
+         add_field T e references T cascade required default 3\n\
+         add_field T f references T required\n\
          add_field T d string default \"x\"\n\
          add_field T desc int8\n\
          create_index i T a,b\n\
@@ -96,5 +100,21 @@ fn descending_fields_are_some_of_the_index_in_its_order() {
     }
     for bad in [&[2][..], &[0, 1], &[1, 1]] {
         assert_eq!(works(bad), Err(SchemaError::BadIndex("i".to_owned())), "{bad:?}");
+    }
+}
+
+#[test]
+fn only_a_reference_that_can_stay_is_required() {
+    for (line, expected) in [
+        ("references T set_null required", "a required reference can't be set to null"),
+        ("references T required null", "`null`"),
+        ("references T required required", "`required`"),
+        ("references T required restrict", "`restrict`"),
+        ("references T required default null", "the default is null"),
+        ("int8 required", "`required`"),
+    ] {
+        let text = format!("create_table T\nadd_field T a {line}\n");
+        let error = parse(&text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{line}: {error}");
     }
 }

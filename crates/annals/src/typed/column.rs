@@ -169,6 +169,10 @@ impl ColumnType for Option<&'static [u8]> {
     type In<'a> = Option<Cow<'a, [u8]>>;
 }
 
+impl<R: Record> ColumnType for Id<R> {
+    type In<'a> = Self;
+}
+
 impl<R: Record> ColumnType for Option<Id<R>> {
     type In<'a> = Self;
 }

@@ -5,3 +5,4 @@ annals::schema!("tests/it/items.schema");
 annals::schema!("tests/it/indexes.schema");
 annals::schema!("tests/it/verbs.schema");
 annals::schema!("tests/it/exact.schema");
+annals::schema!("tests/it/required.schema");

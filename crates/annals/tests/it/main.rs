@@ -45,6 +45,7 @@ mod processes;
 mod recovery;
 mod references;
 mod replica;
+mod required;
 mod savepoints;
 mod segments;
 mod shared;

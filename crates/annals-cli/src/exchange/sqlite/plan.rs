@@ -99,10 +99,11 @@ fn add_fields(
             tell_name(&shown, &name);
         }
         let ty = field_type(connection, plans, plan, column, seen, &shown)?;
-        if column.not_null && ty.is_always_nullable() && ty != Type::Blob {
-            note(&format!("{shown} is NOT NULL: a reference may be null here"));
+        let clears = matches!(ty, Type::Reference(_, OnDelete::SetNull));
+        if column.not_null && clears {
+            note(&format!("{shown} is NOT NULL and ON DELETE SET NULL: here it may be null"));
         }
-        let nullable = ty.is_always_nullable() || !column.not_null || seen.nulls;
+        let nullable = clears || ty == Type::Blob || !column.not_null || seen.nulls;
         let number = FieldNumber(0);
         let field = Field { number, name: name.clone(), ty, nullable, default: None };
         let expression = column.default.as_deref();

@@ -49,8 +49,9 @@ fn meaning(schema: &Schema, field: &Field) -> String {
             text.push(' ');
             text.push_str(schema.table(target).map_or("?", |table| &table.name));
             text.extend(on_delete.word().into_iter().flat_map(|word| [" ", word]));
+            text.push_str(if field.nullable { "" } else { " required" });
         }
-        ty if ty.is_always_nullable() => {}
+        Type::Blob => {}
         _ if field.nullable => text.push_str(" null"),
         _ => {}
     }

@@ -14,7 +14,9 @@ pub(super) fn value(random: &mut Random, model: &Model, ty: Type, nullable: bool
         Type::Blob if !model.blobs.is_empty() && random.chance(80) => {
             Value::Blob(Blob(1 + random.below(model.blobs.len() as u64)))
         }
-        Type::Reference(..) if random.chance(75) => Value::Reference(RowId(random.below(12))),
+        Type::Reference(..) if !nullable || random.chance(75) => {
+            Value::Reference(RowId(random.below(12)))
+        }
         Type::Blob | Type::Reference(..) => Value::Null,
         _ => random.value(ty, nullable),
     }
@@ -96,7 +98,7 @@ fn add_field(random: &mut Random, model: &Model, table: TableNumber, name: Strin
     } else {
         *random.pick(&Type::samples())
     };
-    let nullable = random.chance(40) || matches!(ty, Type::Blob | Type::Reference(..));
+    let nullable = random.chance(40) || ty == Type::Blob;
     let default = match ty {
         _ if random.chance(50) => None,
         _ if random.chance(4) => Some(bad_value(random, model, ty, nullable)),

@@ -65,7 +65,8 @@ pub(super) fn zero(ty: Type, nullable: bool) -> Value {
         Type::String => Value::String(String::new()),
         Type::Bytes => Value::Bytes(Vec::new()),
         Type::Json => Value::String("null".to_owned()),
-        Type::Blob | Type::Reference(..) => Value::Null,
+        Type::Blob => Value::Null,
+        Type::Reference(..) => Value::Reference(RowId(0)),
         ty => ty.sample(0),
     }
 }

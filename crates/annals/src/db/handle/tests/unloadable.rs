@@ -23,7 +23,7 @@ fn filled() -> Database {
     tx.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
     for (name, ty) in [("a", Type::String), ("b", Type::Reference(TABLE, OnDelete::Cascade))] {
         let (name, table) = (name.to_owned(), TABLE);
-        let nullable = ty.is_always_nullable();
+        let nullable = ty.carries_null();
         let command = Command::AddField { table, name, ty, nullable, default: None };
         tx.apply_command(&command).unwrap();
     }
