@@ -29,7 +29,7 @@ fn a_required_reference_is_an_id_in_every_call() {
     assert_eq!(now.owner().get(row.owner()).unwrap().unwrap().name(), "Ada");
     assert_eq!(now.pet().by_owner().with_owner(ada).count(), 3);
     assert_eq!(now.pet().vector_of(pet::OWNER, rex, 3).unwrap(), [ada; 3]);
-    let error = db.write(|tx| tx.delete(ada)).unwrap_err();
+    let error = db.write(|tx| Ok(tx.delete(ada)?)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Reference, "{error}");
     let (table, field) = (TableNumber(1), FieldNumber(1));
     let null =
@@ -45,14 +45,14 @@ fn rows_of_zeros_refer_to_row_0_which_must_be_there() {
     assert_eq!(insert().unwrap_err().kind(), ErrorKind::Reference);
     let zero = || db.as_dynamic().write(|tx| tx.insert_zero(TableNumber(1), RowId(5)));
     assert_eq!(zero().unwrap_err().kind(), ErrorKind::Reference);
-    db.write(|tx| tx.insert(owner::New { name: "Ada" })).unwrap();
+    db.write(|tx| Ok(tx.insert(owner::New { name: "Ada" })?)).unwrap();
     insert().unwrap();
 }
 
 #[test]
 fn rows_that_are_there_need_a_default() {
     let db = required::Database::in_memory().unwrap();
-    db.write(|tx| tx.insert(owner::New { name: "Ada" })).unwrap();
+    db.write(|tx| Ok(tx.insert(owner::New { name: "Ada" })?)).unwrap();
     let add = |default| {
         let (table, name, nullable) = (TableNumber(0), "guardian".to_owned(), false);
         let ty = Type::Reference(table, OnDelete::Cascade);
