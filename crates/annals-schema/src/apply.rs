@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::names::Names;
 use crate::{
-    Command, Field, FieldNumber, Index, IndexNumber, OnDelete, Schema, SchemaError, Table,
-    TableNumber, Type, Value,
+    Command, Field, FieldNumber, Index, IndexNumber, Schema, SchemaError, Table, TableNumber, Type,
+    Value,
 };
 
 impl Schema {
@@ -233,9 +233,6 @@ impl Schema {
         check_count(owner.next_field)?;
         match new_field(owner, command) {
             Some(field) if !has_good_default(&field) => Err(SchemaError::BadDefault(name.clone())),
-            Some(Field { ty: Type::Reference(_, OnDelete::SetNull), nullable: false, .. }) => {
-                Err(SchemaError::NeverNull(name.clone()))
-            }
             _ => Ok(()),
         }
     }
@@ -274,7 +271,7 @@ fn new_field(table: &Table, command: &Command) -> Option<Field> {
         number: FieldNumber(table.next_field),
         name: name.clone(),
         ty: *ty,
-        nullable: *nullable || *ty == Type::Blob,
+        nullable: *nullable || ty.is_always_nullable(),
         default: default.clone(),
     })
 }

@@ -20,7 +20,8 @@ pub enum Command {
         name: String,
         /// Its type.
         ty: Type,
-        /// True if it may be null. Always true for references.
+        /// True if it may be null. Blobs, and references that aren't `restrict` or `cascade`, may be null whatever it
+        /// says.
         nullable: bool,
         /// The value for `insert` without one and for existing rows; `None`: null if nullable, else zero or empty.
         default: Option<Value>,
@@ -123,8 +124,6 @@ pub enum SchemaError {
     NoField(TableNumber, FieldNumber),
     /// The default isn't a value of the field's type, or is null where null isn't allowed.
     BadDefault(String),
-    /// The reference is required, and its rule sets it to null.
-    NeverNull(String),
     /// The index has no field, names one twice, or has a descending field that isn't one of them in their order.
     BadIndex(String),
     /// There is no index with that number.
@@ -159,10 +158,6 @@ impl fmt::Display for SchemaError {
             Self::BadDefault(name) => {
                 write!(f, "the default of field {name:?} is not a value of its type")
             }
-            Self::NeverNull(name) => write!(
-                f,
-                "field {name:?} is required, so `set_null` can't be its rule: write `restrict` or `cascade`"
-            ),
             Self::BadIndex(name) => {
                 write!(
                     f,

@@ -169,7 +169,7 @@ impl Step {
     fn zero(&self) -> String {
         match &self.command {
             Command::AddField { ty, nullable, .. } => {
-                if *nullable || *ty == Type::Blob {
+                if *nullable || ty.is_always_nullable() {
                     "null".to_owned()
                 } else {
                     shorten(&ty.zero().to_string()).into_owned()

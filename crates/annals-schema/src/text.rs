@@ -47,8 +47,8 @@ impl Schema {
                 match ty {
                     Type::Reference(target, on_delete) => {
                         write!(out, " {}", self.table_name(*target))?;
-                        on_delete.word().map_or(Ok(()), |word| write!(out, " {word}"))?;
-                        out.write_str(if *nullable { "" } else { " required" })?;
+                        let required = !nullable && !ty.is_always_nullable();
+                        out.write_str(on_delete.words(required))?;
                     }
                     Type::Blob => {}
                     _ if *nullable => out.write_str(" null")?,

@@ -37,6 +37,20 @@ impl OnDelete {
         }
     }
 
+    /// Returns the words after the table's name, each after a blank. A required reference restricts, unless it says
+    /// something else.
+    #[must_use]
+    pub const fn words(self, required: bool) -> &'static str {
+        match (self, required) {
+            (Self::Dangle, false) => "",
+            (Self::Dangle | Self::Restrict, true) => " required",
+            (Self::Restrict, false) => " restrict",
+            (Self::Cascade, false) => " cascade",
+            (Self::Cascade, true) => " cascade required",
+            (Self::SetNull, _) => " set_null",
+        }
+    }
+
     /// Finds the meaning of a word.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
@@ -63,7 +77,7 @@ macro_rules! define_type {
             /// `decimal(scale)`: a number of 128 bits with 0 to 38 digits after the point.
             Decimal(u8),
             /// `references T [restrict|cascade|set_null] [required]`: the id of a row of `T`; or null, if it isn't
-            /// required.
+            /// required. A required one has the rule `restrict` or `cascade`.
             Reference(TableNumber, OnDelete),
         }
 
@@ -170,7 +184,16 @@ impl Type {
         has_parameter || matches!(self, Self::Json)
     }
 
-    /// True if null of this type needs no separate bit in a row's event: a blob, or a reference.
+    /// True if every field of this type may be null: of a blob, and of a reference that nothing enforces or that becomes
+    /// null.
+    #[must_use]
+    pub const fn is_always_nullable(self) -> bool {
+        let may_be_required =
+            matches!(self, Self::Reference(_, OnDelete::Restrict | OnDelete::Cascade));
+        self.carries_null() && !may_be_required
+    }
+
+    /// True if null of this type needs no separate bit in a row's event: of a blob, and of a reference.
     #[must_use]
     pub const fn carries_null(self) -> bool {
         matches!(self, Self::Blob | Self::Reference(..))

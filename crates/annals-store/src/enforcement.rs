@@ -260,10 +260,11 @@ impl Store {
         if owner.is_none_or(|owner| owner.rows.len() == 0) {
             return Ok(());
         }
-        if let (Type::Reference(..), false, None) = (ty, nullable, default) {
+        let is_required = matches!(ty, Type::Reference(..)) && !nullable && !ty.is_always_nullable();
+        if is_required && default.is_none() {
             self.working.schema.check(command)?;
             return Err(Error::invalid(format!(
-                "the rows of `{}` would have no row in `{name}`, which is required: give it a default",
+                "the rows of `{}` need a value of `{name}`, which is required: give it a default",
                 self.working.table_name(*table)
             )));
         }

@@ -44,12 +44,8 @@ impl<'a> Column<'a> {
     pub(super) fn description(&self) -> String {
         let name = &self.field.name;
         if let Type::Reference(_, on_delete) = self.field.ty {
-            let required = (!self.field.nullable).then_some("required");
-            let words: Vec<_> = on_delete.word().into_iter().chain(required).collect();
-            let rule = match words.is_empty() {
-                true => String::new(),
-                false => format!(" ({})", words.join(", ")),
-            };
+            let words = on_delete.words(!self.field.nullable).trim_start();
+            let rule = if words.is_empty() { String::new() } else { format!(" ({words})") };
             return match self.plain.strip_prefix("super::") {
                 Some(id) => {
                     let target = id.trim_end_matches("::Id");

@@ -23,6 +23,9 @@ pub(super) fn add(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mi
         let rule = tokens.get(5).filter(|word| !word.quoted);
         match rule.and_then(|word| OnDelete::named(&word.text)) {
             Some(rule) => (Type::Reference(target, rule), line, 6),
+            None if tokens.get(5).is_some_and(|word| word.is("required")) => {
+                (Type::Reference(target, OnDelete::Restrict), line, 5)
+            }
             None => (Type::Reference(target, OnDelete::Dangle), line, 5),
         }
     } else {

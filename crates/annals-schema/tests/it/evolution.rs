@@ -65,8 +65,7 @@ fn add_field(random: &mut Random, schema: &Schema, table: TableNumber, name: Str
         Type::String => Some(Value::String("two \"words\"\n".to_owned())),
         _ => None,
     };
-    let nullable =
-        random.below(2) == 0 || matches!(ty, Type::Blob | Type::Reference(_, OnDelete::SetNull));
+    let nullable = random.below(2) == 0 || ty.is_always_nullable();
     Command::AddField { table, name, ty, nullable, default }
 }
 

@@ -276,7 +276,7 @@ impl World {
                 samples[self.random.index(samples.len())]
             }
         };
-        let nullable = self.random.percent(40) || ty.carries_null();
+        let nullable = self.random.percent(40) || ty.is_always_nullable();
         let field = (ty, nullable);
         let default = self.random.percent(50).then(|| value(&mut self.random, field, 0));
         Command::AddField { table, name, ty, nullable, default }

@@ -36,6 +36,8 @@ fn a_required_reference_is_an_id_in_every_call() {
         |tx: &mut annals::Transaction<'_>| tx.update(table, rex.into(), field, ValueRef::Null);
     let error = db.as_dynamic().write(null).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    let nobody = db.write(|tx| Ok(tx.edit(rex)?.set_owner(owner::Id::new(7))?)).unwrap_err();
+    assert_eq!(nobody.kind(), ErrorKind::Reference, "{nobody}");
 }
 
 #[test]
@@ -66,4 +68,25 @@ fn rows_that_are_there_need_a_default() {
     );
     assert_eq!(add(Some(Value::Reference(RowId(1)))).unwrap_err().kind(), ErrorKind::Reference);
     add(Some(Value::Reference(RowId(0)))).unwrap();
+}
+
+/// Rows of the past, from before the field, refer to row 0: they never had another one.
+#[test]
+fn rows_that_were_deleted_before_the_field_refer_to_row_0() {
+    let db = required::Database::in_memory().unwrap();
+    let ada = db.write(|tx| Ok(tx.insert(owner::New { name: "Ada" })?)).unwrap();
+    let then = db.read().txid();
+    db.write(|tx| Ok(tx.delete(ada)?)).unwrap();
+    let (table, name) = (TableNumber(0), "guardian".to_owned());
+    let ty = Type::Reference(table, OnDelete::Restrict);
+    let command = Command::AddField { table, name, ty, nullable: false, default: None };
+    let db = db.as_dynamic();
+    db.write(|tx| tx.apply_command(&command)).unwrap();
+    let past = db.at(then).unwrap();
+    let expected = [ValueRef::String("Ada"), ValueRef::Reference(RowId(0))];
+    let row = past.table(table).unwrap().get(ada.into()).unwrap();
+    assert_eq!([0, 1].map(|field| row.value(FieldNumber(field))), expected);
+    let rows = past.table(table).unwrap().rows().collect::<annals::Result<Vec<_>>>().unwrap();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].value(FieldNumber(1)), expected[1]);
 }

@@ -99,11 +99,10 @@ fn add_fields(
             tell_name(&shown, &name);
         }
         let ty = field_type(connection, plans, plan, column, seen, &shown)?;
-        let clears = matches!(ty, Type::Reference(_, OnDelete::SetNull));
-        if column.not_null && clears {
-            note(&format!("{shown} is NOT NULL and ON DELETE SET NULL: here it may be null"));
+        if column.not_null && ty.is_always_nullable() && ty != Type::Blob {
+            note(&format!("{shown} is NOT NULL: a reference that isn't enforced may be null here"));
         }
-        let nullable = clears || ty == Type::Blob || !column.not_null || seen.nulls;
+        let nullable = ty.is_always_nullable() || !column.not_null || seen.nulls;
         let number = FieldNumber(0);
         let field = Field { number, name: name.clone(), ty, nullable, default: None };
         let expression = column.default.as_deref();
@@ -188,6 +187,8 @@ fn rule(
         "RESTRICT" => OnDelete::Restrict,
         "CASCADE" => OnDelete::Cascade,
         "SET NULL" => OnDelete::SetNull,
+        // It is never null: then it leads to a row.
+        _ if column.not_null => OnDelete::Restrict,
         _ => OnDelete::Dangle,
     };
     let (table, column) = (plan.table.name.as_str(), column.name.as_str());

@@ -48,8 +48,7 @@ fn meaning(schema: &Schema, field: &Field) -> String {
         Type::Reference(target, on_delete) => {
             text.push(' ');
             text.push_str(schema.table(target).map_or("?", |table| &table.name));
-            text.extend(on_delete.word().into_iter().flat_map(|word| [" ", word]));
-            text.push_str(if field.nullable { "" } else { " required" });
+            text.push_str(on_delete.words(!field.nullable));
         }
         Type::Blob => {}
         _ if field.nullable => text.push_str(" null"),

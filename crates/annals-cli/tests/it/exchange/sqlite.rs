@@ -43,7 +43,7 @@ fn a_schema_is_taken_over() {
 create_table artist
 create_table pair
 add_field album title string default "it's"
-add_field album artist references artist cascade
+add_field album artist references artist cascade required
 add_field album price float64 null
 add_field album made string null
 add_field album rating float64 null default -1.5

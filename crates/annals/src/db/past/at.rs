@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::{Command, OnDelete, Type};
+use annals_schema::{Command, OnDelete, RowId, Type, Value};
 
 use crate::db::past::nearest_root::NearestRoot;
 use crate::db::past::nearest_root::late_entries;
@@ -238,12 +238,13 @@ fn without_rule(command: &Command) -> Option<Command> {
             })
         }
         Command::AddField { table, name, ty: Type::Reference(to, _), nullable, default } => {
+            let zero = (!nullable).then_some(Value::Reference(RowId(0)));
             Some(Command::AddField {
                 table: *table,
                 name: name.clone(),
                 ty: Type::Reference(*to, OnDelete::Dangle),
-                nullable: *nullable,
-                default: default.clone(),
+                nullable: true,
+                default: default.clone().or(zero),
             })
         }
         _ => None,

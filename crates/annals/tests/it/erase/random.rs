@@ -91,7 +91,7 @@ fn add_field(tx: &mut Transaction<'_>, rng: &mut Rng, table: TableNumber) -> Res
     let number = tx.view().schema().commands().len();
     let types = types();
     let ty = types[rng.index(types.len())];
-    let nullable = ty.carries_null() || rng.percent(30);
+    let nullable = ty.is_always_nullable() || rng.percent(30);
     let has_default = rng.percent(30) && ty != Type::Blob;
     let default = has_default.then(|| value(rng, (ty, nullable), 0));
     let name = format!("f{number}");

@@ -98,7 +98,7 @@ fn add_field(random: &mut Random, model: &Model, table: TableNumber, name: Strin
     } else {
         *random.pick(&Type::samples())
     };
-    let nullable = random.chance(40) || ty == Type::Blob;
+    let nullable = random.chance(40) || ty.is_always_nullable();
     let default = match ty {
         _ if random.chance(50) => None,
         _ if random.chance(4) => Some(bad_value(random, model, ty, nullable)),

@@ -1,6 +1,6 @@
 //! The schema language, as the model understands it.
 
-use annals::{Command, ErrorKind, OnDelete, Type, Value};
+use annals::{Command, ErrorKind, Type, Value};
 use annals_schema::write_value;
 
 use super::model::{Answer, Field, Index, Model, Table, zero};
@@ -66,8 +66,7 @@ impl Model {
                 }
                 let fields = &self.table(table.0).fields;
                 check(is_name(name) && fields.iter().all(|field| field.name != *name))?;
-                let nullable = *nullable || *ty == Type::Blob;
-                check(nullable || !matches!(ty, Type::Reference(_, OnDelete::SetNull)))?;
+                let nullable = *nullable || ty.is_always_nullable();
                 check(match default {
                     None => true,
                     Some(Value::Null) => nullable,
@@ -106,13 +105,11 @@ impl Model {
     /// Says whether the rows let a command be, which fits the schema.
     fn rows_let(&self, command: &Command) -> Answer {
         match command {
-            Command::AddField {
-                table,
-                ty: Type::Reference(..),
-                nullable: false,
-                default: None,
-                ..
-            } => check(self.table(table.0).rows.is_empty()),
+            Command::AddField { table, ty: ty @ Type::Reference(..), nullable, default: None, .. }
+                if !nullable && !ty.is_always_nullable() =>
+            {
+                check(self.table(table.0).rows.is_empty())
+            }
             Command::AddField { table, ty, default: Some(Value::Reference(to)), .. } => {
                 let Type::Reference(target, rule) = *ty else { return Err(ErrorKind::Invalid) };
                 let leads = self.has(target.0, to.0) || !rule.is_enforced();
@@ -167,7 +164,7 @@ impl Model {
             Command::RenameTable { table, name } => self.table_mut(table.0).name = name,
             Command::AddField { table, name, ty, nullable, default } => {
                 let table = self.table_mut(table.0);
-                let nullable = nullable || ty == Type::Blob;
+                let nullable = nullable || ty.is_always_nullable();
                 let default = default.unwrap_or_else(|| zero(ty, nullable));
                 table.rows.values_mut().for_each(|row| row.push(default.clone()));
                 table.fields.push(Field { number: table.next_field, name, ty, nullable, default });
@@ -226,7 +223,7 @@ impl Model {
                         let words = ["", " restrict", " cascade", " set_null"];
                         let rules = super::draw::RULES;
                         let word = words[rules.iter().position(|known| known == rule).unwrap()];
-                        let required = if *nullable { "" } else { " required" };
+                        let required = if *nullable || ty.is_always_nullable() { "" } else { " required" };
                         format!("references {}{word}{required}", table_name(to))
                     }
                     Type::Blob => "blob".to_owned(),
