@@ -260,7 +260,8 @@ impl Store {
         if owner.is_none_or(|owner| owner.rows.len() == 0) {
             return Ok(());
         }
-        let is_required = matches!(ty, Type::Reference(..)) && !nullable && !ty.is_always_nullable();
+        let is_required =
+            matches!(ty, Type::Reference(..)) && !nullable && !ty.is_always_nullable();
         if is_required && default.is_none() {
             self.working.schema.check(command)?;
             return Err(Error::invalid(format!(

@@ -143,6 +143,9 @@ fn no_option(ty: Type, line: &Line<'_>, token: &Token<'_>) -> Diagnostic {
         };
         return wrong.hint(hint);
     }
+    if token.is("null") {
+        return wrong.hint("a required reference is never null: leave one of the two words out");
+    }
     let rules = RULES.into_iter().filter(|_| is_reference);
     if token.is("required") {
         let hint = if is_reference {

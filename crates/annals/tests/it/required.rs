@@ -1,10 +1,15 @@
 //! References that are never null.
 
 use super::generated_for_tests::required;
+use annals::storage::MemoryDirectory;
 use annals::{
-    Command, ErrorKind, FieldNumber, OnDelete, RowId, TableNumber, Type, Value, ValueRef,
+    Command, Database, ErrorKind, FieldNumber, OnDelete, RowId, TableNumber, Type, Value, ValueRef,
 };
 use required::{owner, pet};
+
+use crate::database_model::open;
+
+const OWNER: TableNumber = TableNumber(0);
 
 #[test]
 fn a_required_reference_is_an_id_in_every_call() {
@@ -12,7 +17,7 @@ fn a_required_reference_is_an_id_in_every_call() {
     let (ada, rex) = db
         .write(|tx| {
             let ada = tx.insert(owner::New { name: "Ada" })?;
-            let friend = pet::Id::new(0);
+            let friend = pet::Id::from_u64(0);
             let rex = tx.insert(pet::New { name: "Rex", owner: ada, friend })?;
             tx.insert_vector(pet::Columns {
                 name: &["a", "b"],
@@ -36,7 +41,11 @@ fn a_required_reference_is_an_id_in_every_call() {
         |tx: &mut annals::Transaction<'_>| tx.update(table, rex.into(), field, ValueRef::Null);
     let error = db.as_dynamic().write(null).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
-    let nobody = db.write(|tx| Ok(tx.edit(rex)?.set_owner(owner::Id::new(7))?)).unwrap_err();
+    let nobody = db.write(|tx| {
+        tx.edit(rex)?.set_owner(owner::Id::from_u64(7))?;
+        Ok(())
+    });
+    let nobody = nobody.unwrap_err();
     assert_eq!(nobody.kind(), ErrorKind::Reference, "{nobody}");
 }
 
@@ -51,42 +60,46 @@ fn rows_of_zeros_refer_to_row_0_which_must_be_there() {
     insert().unwrap();
 }
 
+/// Makes a table of one owner.
+fn one_owner() -> Database {
+    let db = open(&MemoryDirectory::new());
+    let create = Command::CreateTable { name: "owner".to_owned() };
+    db.write(|tx| tx.apply_command(&create)).unwrap();
+    db.write(|tx| tx.insert(OWNER, &[])).unwrap();
+    db
+}
+
+/// Adds a required reference to it.
+fn add(db: &Database, rule: OnDelete, default: Option<Value>) -> annals::Result<()> {
+    let (name, ty) = ("guardian".to_owned(), Type::Reference(OWNER, rule));
+    let command = Command::AddField { table: OWNER, name, ty, nullable: false, default };
+    db.write(|tx| tx.apply_command(&command))
+}
+
 #[test]
 fn rows_that_are_there_need_a_default() {
-    let db = required::Database::in_memory().unwrap();
-    db.write(|tx| Ok(tx.insert(owner::New { name: "Ada" })?)).unwrap();
-    let add = |default| {
-        let (table, name, nullable) = (TableNumber(0), "guardian".to_owned(), false);
-        let ty = Type::Reference(table, OnDelete::Cascade);
-        let command = Command::AddField { table, name, ty, nullable, default };
-        db.as_dynamic().write(|tx| tx.apply_command(&command))
-    };
-    let error = add(None).unwrap_err();
+    let db = one_owner();
+    let error = add(&db, OnDelete::Cascade, None).unwrap_err();
     assert!(
         error.to_string().contains("`guardian`, which is required: give it a default"),
         "{error}"
     );
-    assert_eq!(add(Some(Value::Reference(RowId(1)))).unwrap_err().kind(), ErrorKind::Reference);
-    add(Some(Value::Reference(RowId(0)))).unwrap();
+    let nobody = add(&db, OnDelete::Cascade, Some(Value::Reference(RowId(1)))).unwrap_err();
+    assert_eq!(nobody.kind(), ErrorKind::Reference);
+    add(&db, OnDelete::Cascade, Some(Value::Reference(RowId(0)))).unwrap();
 }
 
 /// Rows of the past, from before the field, refer to row 0: they never had another one.
 #[test]
 fn rows_that_were_deleted_before_the_field_refer_to_row_0() {
-    let db = required::Database::in_memory().unwrap();
-    let ada = db.write(|tx| Ok(tx.insert(owner::New { name: "Ada" })?)).unwrap();
+    let db = one_owner();
     let then = db.read().txid();
-    db.write(|tx| Ok(tx.delete(ada)?)).unwrap();
-    let (table, name) = (TableNumber(0), "guardian".to_owned());
-    let ty = Type::Reference(table, OnDelete::Restrict);
-    let command = Command::AddField { table, name, ty, nullable: false, default: None };
-    let db = db.as_dynamic();
-    db.write(|tx| tx.apply_command(&command)).unwrap();
-    let past = db.at(then).unwrap();
-    let expected = [ValueRef::String("Ada"), ValueRef::Reference(RowId(0))];
-    let row = past.table(table).unwrap().get(ada.into()).unwrap();
-    assert_eq!([0, 1].map(|field| row.value(FieldNumber(field))), expected);
-    let rows = past.table(table).unwrap().rows().collect::<annals::Result<Vec<_>>>().unwrap();
+    db.write(|tx| tx.delete(OWNER, RowId(0))).unwrap();
+    add(&db, OnDelete::Restrict, None).unwrap();
+    let past = db.at(annals::Txid(then)).unwrap();
+    let row = past.table(OWNER).unwrap().get(RowId(0)).unwrap();
+    assert_eq!(row.value(FieldNumber(0)), ValueRef::Reference(RowId(0)));
+    let rows = past.table(OWNER).unwrap().rows().collect::<annals::Result<Vec<_>>>().unwrap();
     assert_eq!(rows.len(), 1);
-    assert_eq!(rows[0].value(FieldNumber(1)), expected[1]);
+    assert_eq!(rows[0].value(FieldNumber(0)), ValueRef::Reference(RowId(0)));
 }

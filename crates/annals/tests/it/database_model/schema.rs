@@ -80,10 +80,18 @@ impl Step<'_, '_> {
     fn expect(&self, command: &Command) -> Result<(), ErrorKind> {
         self.model.schema.check(command).map_err(|_| ErrorKind::Invalid)?;
         match command {
-            Command::AddField { table, ty: ty @ Type::Reference(..), nullable, default: None, .. }
-                if !nullable && !ty.is_always_nullable() =>
-            {
-                return if self.model.rows(table.0).is_empty() { Ok(()) } else { Err(ErrorKind::Invalid) };
+            Command::AddField {
+                table,
+                ty: ty @ Type::Reference(..),
+                nullable,
+                default: None,
+                ..
+            } if !nullable && !ty.is_always_nullable() => {
+                return if self.model.rows(table.0).is_empty() {
+                    Ok(())
+                } else {
+                    Err(ErrorKind::Invalid)
+                };
             }
             Command::AddField { table, ty, default: Some(Value::Reference(to)), .. } => {
                 let Type::Reference(target, rule) = *ty else { unreachable!() };

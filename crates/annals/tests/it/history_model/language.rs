@@ -105,9 +105,13 @@ impl Model {
     /// Says whether the rows let a command be, which fits the schema.
     fn rows_let(&self, command: &Command) -> Answer {
         match command {
-            Command::AddField { table, ty: ty @ Type::Reference(..), nullable, default: None, .. }
-                if !nullable && !ty.is_always_nullable() =>
-            {
+            Command::AddField {
+                table,
+                ty: ty @ Type::Reference(..),
+                nullable,
+                default: None,
+                ..
+            } if !nullable && !ty.is_always_nullable() => {
                 check(self.table(table.0).rows.is_empty())
             }
             Command::AddField { table, ty, default: Some(Value::Reference(to)), .. } => {
@@ -223,7 +227,8 @@ impl Model {
                         let words = ["", " restrict", " cascade", " set_null"];
                         let rules = super::draw::RULES;
                         let word = words[rules.iter().position(|known| known == rule).unwrap()];
-                        let required = if *nullable || ty.is_always_nullable() { "" } else { " required" };
+                        let required =
+                            if *nullable || ty.is_always_nullable() { "" } else { " required" };
                         format!("references {}{word}{required}", table_name(to))
                     }
                     Type::Blob => "blob".to_owned(),
