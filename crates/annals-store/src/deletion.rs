@@ -17,14 +17,15 @@ use crate::change::single_row;
 use crate::columns::column::Column;
 use crate::index::key;
 use crate::index::tree::IndexTree;
-use crate::reference::{Referrer, number_in};
+use crate::reference::{Referrer, number_in, target_of};
 use crate::table::Table;
 use crate::{Store, View};
 
 /// The changes of a deletion besides the requested rows.
 #[derive(Debug, Default)]
 pub struct Deletion {
-    /// References that become null: of rows that stay, and of rows that are deleted after their target.
+    /// References that become null: of rows that stay, and of rows that are deleted after their target. Of the latter
+    /// required ones refer to no row instead.
     pub nulls: Vec<(TableNumber, RowId, FieldNumber)>,
     /// Rows that are deleted too, before the requested ones, in this order.
     pub rows: Vec<(TableNumber, RowId)>,
@@ -196,6 +197,24 @@ impl Store {
         self.untangle(&mut plan, table, asked)?;
         lost.into_iter().for_each(|(table, id)| self.doubts.note_lost(table, id, 1));
         Ok(plan)
+    }
+
+    /// Returns the value of a reference that leads nowhere: null, or of a required one, whose row is about to go, an id
+    /// that its table hasn't given yet.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn reference_to_nothing(
+        &self,
+        table: TableNumber,
+        field: FieldNumber,
+    ) -> ValueRef<'static> {
+        let column = self.working.referring_column(table, field).map(|(_, column)| column);
+        let required = column.filter(|column| !column.takes_null());
+        let target = required.and_then(|column| target_of(column.ty()));
+        let target = target.and_then(|(target, _)| self.working.tables.get(target.0 as usize));
+        target.map_or(ValueRef::Null, |target| {
+            ValueRef::Reference(RowId(target.rows.next_id().min(RowId::MAX.0)))
+        })
     }
 
     /// Makes null the references of rows that go to rows that go before them: as where rows refer to

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use annals_schema::{
-    Command, FieldNumber, Schema, SchemaError, TableNumber, parse, parse_command, tokenize,
+    Command, FieldNumber, Schema, SchemaError, TableNumber, parse, parse_command, render_all,
+    tokenize,
 };
 
 #[test]
@@ -114,7 +115,7 @@ fn only_a_reference_that_can_stay_is_required() {
         ("int8 required", "`required`"),
     ] {
         let text = format!("create_table T\nadd_field T a {line}\n");
-        let error = parse(&text).unwrap_err().to_string();
+        let error = render_all(&parse(&text).unwrap_err(), "t.schema");
         assert!(error.contains(expected), "{line}: {error}");
     }
 }

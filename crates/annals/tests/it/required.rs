@@ -60,6 +60,22 @@ fn rows_of_zeros_refer_to_row_0_which_must_be_there() {
     insert().unwrap();
 }
 
+#[test]
+fn a_ring_goes_as_a_whole() {
+    let db = required::Database::in_memory().unwrap();
+    db.write(|tx| {
+        let owner = tx.insert(owner::New { name: "Ada" })?;
+        for friend in [1, 2, 0] {
+            let friend = pet::Id::from_u64(friend);
+            tx.insert(pet::New { name: "x", owner, friend })?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    db.write(|tx| Ok(tx.delete(pet::Id::from_u64(1))?)).unwrap();
+    assert!(db.read().pet().is_empty());
+}
+
 /// Makes a table of one owner.
 fn one_owner() -> Database {
     let db = open(&MemoryDirectory::new());

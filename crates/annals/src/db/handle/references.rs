@@ -1,7 +1,7 @@
 //! Further changes of a transaction that enforced references and single rows require.
 
 use crate::db::handle::statement;
-use annals_schema::{Command, Field, RowId, TableNumber, Value, ValueRef};
+use annals_schema::{Command, Field, RowId, TableNumber, Value};
 
 use crate::db::handle::transaction::Transaction;
 use crate::event::Event;
@@ -20,8 +20,9 @@ pub(in crate::db) fn delete_referring(
     }
     let deletion = statement::change(tx, |store| store.plan_deletion(table, id, count))?;
     for (table, id, field) in deletion.nulls {
-        statement::change(tx, |store| store.update(table, id, field, ValueRef::Null))?;
-        tx.note(&Event::Update { table, id, field, value: ValueRef::Null })?;
+        let value = tx.writing.store.reference_to_nothing(table, field);
+        statement::change(tx, |store| store.update(table, id, field, value))?;
+        tx.note(&Event::Update { table, id, field, value })?;
     }
     for (table, id) in deletion.rows {
         statement::change(tx, |store| store.delete(table, id))?;

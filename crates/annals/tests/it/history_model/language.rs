@@ -227,9 +227,13 @@ impl Model {
                         let words = ["", " restrict", " cascade", " set_null"];
                         let rules = super::draw::RULES;
                         let word = words[rules.iter().position(|known| known == rule).unwrap()];
-                        let required =
-                            if *nullable || ty.is_always_nullable() { "" } else { " required" };
-                        format!("references {}{word}{required}", table_name(to))
+                        // A required reference restricts, unless it says something else.
+                        let word = match (word, *nullable || ty.is_always_nullable()) {
+                            (" restrict", false) => " required".to_owned(),
+                            (word, false) => format!("{word} required"),
+                            (word, true) => word.to_owned(),
+                        };
+                        format!("references {}{word}", table_name(to))
                     }
                     Type::Blob => "blob".to_owned(),
                     ty => format!("{ty}") + if *nullable { " null" } else { "" },
