@@ -52,11 +52,10 @@ fn refusal(error: annals::Error) -> (StatusCode, String) {
     let status = match error.kind() {
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::Busy | ErrorKind::PageLost => StatusCode::SERVICE_UNAVAILABLE,
-        ErrorKind::Aborted => StatusCode::CONFLICT,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     match error.into_program::<TooLate>() {
-        Ok(late) => (status, late.to_string()),
+        Ok(late) => (StatusCode::CONFLICT, late.to_string()),
         Err(error) => (status, error.to_string()),
     }
 }
