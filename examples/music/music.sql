@@ -1,3 +1,6 @@
+-- All of the data fits in the cache.
+PRAGMA cache_size = -65536;
+PRAGMA journal_mode = WAL;
 CREATE TABLE artist (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE album (
     id INTEGER PRIMARY KEY,

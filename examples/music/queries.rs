@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 
-use annals::typed::Query;
 use annals::{Date, Result};
 
 use crate::music::Snapshot;
@@ -66,11 +65,12 @@ pub(crate) fn revenue_by_month_and_country(now: &Snapshot) -> Result<Vec<((Strin
 
 /// Albums with at least so many tracks.
 pub(crate) fn long_albums(now: &Snapshot, least: u64) -> Result<Vec<(String, u64)>> {
-    Query::over(now.track().by_album().groups(1))
+    (now.track().query())
+        .group_by(|track| track.album())
+        .count()
         .filter(|&(_, number)| number >= least)
-        .try_map(|(track, number)| {
-            Ok((now.album().require(track.album())?.title().to_owned(), number))
-        })
+        .sort_by_key(|&(album, _)| album)
+        .try_map(|(album, number)| Ok((now.album().require(album)?.title().to_owned(), number)))
         .collect()
 }
 
