@@ -32,6 +32,9 @@ mod time;
 mod types;
 mod uuid;
 mod value;
+#[cfg(feature = "serde")]
+#[doc(hidden)]
+pub mod wire;
 
 pub use class::{TypeClass, WideValue, Written};
 pub use codegen::{expand_module, generate, generate_module, module_name};

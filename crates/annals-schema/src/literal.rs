@@ -69,7 +69,7 @@ fn parse_float<F: FromStr + Copy>(text: &str, is_finite: fn(F) -> bool) -> Optio
     is_finite(value).then_some(value)
 }
 
-fn parse_bytes(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn parse_bytes(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("0x")?.as_bytes();
     let (pairs, []) = digits.as_chunks::<2>() else {
         return None;

@@ -35,11 +35,20 @@
 //! A commit has a [`Level`], which says what it survives; opening recovers, and reports that in [`Recovered`]. Errors
 //! are one [`Error`], whose [`ErrorKind`] a program can act on. Nothing here panics because of a file's contents.
 //!
+//! The feature `serde` lets ids, owned rows, `New`, [`Timestamp`] and [`Txid`] be read and written by serde.
 //! The feature `testing` adds `storage::simulated`, a disk that forgets, tears and reorders unflushed writes.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "the text above a folder's code is for those who work there, and names its private parts"
 )]
+
+/// Without the feature `serde`, generated code has nothing of it.
+#[cfg(not(feature = "serde"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __serde {
+    ($($any:tt)*) => {};
+}
 
 mod db;
 pub mod event;
@@ -133,3 +142,6 @@ pub use store::{
     Cell, Dangling, FirstOfEach, Groups, IndexRows, IndexView, Row, Rows, TableView, View,
 };
 pub use typed::{Abort, Query};
+#[cfg(feature = "serde")]
+#[doc(hidden)]
+pub use typed::wire as __wire;

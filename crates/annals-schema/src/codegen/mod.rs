@@ -1,7 +1,8 @@
 //! The generator of typed Rust: a thin layer over `annals::typed`, which holds the generic parts.
 //!
 //! In reading order: [`names`] makes names that Rust accepts, `types` maps fields to Rust, and `database` generates
-//! the outer module. `table` generates a table's module with its `row`, how a transaction can `edit` one, and the lookups of each `index`.
+//! the outer module. `table` generates a table's module with its `row`, how a transaction can `edit` one, and the lookups of each `index`, and
+//! its fields for the `wire`.
 //! `custom` generates the schema at a `custom`; `layout` breaks long lines.
 
 mod custom;
@@ -13,6 +14,7 @@ mod names;
 mod row;
 mod table;
 mod types;
+mod wire;
 
 use std::fmt::Write;
 
@@ -24,6 +26,7 @@ use names::Names;
 const ALLOWED: &str = "\
 #![allow(
     dead_code,
+    missing_copy_implementations,
     nonstandard_style,
     single_use_lifetimes,
     unreachable_pub,

@@ -147,6 +147,7 @@ pub(super) fn values(table: &Table, owned: &str, columns: &[Column<'_>]) -> Stri
     format!(
         "\
 /// The values of a row of `{}` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+/// `insert`, `update` and `upsert` take a reference to them.
 #[derive(Clone, Debug, PartialEq{eq})]
 pub struct {owned} {body}
 
@@ -156,8 +157,28 @@ impl ::annals::typed::Versioned for Kind {{
         {made}
     }}
 }}
+{}",
+        table.name,
+        if table.single_row { String::new() } else { as_new(owned, columns) },
+    )
+}
+
+/// Writes how values by themselves become those of a new row.
+fn as_new(owned: &str, columns: &[Column<'_>]) -> String {
+    let values: Vec<_> =
+        columns.iter().map(|column| format!("::annals::ValueRef::from({})", column.borrowed())).collect();
+    format!(
+        "
+impl ::annals::typed::NewRow for &{owned} {{
+    type Kind = Kind;
+    #[inline]
+    fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {{
+        let values = [{}];
+        take(&values)
+    }}
+}}
 ",
-        table.name
+        values.join(", ")
     )
 }
 

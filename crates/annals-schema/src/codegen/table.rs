@@ -2,7 +2,7 @@
 
 use super::names::{Names, TableNames};
 use super::types::Column;
-use super::{Function, block, edit, indent, index, join, must_use, row};
+use super::{Function, block, edit, indent, index, join, must_use, row, wire};
 use crate::{Schema, Table};
 
 /// Where a module is generated.
@@ -30,6 +30,7 @@ impl At<'_> {
             items.push(row::columns(table, &columns));
         }
         items.push(row::values(table, &names.owned, &columns));
+        items.push(wire::wire(table, &names.owned, &columns));
         if !table.single_row {
             items.extend(constants(&columns, &names.columns));
         }

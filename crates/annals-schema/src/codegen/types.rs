@@ -95,6 +95,31 @@ impl<'a> Column<'a> {
         if self.field.nullable { format!("Option<{plain}>") } else { plain.to_owned() }
     }
 
+    /// The expression that borrows a value of `owned`, a struct of such values.
+    pub(super) fn borrowed(&self) -> String {
+        let (reference, borrow) = match (self.field.ty, self.field.nullable) {
+            (Type::FixedBytes(_), true) => ("", ".as_ref()"),
+            (Type::FixedBytes(_), false) => ("&", ""),
+            (ty, true) if ty.is_variable() => ("", ".as_deref()"),
+            (ty, false) if ty.is_text() => ("", ".as_str()"),
+            (Type::Bytes, false) => ("", ".as_slice()"),
+            _ => ("", ""),
+        };
+        format!("{reference}self.{}{borrow}", self.name)
+    }
+
+    /// The default of such a value.
+    pub(super) fn owned_default(&self) -> String {
+        let default = self.default();
+        match (self.field.ty, self.field.nullable) {
+            _ if !self.is_borrowed() || default == "None" => default,
+            (Type::FixedBytes(_), true) => format!("{default}.copied()"),
+            (Type::FixedBytes(_), false) => format!("*{default}"),
+            (_, true) => format!("{default}.map(Into::into)"),
+            (_, false) => format!("{default}.into()"),
+        }
+    }
+
     /// The parameter that takes a value. Where null is allowed, a plain value or an `Option` of it; see
     /// [`names_lifetime`](Self::names_lifetime).
     pub(super) fn parameter(&self) -> String {

@@ -27,6 +27,9 @@ mod snapshot;
 mod table;
 mod transaction;
 mod vector;
+#[cfg(feature = "serde")]
+#[doc(hidden)]
+pub mod wire;
 mod writer;
 
 use annals_schema::TableNumber;

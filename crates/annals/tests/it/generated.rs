@@ -39,16 +39,16 @@
 
 #[rustfmt::skip]
 #[path = "../../../annals-schema/tests/it/golden/collisions.rs"]
-mod collisions;
+pub(crate) mod collisions;
 #[rustfmt::skip]
 #[path = "../../../annals-schema/tests/it/golden/evolved.rs"]
 pub(crate) mod evolved;
 #[rustfmt::skip]
 #[path = "../../../annals-schema/tests/it/golden/tutorial.rs"]
-mod tutorial;
+pub(crate) mod tutorial;
 #[rustfmt::skip]
 #[path = "../../../annals-schema/tests/it/golden/types.rs"]
-mod types;
+pub(crate) mod types;
 #[rustfmt::skip]
 #[path = "../../../annals-schema/tests/it/golden/wide.rs"]
 pub(crate) mod wide;

@@ -63,3 +63,4 @@ mod upgrade;
 mod vectors;
 mod verbs;
 mod watched;
+mod wire;

@@ -4,6 +4,7 @@
 
 #![allow(
     dead_code,
+    missing_copy_implementations,
     nonstandard_style,
     single_use_lifetimes,
     unreachable_pub,
@@ -731,6 +732,7 @@ pub mod r#type {
     }
 
     /// The values of a row of `type` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Type {
         /// The field `type`: string.
@@ -752,6 +754,38 @@ pub mod r#type {
                 self_: row.take(::annals::FieldNumber(2))?,
                 id_: row.take(::annals::FieldNumber(3))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Type {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.r#type.as_str()),
+                ::annals::ValueRef::from(self.r#match),
+                ::annals::ValueRef::from(self.self_),
+                ::annals::ValueRef::from(self.id_),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Type {
+            "type" r#type: ::std::string::String as Plain,
+            "match" r#match: i32 as Plain,
+            "self" self_: i32 as Plain,
+            "id" id_: i64 as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "type" r#type: &'a str as Plain,
+            "match" r#match: i32 as Plain,
+            "self" self_: i32 as Plain,
+            "id" id_: i64 as Plain,
         }
     }
 
@@ -1102,6 +1136,7 @@ pub mod self_ {
     }
 
     /// The values of a row of `self` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Self_ {
         /// The field `crate`: string.
@@ -1126,6 +1161,41 @@ pub mod self_ {
                 ___: row.take(::annals::FieldNumber(3))?,
                 __: row.take(::annals::FieldNumber(4))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Self_ {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.crate_.as_str()),
+                ::annals::ValueRef::from(self.super_.as_str()),
+                ::annals::ValueRef::from(self.Self_.as_str()),
+                ::annals::ValueRef::from(self.___.as_str()),
+                ::annals::ValueRef::from(self.__.as_deref()),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Self_ {
+            "crate" crate_: ::std::string::String as Plain,
+            "super" super_: ::std::string::String as Plain,
+            "Self" Self_: ::std::string::String as Plain,
+            "_" ___: ::std::string::String as Plain,
+            "__" __: Option<::std::string::String> as Plain = None,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "crate" crate_: &'a str as Plain,
+            "super" super_: &'a str as Plain,
+            "Self" Self_: &'a str as Plain,
+            "_" ___: &'a str as Plain,
+            "__" __: Option<&'a str> as Plain = None,
         }
     }
 
@@ -1330,6 +1400,7 @@ pub mod crate_ {
     }
 
     /// The values of a row of `crate` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Crate {}
 
@@ -1337,6 +1408,25 @@ pub mod crate_ {
         type Values = Crate;
         fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Crate> {
             Ok(Crate {})
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Crate {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Crate {
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
         }
     }
 
@@ -1463,6 +1553,7 @@ pub mod super_ {
     }
 
     /// The values of a row of `super` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Super {}
 
@@ -1470,6 +1561,25 @@ pub mod super_ {
         type Values = Super;
         fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Super> {
             Ok(Super {})
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Super {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Super {
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
         }
     }
 
@@ -1622,6 +1732,7 @@ pub mod __ {
     }
 
     /// The values of a row of `_` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Table_ {
         /// The field `get`: int32.
@@ -1634,6 +1745,27 @@ pub mod __ {
             Ok(Table_ {
                 get: row.take(::annals::FieldNumber(0))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Table_ {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [::annals::ValueRef::from(self.get)];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Table_ {
+            "get" get: i32 as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
+            "get" get: i32 as Plain,
         }
     }
 
@@ -1870,6 +2002,7 @@ pub mod Database_ {
     }
 
     /// The values of a row of `Database` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Database {
         /// The field `Row`: string.
@@ -1894,6 +2027,41 @@ pub mod Database_ {
                 id__: row.take(::annals::FieldNumber(3))?,
                 id_: row.take(::annals::FieldNumber(4))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Database {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.Row_.as_str()),
+                ::annals::ValueRef::from(self.Writer),
+                ::annals::ValueRef::from(self.None_),
+                ::annals::ValueRef::from(self.id__.as_str()),
+                ::annals::ValueRef::from(self.id_.as_str()),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Database {
+            "Row" Row_: ::std::string::String as Plain,
+            "Writer" Writer: Option<super::Database_::Id> as Plain = None,
+            "None" None_: Option<super::r#type::Id> as Plain = None,
+            "id" id__: ::std::string::String as Plain,
+            "id_" id_: ::std::string::String as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "Row" Row_: &'a str as Plain,
+            "Writer" Writer: Option<super::Database_::Id> as Plain = None,
+            "None" None_: Option<super::r#type::Id> as Plain = None,
+            "id" id__: &'a str as Plain,
+            "id_" id_: &'a str as Plain,
         }
     }
 
@@ -2228,6 +2396,7 @@ pub mod id {
     }
 
     /// The values of a row of `id` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Id_ {
         /// The field `id`: int32.
@@ -2258,6 +2427,47 @@ pub mod id {
                 values: row.take(::annals::FieldNumber(5))?,
                 new: row.take(::annals::FieldNumber(6))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Id_ {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.id__),
+                ::annals::ValueRef::from(self.id_),
+                ::annals::ValueRef::from(self.clone_),
+                ::annals::ValueRef::from(self.insert),
+                ::annals::ValueRef::from(self.set_id),
+                ::annals::ValueRef::from(self.values),
+                ::annals::ValueRef::from(self.new),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Id_ {
+            "id" id__: i32 as Plain,
+            "id_" id_: i32 as Plain,
+            "clone" clone_: i32 as Plain,
+            "insert" insert: i32 as Plain,
+            "set_id" set_id: i32 as Plain,
+            "values" values: i32 as Plain,
+            "new" new: i32 as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
+            "id" id__: i32 as Plain,
+            "id_" id_: i32 as Plain,
+            "clone" clone_: i32 as Plain,
+            "insert" insert: i32 as Plain,
+            "set_id" set_id: i32 as Plain,
+            "values" values: i32 as Plain,
+            "new" new: i32 as Plain,
         }
     }
 
@@ -2722,6 +2932,7 @@ pub mod comment__ {
     }
 
     /// The values of a row of `comment` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Comment {
         /// The field `text`: string.
@@ -2746,6 +2957,41 @@ pub mod comment__ {
                 transaction: row.take(::annals::FieldNumber(3))?,
                 row: row.take(::annals::FieldNumber(4))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Comment {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.text.as_str()),
+                ::annals::ValueRef::from(self.find),
+                ::annals::ValueRef::from(self.delete),
+                ::annals::ValueRef::from(self.transaction),
+                ::annals::ValueRef::from(self.row),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Comment {
+            "text" text: ::std::string::String as Plain,
+            "find" find: i32 as Plain,
+            "delete" delete: i32 as Plain,
+            "transaction" transaction: i32 as Plain,
+            "row" row: i32 as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "text" text: &'a str as Plain,
+            "find" find: i32 as Plain,
+            "delete" delete: i32 as Plain,
+            "transaction" transaction: i32 as Plain,
+            "row" row: i32 as Plain,
         }
     }
 
@@ -3139,6 +3385,7 @@ pub mod comment_ {
     }
 
     /// The values of a row of `comment_` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Comment {}
 
@@ -3146,6 +3393,25 @@ pub mod comment_ {
         type Values = Comment;
         fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Comment> {
             Ok(Comment {})
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Comment {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Comment {
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
         }
     }
 
@@ -3272,6 +3538,7 @@ pub mod view {
     }
 
     /// The values of a row of `view` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct View {}
 
@@ -3279,6 +3546,25 @@ pub mod view {
         type Values = View;
         fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<View> {
             Ok(View {})
+        }
+    }
+
+    impl ::annals::typed::NewRow for &View {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned View {
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
         }
     }
 
@@ -3433,6 +3719,7 @@ pub mod str_ {
     }
 
     /// The values of a row of `str` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Str {
         /// The field `str`: string.
@@ -3445,6 +3732,27 @@ pub mod str_ {
             Ok(Str {
                 str: row.take(::annals::FieldNumber(0))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Str {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [::annals::ValueRef::from(self.str.as_str())];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Str {
+            "str" str: ::std::string::String as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "str" str: &'a str as Plain,
         }
     }
 
@@ -3617,6 +3925,7 @@ pub mod Option_ {
     }
 
     /// The values of a row of `Option` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Option_ {
         /// The field `Option`: int32, may be null.
@@ -3629,6 +3938,27 @@ pub mod Option_ {
             Ok(Option_ {
                 Option: row.take(::annals::FieldNumber(0))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Option_ {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [::annals::ValueRef::from(self.Option)];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Option_ {
+            "Option" Option: Option<i32> as Plain = None,
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
+            "Option" Option: Option<i32> as Plain = None,
         }
     }
 
@@ -3805,6 +4135,7 @@ pub mod std {
     }
 
     /// The values of a row of `std` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Std {
         /// The field `core`: string.
@@ -3817,6 +4148,27 @@ pub mod std {
             Ok(Std {
                 core: row.take(::annals::FieldNumber(0))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Std {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [::annals::ValueRef::from(self.core.as_str())];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Std {
+            "core" core: ::std::string::String as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "core" core: &'a str as Plain,
         }
     }
 
@@ -4053,6 +4405,7 @@ pub mod annals {
     }
 
     /// The values of a row of `annals` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Annals {
         /// The field `bounds`: string.
@@ -4077,6 +4430,41 @@ pub mod annals {
                 LOUD: row.take(::annals::FieldNumber(3))?,
                 r#gen: row.take(::annals::FieldNumber(4))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Annals {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.bounds.as_str()),
+                ::annals::ValueRef::from(self.prefix.as_slice()),
+                ::annals::ValueRef::from(self.usageType.as_str()),
+                ::annals::ValueRef::from(self.LOUD.as_str()),
+                ::annals::ValueRef::from(self.r#gen),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Annals {
+            "bounds" bounds: ::std::string::String as Plain,
+            "prefix" prefix: ::std::vec::Vec<u8> as AsText,
+            "usageType" usageType: ::std::string::String as Plain,
+            "LOUD" LOUD: ::std::string::String as Plain,
+            "gen" r#gen: Option<super::annals::Id> as Plain = None,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "bounds" bounds: &'a str as Plain,
+            "prefix" prefix: &'a [u8] as AsText,
+            "usageType" usageType: &'a str as Plain,
+            "LOUD" LOUD: &'a str as Plain,
+            "gen" r#gen: Option<super::annals::Id> as Plain = None,
         }
     }
 
@@ -4504,6 +4892,7 @@ pub mod r#yield {
     }
 
     /// The values of a row of `yield` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Yield {
         /// The field `yield`: int32.
@@ -4516,6 +4905,27 @@ pub mod r#yield {
             Ok(Yield {
                 r#yield: row.take(::annals::FieldNumber(0))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Yield {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [::annals::ValueRef::from(self.r#yield)];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Yield {
+            "yield" r#yield: i32 as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
+            "yield" r#yield: i32 as Plain,
         }
     }
 
@@ -4714,6 +5124,7 @@ pub mod Customs_ {
     }
 
     /// The values of a row of `Customs` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Customs {
         /// The field `LEVEL`: int32.
@@ -4732,6 +5143,35 @@ pub mod Customs_ {
                 level: row.take(::annals::FieldNumber(1))?,
                 Level: row.take(::annals::FieldNumber(2))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Customs {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.LEVEL),
+                ::annals::ValueRef::from(self.level),
+                ::annals::ValueRef::from(self.Level.as_deref()),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Customs {
+            "LEVEL" LEVEL: i32 as Plain,
+            "level" level: i32 as Plain,
+            "Level" Level: Option<::std::string::String> as Plain = None,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "LEVEL" LEVEL: i32 as Plain,
+            "level" level: i32 as Plain,
+            "Level" Level: Option<&'a str> as Plain = None,
         }
     }
 
@@ -4938,6 +5378,7 @@ pub mod custom_ {
     }
 
     /// The values of a row of `custom` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Custom {
         /// The reference `custom` to a row of `custom_`.
@@ -4950,6 +5391,27 @@ pub mod custom_ {
             Ok(Custom {
                 custom: row.take(::annals::FieldNumber(0))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Custom {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [::annals::ValueRef::from(self.custom)];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Custom {
+            "custom" custom: Option<super::custom_::Id> as Plain = None,
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
+            "custom" custom: Option<super::custom_::Id> as Plain = None,
         }
     }
 
@@ -5098,6 +5560,7 @@ pub mod Reader_ {
     }
 
     /// The values of a row of `Reader` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Reader {}
 
@@ -5105,6 +5568,25 @@ pub mod Reader_ {
         type Values = Reader;
         fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Reader> {
             Ok(Reader {})
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Reader {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Reader {
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
         }
     }
 
@@ -5231,6 +5713,7 @@ pub mod write_blob_ {
     }
 
     /// The values of a row of `write_blob` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct WriteBlob {}
 
@@ -5238,6 +5721,25 @@ pub mod write_blob_ {
         type Values = WriteBlob;
         fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<WriteBlob> {
             Ok(WriteBlob {})
+        }
+    }
+
+    impl ::annals::typed::NewRow for &WriteBlob {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned WriteBlob {
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
         }
     }
 
@@ -5407,6 +5909,7 @@ pub mod New {
     }
 
     /// The values of a row of `New` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct New_ {
         /// The field `row`: string, may be null.
@@ -5422,6 +5925,32 @@ pub mod New {
                 row: row.take(::annals::FieldNumber(0))?,
                 values: row.take(::annals::FieldNumber(1))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &New_ {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.row.as_deref()),
+                ::annals::ValueRef::from(self.values),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned New_ {
+            "row" row: Option<::std::string::String> as Plain = None,
+            "values" values: Option<::annals::Blob> as Plain = None,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "row" row: Option<&'a str> as Plain = None,
+            "values" values: Option<::annals::Blob> as Plain = None,
         }
     }
 
@@ -5620,6 +6149,7 @@ pub mod new {
     }
 
     /// The values of a row of `new` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct New_ {
         /// The field `delete`: string.
@@ -5632,6 +6162,27 @@ pub mod new {
             Ok(New_ {
                 delete: row.take(::annals::FieldNumber(0))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &New_ {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [::annals::ValueRef::from(self.delete.as_str())];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned New_ {
+            "delete" delete: ::std::string::String as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "delete" delete: &'a str as Plain,
         }
     }
 

@@ -4,6 +4,7 @@
 
 #![allow(
     dead_code,
+    missing_copy_implementations,
     nonstandard_style,
     single_use_lifetimes,
     unreachable_pub,
@@ -354,6 +355,7 @@ pub mod tongue {
     }
 
     /// The values of a row of `tongue` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Tongue {
         /// The field `code`: string.
@@ -366,6 +368,27 @@ pub mod tongue {
             Ok(Tongue {
                 code: row.take(::annals::FieldNumber(0))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Tongue {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [::annals::ValueRef::from(self.code.as_str())];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Tongue {
+            "code" code: ::std::string::String as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "code" code: &'a str as Plain,
         }
     }
 
@@ -564,6 +587,7 @@ pub mod person {
     }
 
     /// The values of a row of `person` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Person {
         /// The field `full_name`: string.
@@ -582,6 +606,35 @@ pub mod person {
                 spoken: row.take(::annals::FieldNumber(1))?,
                 lost: row.take(::annals::FieldNumber(2))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Person {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.full_name.as_str()),
+                ::annals::ValueRef::from(self.spoken),
+                ::annals::ValueRef::from(self.lost),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Person {
+            "full_name" full_name: ::std::string::String as Plain,
+            "spoken" spoken: Option<super::tongue::Id> as Plain = None,
+            "lost" lost: Option<::annals::RowId> as Plain = None,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "full_name" full_name: &'a str as Plain,
+            "spoken" spoken: Option<super::tongue::Id> as Plain = None,
+            "lost" lost: Option<::annals::RowId> as Plain = None,
         }
     }
 
@@ -892,6 +945,7 @@ pub mod file {
     }
 
     /// The values of a row of `file` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct File {
         /// The field `name`: string.
@@ -910,6 +964,35 @@ pub mod file {
                 content: row.take(::annals::FieldNumber(1))?,
                 owner: row.take(::annals::FieldNumber(2))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &File {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.name.as_str()),
+                ::annals::ValueRef::from(self.content),
+                ::annals::ValueRef::from(self.owner),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned File {
+            "name" name: ::std::string::String as Plain,
+            "content" content: Option<::annals::Blob> as Plain = None,
+            "owner" owner: Option<super::person::Id> as Plain = None,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "name" name: &'a str as Plain,
+            "content" content: Option<::annals::Blob> as Plain = None,
+            "owner" owner: Option<super::person::Id> as Plain = None,
         }
     }
 
@@ -1089,6 +1172,7 @@ pub mod settings {
     }
 
     /// The values of a row of `settings` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Settings {
         /// The field `volume`: int8, default `5`.
@@ -1104,6 +1188,13 @@ pub mod settings {
                 volume: row.take(::annals::FieldNumber(0))?,
                 motto: row.take(::annals::FieldNumber(1))?,
             })
+        }
+    }
+
+    ::annals::__serde! {
+        owned Settings {
+            "volume" volume: i8 as Plain = 5,
+            "motto" motto: Option<::std::string::String> as Plain = None,
         }
     }
 
@@ -1267,6 +1358,7 @@ pub mod custom {
             }
 
             /// The values of a row of `gone` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+            /// `insert`, `update` and `upsert` take a reference to them.
             #[derive(Clone, Debug, PartialEq, Eq)]
             pub struct Gone {
                 /// The field `text`: string.
@@ -1279,6 +1371,27 @@ pub mod custom {
                     Ok(Gone {
                         text: row.take(::annals::FieldNumber(0))?,
                     })
+                }
+            }
+
+            impl ::annals::typed::NewRow for &Gone {
+                type Kind = Kind;
+                #[inline]
+                fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+                    let values = [::annals::ValueRef::from(self.text.as_str())];
+                    take(&values)
+                }
+            }
+
+            ::annals::__serde! {
+                owned Gone {
+                    "text" text: ::std::string::String as Plain,
+                }
+            }
+
+            ::annals::__serde! {
+                new New<'a> {
+                    "text" text: &'a str as Plain,
                 }
             }
 
@@ -1500,6 +1613,7 @@ pub mod custom {
             }
 
             /// The values of a row of `person` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+            /// `insert`, `update` and `upsert` take a reference to them.
             #[derive(Clone, Debug, PartialEq, Eq)]
             pub struct Person {
                 /// The field `name`: string.
@@ -1521,6 +1635,38 @@ pub mod custom {
                         lost: row.take(::annals::FieldNumber(2))?,
                         old: row.take(::annals::FieldNumber(3))?,
                     })
+                }
+            }
+
+            impl ::annals::typed::NewRow for &Person {
+                type Kind = Kind;
+                #[inline]
+                fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+                    let values = [
+                        ::annals::ValueRef::from(self.name.as_str()),
+                        ::annals::ValueRef::from(self.spoken),
+                        ::annals::ValueRef::from(self.lost),
+                        ::annals::ValueRef::from(self.old),
+                    ];
+                    take(&values)
+                }
+            }
+
+            ::annals::__serde! {
+                owned Person {
+                    "name" name: ::std::string::String as Plain,
+                    "spoken" spoken: Option<super::language::Id> as Plain = None,
+                    "lost" lost: Option<super::gone::Id> as Plain = None,
+                    "old" old: Option<i32> as Plain = None,
+                }
+            }
+
+            ::annals::__serde! {
+                new New<'a> {
+                    "name" name: &'a str as Plain,
+                    "spoken" spoken: Option<super::language::Id> as Plain = None,
+                    "lost" lost: Option<super::gone::Id> as Plain = None,
+                    "old" old: Option<i32> as Plain = None,
                 }
             }
 

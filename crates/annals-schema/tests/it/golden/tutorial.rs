@@ -4,6 +4,7 @@
 
 #![allow(
     dead_code,
+    missing_copy_implementations,
     nonstandard_style,
     single_use_lifetimes,
     unreachable_pub,
@@ -261,6 +262,7 @@ pub mod city {
     }
 
     /// The values of a row of `city` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct City {
         /// The field `name`: string.
@@ -273,6 +275,27 @@ pub mod city {
             Ok(City {
                 name: row.take(::annals::FieldNumber(0))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &City {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [::annals::ValueRef::from(self.name.as_str())];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned City {
+            "name" name: ::std::string::String as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "name" name: &'a str as Plain,
         }
     }
 
@@ -560,6 +583,7 @@ pub mod person {
     }
 
     /// The values of a row of `person` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Person {
         /// The field `first_name`: string.
@@ -578,6 +602,35 @@ pub mod person {
                 last_name: row.take(::annals::FieldNumber(1))?,
                 home: row.take(::annals::FieldNumber(2))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Person {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.first_name.as_str()),
+                ::annals::ValueRef::from(self.last_name.as_str()),
+                ::annals::ValueRef::from(self.home),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Person {
+            "first_name" first_name: ::std::string::String as Plain,
+            "last_name" last_name: ::std::string::String as Plain,
+            "home" home: Option<super::city::Id> as Plain = None,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "first_name" first_name: &'a str as Plain,
+            "last_name" last_name: &'a str as Plain,
+            "home" home: Option<super::city::Id> as Plain = None,
         }
     }
 

@@ -4,6 +4,7 @@
 
 #![allow(
     dead_code,
+    missing_copy_implementations,
     nonstandard_style,
     single_use_lifetimes,
     unreachable_pub,
@@ -354,6 +355,7 @@ pub mod target {
     }
 
     /// The values of a row of `target` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Target {}
 
@@ -361,6 +363,25 @@ pub mod target {
         type Values = Target;
         fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Target> {
             Ok(Target {})
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Target {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Target {
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
         }
     }
 
@@ -731,6 +752,7 @@ pub mod plain {
     }
 
     /// The values of a row of `plain` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Plain {
         /// The field `truth`: bool.
@@ -785,6 +807,71 @@ pub mod plain {
                 moment: row.take(::annals::FieldNumber(13))?,
                 pointer: row.take(::annals::FieldNumber(14))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Plain {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.truth),
+                ::annals::ValueRef::from(self.tiny),
+                ::annals::ValueRef::from(self.small),
+                ::annals::ValueRef::from(self.medium),
+                ::annals::ValueRef::from(self.large),
+                ::annals::ValueRef::from(self.utiny),
+                ::annals::ValueRef::from(self.usmall),
+                ::annals::ValueRef::from(self.umedium),
+                ::annals::ValueRef::from(self.ularge),
+                ::annals::ValueRef::from(self.single),
+                ::annals::ValueRef::from(self.double),
+                ::annals::ValueRef::from(self.text.as_str()),
+                ::annals::ValueRef::from(self.raw.as_slice()),
+                ::annals::ValueRef::from(self.moment),
+                ::annals::ValueRef::from(self.pointer),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Plain {
+            "truth" truth: bool as Plain,
+            "tiny" tiny: i8 as Plain,
+            "small" small: i16 as Plain,
+            "medium" medium: i32 as Plain,
+            "large" large: i64 as Plain,
+            "utiny" utiny: u8 as Plain,
+            "usmall" usmall: u16 as Plain,
+            "umedium" umedium: u32 as Plain,
+            "ularge" ularge: u64 as Plain,
+            "single" single: f32 as AsText,
+            "double" double: f64 as AsText,
+            "text" text: ::std::string::String as Plain,
+            "raw" raw: ::std::vec::Vec<u8> as AsText,
+            "moment" moment: ::annals::Timestamp as Plain,
+            "pointer" pointer: Option<super::target::Id> as Plain = None,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "truth" truth: bool as Plain,
+            "tiny" tiny: i8 as Plain,
+            "small" small: i16 as Plain,
+            "medium" medium: i32 as Plain,
+            "large" large: i64 as Plain,
+            "utiny" utiny: u8 as Plain,
+            "usmall" usmall: u16 as Plain,
+            "umedium" umedium: u32 as Plain,
+            "ularge" ularge: u64 as Plain,
+            "single" single: f32 as AsText,
+            "double" double: f64 as AsText,
+            "text" text: &'a str as Plain,
+            "raw" raw: &'a [u8] as AsText,
+            "moment" moment: ::annals::Timestamp as Plain,
+            "pointer" pointer: Option<super::target::Id> as Plain = None,
         }
     }
 
@@ -1860,6 +1947,7 @@ pub mod nullable {
     }
 
     /// The values of a row of `nullable` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Nullable {
         /// The field `truth`: bool, may be null.
@@ -1914,6 +2002,71 @@ pub mod nullable {
                 moment: row.take(::annals::FieldNumber(13))?,
                 pointer: row.take(::annals::FieldNumber(14))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Nullable {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.truth),
+                ::annals::ValueRef::from(self.tiny),
+                ::annals::ValueRef::from(self.small),
+                ::annals::ValueRef::from(self.medium),
+                ::annals::ValueRef::from(self.large),
+                ::annals::ValueRef::from(self.utiny),
+                ::annals::ValueRef::from(self.usmall),
+                ::annals::ValueRef::from(self.umedium),
+                ::annals::ValueRef::from(self.ularge),
+                ::annals::ValueRef::from(self.single),
+                ::annals::ValueRef::from(self.double),
+                ::annals::ValueRef::from(self.text.as_deref()),
+                ::annals::ValueRef::from(self.raw.as_deref()),
+                ::annals::ValueRef::from(self.moment),
+                ::annals::ValueRef::from(self.pointer),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Nullable {
+            "truth" truth: Option<bool> as Plain = None,
+            "tiny" tiny: Option<i8> as Plain = Some(-128),
+            "small" small: Option<i16> as Plain = None,
+            "medium" medium: Option<i32> as Plain = None,
+            "large" large: Option<i64> as Plain = Some(-9223372036854775808),
+            "utiny" utiny: Option<u8> as Plain = None,
+            "usmall" usmall: Option<u16> as Plain = None,
+            "umedium" umedium: Option<u32> as Plain = None,
+            "ularge" ularge: Option<u64> as Plain = Some(18446744073709551615),
+            "single" single: Option<f32> as AsText = Some(f32::NAN),
+            "double" double: Option<f64> as AsText = Some(f64::NEG_INFINITY),
+            "text" text: Option<::std::string::String> as Plain = Some("say \"no\"\n\\ \u{202e}").map(Into::into),
+            "raw" raw: Option<::std::vec::Vec<u8>> as AsText = Some(b"\x00\xff\"").map(Into::into),
+            "moment" moment: Option<::annals::Timestamp> as Plain = Some(::annals::Timestamp(1635891025500000)),
+            "pointer" pointer: Option<super::target::Id> as Plain = Some(super::target::Id::from_u64(5)),
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "truth" truth: Option<bool> as Plain = None,
+            "tiny" tiny: Option<i8> as Plain = Some(-128),
+            "small" small: Option<i16> as Plain = None,
+            "medium" medium: Option<i32> as Plain = None,
+            "large" large: Option<i64> as Plain = Some(-9223372036854775808),
+            "utiny" utiny: Option<u8> as Plain = None,
+            "usmall" usmall: Option<u16> as Plain = None,
+            "umedium" umedium: Option<u32> as Plain = None,
+            "ularge" ularge: Option<u64> as Plain = Some(18446744073709551615),
+            "single" single: Option<f32> as AsText = Some(f32::NAN),
+            "double" double: Option<f64> as AsText = Some(f64::NEG_INFINITY),
+            "text" text: Option<&'a str> as Plain = Some("say \"no\"\n\\ \u{202e}"),
+            "raw" raw: Option<&'a [u8]> as AsText = Some(b"\x00\xff\""),
+            "moment" moment: Option<::annals::Timestamp> as Plain = Some(::annals::Timestamp(1635891025500000)),
+            "pointer" pointer: Option<super::target::Id> as Plain = Some(super::target::Id::from_u64(5)),
         }
     }
 
@@ -2767,6 +2920,7 @@ pub mod defaults {
     }
 
     /// The values of a row of `defaults` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Defaults {
         /// The field `truth`: bool, default `true`.
@@ -2794,6 +2948,44 @@ pub mod defaults {
                 text: row.take(::annals::FieldNumber(4))?,
                 raw: row.take(::annals::FieldNumber(5))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Defaults {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.truth),
+                ::annals::ValueRef::from(self.number),
+                ::annals::ValueRef::from(self.double),
+                ::annals::ValueRef::from(self.single),
+                ::annals::ValueRef::from(self.text.as_str()),
+                ::annals::ValueRef::from(self.raw.as_slice()),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Defaults {
+            "truth" truth: bool as Plain = true,
+            "number" number: i32 as Plain = 80,
+            "double" double: f64 as AsText = 1e300,
+            "single" single: f32 as AsText = 0.1,
+            "text" text: ::std::string::String as Plain = "hello".into(),
+            "raw" raw: ::std::vec::Vec<u8> as AsText = b"".into(),
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "truth" truth: bool as Plain = true,
+            "number" number: i32 as Plain = 80,
+            "double" double: f64 as AsText = 1e300,
+            "single" single: f32 as AsText = 0.1,
+            "text" text: &'a str as Plain = "hello",
+            "raw" raw: &'a [u8] as AsText = b"",
         }
     }
 
@@ -3115,6 +3307,7 @@ pub mod numbers {
     }
 
     /// The values of a row of `numbers` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Numbers {
         /// The field `a`: int32.
@@ -3142,6 +3335,44 @@ pub mod numbers {
                 e: row.take(::annals::FieldNumber(4))?,
                 f: row.take(::annals::FieldNumber(5))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Numbers {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.a),
+                ::annals::ValueRef::from(self.b),
+                ::annals::ValueRef::from(self.c),
+                ::annals::ValueRef::from(self.d),
+                ::annals::ValueRef::from(self.e),
+                ::annals::ValueRef::from(self.f),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Numbers {
+            "a" a: i32 as Plain,
+            "b" b: Option<i64> as Plain = None,
+            "c" c: bool as Plain,
+            "d" d: f32 as AsText,
+            "e" e: u8 as Plain,
+            "f" f: ::annals::Timestamp as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New {
+            "a" a: i32 as Plain,
+            "b" b: Option<i64> as Plain = None,
+            "c" c: bool as Plain,
+            "d" d: f32 as AsText,
+            "e" e: u8 as Plain,
+            "f" f: ::annals::Timestamp as Plain,
         }
     }
 
@@ -3496,6 +3727,7 @@ pub mod exact {
     }
 
     /// The values of a row of `exact` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Exact {
         /// The field `day`: date.
@@ -3526,6 +3758,47 @@ pub mod exact {
                 price: row.take(::annals::FieldNumber(5))?,
                 rate: row.take(::annals::FieldNumber(6))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Exact {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.day),
+                ::annals::ValueRef::from(self.key),
+                ::annals::ValueRef::from(self.note.as_str()),
+                ::annals::ValueRef::from(self.hash.as_ref()),
+                ::annals::ValueRef::from(&self.full_hash),
+                ::annals::ValueRef::from(self.price),
+                ::annals::ValueRef::from(self.rate),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Exact {
+            "day" day: ::annals::Date as Plain,
+            "key" key: Option<::annals::Uuid> as Plain = Some(::annals::Uuid::from_u128(0x67e55044_10b1_426f_9247_bb680e5fe0c8)),
+            "note" note: ::std::string::String as Plain,
+            "hash" hash: Option<[u8; 2]> as AsText = Some(b"\x00\xff").copied(),
+            "full_hash" full_hash: [u8; 32] as AsText,
+            "price" price: Option<::annals::Decimal<3>> as Plain = Some(::annals::Decimal::from_units(-1500)),
+            "rate" rate: ::annals::Decimal<0> as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "day" day: ::annals::Date as Plain,
+            "key" key: Option<::annals::Uuid> as Plain = Some(::annals::Uuid::from_u128(0x67e55044_10b1_426f_9247_bb680e5fe0c8)),
+            "note" note: &'a str as Plain,
+            "hash" hash: Option<&'a [u8; 2]> as AsText = Some(b"\x00\xff"),
+            "full_hash" full_hash: &'a [u8; 32] as AsText,
+            "price" price: Option<::annals::Decimal<3>> as Plain = Some(::annals::Decimal::from_units(-1500)),
+            "rate" rate: ::annals::Decimal<0> as Plain,
         }
     }
 

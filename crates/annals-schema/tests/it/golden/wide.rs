@@ -4,6 +4,7 @@
 
 #![allow(
     dead_code,
+    missing_copy_implementations,
     nonstandard_style,
     single_use_lifetimes,
     unreachable_pub,
@@ -347,6 +348,7 @@ pub mod countries {
     }
 
     /// The values of a row of `countries` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Countries {
         /// The field `code`: string.
@@ -371,6 +373,41 @@ pub mod countries {
                 wikipedia_link: row.take(::annals::FieldNumber(3))?,
                 keywords: row.take(::annals::FieldNumber(4))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Countries {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.code.as_str()),
+                ::annals::ValueRef::from(self.name.as_str()),
+                ::annals::ValueRef::from(self.continent.as_str()),
+                ::annals::ValueRef::from(self.wikipedia_link.as_str()),
+                ::annals::ValueRef::from(self.keywords.as_str()),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Countries {
+            "code" code: ::std::string::String as Plain,
+            "name" name: ::std::string::String as Plain,
+            "continent" continent: ::std::string::String as Plain,
+            "wikipedia_link" wikipedia_link: ::std::string::String as Plain,
+            "keywords" keywords: ::std::string::String as Plain,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "code" code: &'a str as Plain,
+            "name" name: &'a str as Plain,
+            "continent" continent: &'a str as Plain,
+            "wikipedia_link" wikipedia_link: &'a str as Plain,
+            "keywords" keywords: &'a str as Plain,
         }
     }
 
@@ -955,6 +992,7 @@ pub mod runways {
     }
 
     /// The values of a row of `runways` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
+    /// `insert`, `update` and `upsert` take a reference to them.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Runways {
         /// The field `airport_ref`: int32.
@@ -1021,6 +1059,83 @@ pub mod runways {
                 he_heading_degT: row.take(::annals::FieldNumber(17))?,
                 he_displaced_threshold_ft: row.take(::annals::FieldNumber(18))?,
             })
+        }
+    }
+
+    impl ::annals::typed::NewRow for &Runways {
+        type Kind = Kind;
+        #[inline]
+        fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
+            let values = [
+                ::annals::ValueRef::from(self.airport_ref),
+                ::annals::ValueRef::from(self.airport_ident.as_str()),
+                ::annals::ValueRef::from(self.length_ft),
+                ::annals::ValueRef::from(self.width_ft),
+                ::annals::ValueRef::from(self.surface.as_str()),
+                ::annals::ValueRef::from(self.lighted),
+                ::annals::ValueRef::from(self.closed),
+                ::annals::ValueRef::from(self.le_ident.as_str()),
+                ::annals::ValueRef::from(self.le_latitude_deg),
+                ::annals::ValueRef::from(self.le_longitude_deg),
+                ::annals::ValueRef::from(self.le_elevation_ft),
+                ::annals::ValueRef::from(self.le_heading_degT),
+                ::annals::ValueRef::from(self.le_displaced_threshold_ft),
+                ::annals::ValueRef::from(self.he_ident.as_str()),
+                ::annals::ValueRef::from(self.he_latitude_deg),
+                ::annals::ValueRef::from(self.he_longitude_deg),
+                ::annals::ValueRef::from(self.he_elevation_ft),
+                ::annals::ValueRef::from(self.he_heading_degT),
+                ::annals::ValueRef::from(self.he_displaced_threshold_ft),
+            ];
+            take(&values)
+        }
+    }
+
+    ::annals::__serde! {
+        owned Runways {
+            "airport_ref" airport_ref: i32 as Plain,
+            "airport_ident" airport_ident: ::std::string::String as Plain,
+            "length_ft" length_ft: Option<i32> as Plain = None,
+            "width_ft" width_ft: Option<i32> as Plain = None,
+            "surface" surface: ::std::string::String as Plain,
+            "lighted" lighted: bool as Plain,
+            "closed" closed: bool as Plain,
+            "le_ident" le_ident: ::std::string::String as Plain,
+            "le_latitude_deg" le_latitude_deg: Option<f64> as AsText = None,
+            "le_longitude_deg" le_longitude_deg: Option<f64> as AsText = None,
+            "le_elevation_ft" le_elevation_ft: Option<i32> as Plain = None,
+            "le_heading_degT" le_heading_degT: Option<f64> as AsText = None,
+            "le_displaced_threshold_ft" le_displaced_threshold_ft: Option<i32> as Plain = None,
+            "he_ident" he_ident: ::std::string::String as Plain,
+            "he_latitude_deg" he_latitude_deg: Option<f64> as AsText = None,
+            "he_longitude_deg" he_longitude_deg: Option<f64> as AsText = None,
+            "he_elevation_ft" he_elevation_ft: Option<i32> as Plain = None,
+            "he_heading_degT" he_heading_degT: Option<f64> as AsText = None,
+            "he_displaced_threshold_ft" he_displaced_threshold_ft: Option<i32> as Plain = None,
+        }
+    }
+
+    ::annals::__serde! {
+        new New<'a> {
+            "airport_ref" airport_ref: i32 as Plain,
+            "airport_ident" airport_ident: &'a str as Plain,
+            "length_ft" length_ft: Option<i32> as Plain = None,
+            "width_ft" width_ft: Option<i32> as Plain = None,
+            "surface" surface: &'a str as Plain,
+            "lighted" lighted: bool as Plain,
+            "closed" closed: bool as Plain,
+            "le_ident" le_ident: &'a str as Plain,
+            "le_latitude_deg" le_latitude_deg: Option<f64> as AsText = None,
+            "le_longitude_deg" le_longitude_deg: Option<f64> as AsText = None,
+            "le_elevation_ft" le_elevation_ft: Option<i32> as Plain = None,
+            "le_heading_degT" le_heading_degT: Option<f64> as AsText = None,
+            "le_displaced_threshold_ft" le_displaced_threshold_ft: Option<i32> as Plain = None,
+            "he_ident" he_ident: &'a str as Plain,
+            "he_latitude_deg" he_latitude_deg: Option<f64> as AsText = None,
+            "he_longitude_deg" he_longitude_deg: Option<f64> as AsText = None,
+            "he_elevation_ft" he_elevation_ft: Option<i32> as Plain = None,
+            "he_heading_degT" he_heading_degT: Option<f64> as AsText = None,
+            "he_displaced_threshold_ft" he_displaced_threshold_ft: Option<i32> as Plain = None,
         }
     }
 
