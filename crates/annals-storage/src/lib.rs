@@ -20,6 +20,7 @@ mod device;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod document;
+mod embedded;
 mod engines;
 mod error;
 mod file;
@@ -35,6 +36,7 @@ mod memory;
 #[doc(hidden)]
 pub mod mistakes;
 mod names;
+mod overlay;
 mod permissions;
 mod point;
 mod positioned;
@@ -66,10 +68,12 @@ pub use clock::SystemClock;
 #[cfg(feature = "zstd")]
 pub use compressed::compress;
 pub use compressed::is_compressed;
+pub use embedded::EmbeddedDirectory;
 pub use error::{Error, ErrorKind, Obstacle, Result, TypedId, Violation};
 pub use file::FileDirectory;
 pub use fork::Origin;
 pub use memory::MemoryDirectory;
+pub use overlay::OverlayDirectory;
 pub use permissions::Permissions;
 pub use point::Point;
 pub use process::is_alive;

@@ -95,12 +95,12 @@ pub use annals_storage::{Error, ErrorKind, Obstacle, Result};
 pub use annals_store::image::testing as image_testing;
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, Blame, BlobReader,
-    Changed, Changes, Checked, Commit, Custom, Customs, Database, Events, Examination, Forgotten,
-    HeadInspection, History, HistoryCheck, HistoryInspection, ImageInspection, ImageRoot,
-    Inspection, Moment, MomentError, Older, OldestReader, Options, Packed, Pending, Proposed,
-    Reader, Restarted, Restarting, RowChange, Savepoint, SegmentInspection, Sink, Snapshot,
-    Subscription, Tail, Transaction, Txid, Unapplied, Version, VersionKind, examine, inspect,
-    inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    Changed, Changes, Checked, Commit, Custom, Customs, Database, Embedded, Events, Examination,
+    Forgotten, HeadInspection, History, HistoryCheck, HistoryInspection, ImageInspection,
+    ImageRoot, Inspection, Moment, MomentError, Older, OldestReader, Options, Packed, Pending,
+    Proposed, Reader, Restarted, Restarting, RowChange, Savepoint, SegmentInspection, Sink,
+    Snapshot, Subscription, Tail, Transaction, Txid, Unapplied, Version, VersionKind, examine,
+    inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use journal::{
     Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,

@@ -10,7 +10,7 @@
 //! - `engine`: the state that threads of an open database share, and the background work;
 //! - `handle`: the database and its transactions, the handles of programs; `reader` is the read-only one;
 //! - `time`: reading the past and new commits, through these; `open`, with `acquire` and `recovery`: how a database is
-//!   opened;
+//!   opened; `read_only`: files, and `embedded` bytes of the program;
 //! - `undo`: restoring a row, and reverting a transaction, by new changes;
 //! - `inspect`, `examine`, by the `marks` of erasures: examining files; the rest write other files: `salvage`, and `erase`,
 //!   which replaces the files of a journal.
@@ -18,6 +18,7 @@
 mod acquire;
 mod beside;
 mod changes;
+mod embedded;
 mod engine;
 mod erase;
 mod examine;
@@ -33,6 +34,7 @@ mod outcome;
 mod pack;
 mod past;
 mod present;
+mod read_only;
 mod reader;
 mod recovery;
 mod replay;
@@ -46,6 +48,7 @@ use crate::progress;
 pub(crate) use changes::changed::is_same;
 pub use changes::changed::{Blame, Changed, RowChange, Version, VersionKind};
 pub use changes::moment::{Moment, MomentError, Txid};
+pub use embedded::Embedded;
 pub use erase::{Generation, OldSegment, Removable};
 pub use examine::{examine, scan, scan_in};
 pub use handle::blobs::BlobReader;

@@ -18,7 +18,6 @@ use crate::db::options::{Options, locate};
 use crate::db::present::segment::{JournalFile, Segment};
 use crate::db::present::turns::{Turns, Users};
 use crate::db::progress::Watched;
-use crate::db::reader::Reader;
 use crate::db::recovery::Repair;
 use crate::db::replay::scan::{self, Replay};
 use crate::db::replay::segments::Past;
@@ -98,20 +97,6 @@ impl Options {
         let database = Database::in_memory()?;
         database.upgrade(schema, customs.unwrap_or(&mut upgrade::none))?;
         Ok(database.fix_schema())
-    }
-
-    /// Opens an existing database for reading only, as [`Self::open_read_only`] does. Its schema is
-    /// this one or a newer one that still has all tables, fields, indexes and single rows of this.
-    ///
-    /// # Errors
-    /// As [`Self::open_read_only`]; `SchemaMismatch`, which names the missing item, or says that the file's schema is
-    /// older.
-    pub fn open_schema_read_only(&self, path: impl AsRef<Path>, schema: &Schema) -> Result<Reader> {
-        let reader = self.open_read_only(&path)?;
-        let place = path.as_ref().display();
-        upgrade::check_readable(reader.read().schema(), schema)
-            .map_err(|error| error.within(place))?;
-        Ok(reader)
     }
 
     /// Opens a database in any directory, with any clock.
@@ -254,26 +239,6 @@ impl Options {
         }
         let message = format!("{shown}: it is restarted again and again; try later");
         Err(Error::new(ErrorKind::Busy, message))
-    }
-
-    /// Opens an existing database for reading only: writes nothing. Its only locks are on the root of the image that
-    /// it reads, and on each older segment that it reads. Concurrent writes are not visible.
-    ///
-    /// Cost: as [`Self::open`].
-    ///
-    /// # Errors
-    /// As [`Self::open`], except that nothing is busy and nothing needs recovery.
-    pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Reader> {
-        let (directory, name) = locate(path.as_ref())?;
-        self.open_read_only_in(&*directory, &name)
-    }
-
-    /// Opens an existing database for reading only, in any directory.
-    ///
-    /// # Errors
-    /// As [`Self::open_read_only`].
-    pub fn open_read_only_in(&self, directory: &dyn Directory, name: &str) -> Result<Reader> {
-        Reader::open_with(self, directory, name)
     }
 }
 

@@ -54,6 +54,7 @@ pub struct Options {
     pub(super) key_frames: KeyFrames,
     pub(super) retention: Retention,
     pub(super) history: bool,
+    pub(super) upgrade_in_memory: bool,
 }
 
 impl Default for Options {
@@ -92,6 +93,7 @@ impl Options {
             key_frames: KeyFrames::new(),
             retention: Retention { bytes: None, time: None, transactions: None },
             history: true,
+            upgrade_in_memory: false,
         }
     }
 
@@ -201,6 +203,20 @@ impl Options {
     #[must_use]
     pub const fn history_index(mut self, kept: bool) -> Self {
         self.history = kept;
+        self
+    }
+
+    /// Sets whether a file with an older schema than the program's can be opened for reading only: it is upgraded in
+    /// memory, and nothing is written to it.
+    ///
+    /// The upgrade is one more transaction, the last one of the reader's history. It exists in memory only. The next
+    /// opening makes it again, and the next commit to the file has the same number: don't store that number, nor the
+    /// ids of rows that a custom function inserts. The reader doesn't see later commits.
+    ///
+    /// Costs a second reading of the journal's tail, and memory for what the upgrade changes.
+    #[must_use]
+    pub const fn upgrade_in_memory(mut self, upgrade: bool) -> Self {
+        self.upgrade_in_memory = upgrade;
         self
     }
 

@@ -103,6 +103,11 @@ impl Reader {
         Ok(Self { pulling })
     }
 
+    /// Returns the end of the last loaded commit in the journal.
+    pub(super) fn end(&self) -> u64 {
+        self.pulling.published().point.position
+    }
+
     pub(super) const fn pulling(&self) -> &Arc<Pulling> {
         &self.pulling
     }

@@ -121,25 +121,6 @@ impl<S: TypedSchema> Database<S> {
         Self { database, schema: PhantomData }
     }
 
-    /// Opens a file for reading only, as it is now: takes no lock, waits for no writer, and writes
-    /// nothing. The schema of the file may be newer than this one.
-    ///
-    /// # Errors
-    /// The file is no database, is damaged, or has another schema, or an older one; I/O error.
-    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Reader<S>> {
-        Self::open_read_only_with(path, &Options::new())
-    }
-
-    /// Opens a file as [`open_read_only`](Self::open_read_only) does, with options such as
-    /// [`hard_only`](Options::hard_only).
-    ///
-    /// # Errors
-    /// Those of [`open_read_only`](Self::open_read_only).
-    pub fn open_read_only_with(path: impl AsRef<Path>, options: &Options) -> Result<Reader<S>> {
-        let reader = options.open_schema_read_only(path, S::schema()?)?;
-        Ok(Reader { reader, schema: PhantomData })
-    }
-
     /// Returns a snapshot of the last commit. Never waits for a writer.
     #[must_use]
     pub fn read(&self) -> Snapshot<S> {
@@ -345,6 +326,10 @@ pub struct Reader<S> {
 }
 
 impl<S: TypedSchema> Reader<S> {
+    pub(super) const fn new(reader: crate::Reader) -> Self {
+        Self { reader, schema: PhantomData }
+    }
+
     /// Returns the state as of that commit. Never waits for a writer.
     #[must_use]
     pub fn read(&self) -> Snapshot<S> {

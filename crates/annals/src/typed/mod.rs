@@ -21,6 +21,7 @@ mod id;
 mod index;
 mod nullable;
 mod query;
+mod read_only;
 mod schema;
 mod single;
 mod snapshot;

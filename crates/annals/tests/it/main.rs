@@ -22,6 +22,7 @@ mod device;
 mod edges;
 #[cfg(unix)]
 mod editor;
+mod embedded;
 mod erase;
 mod errors;
 mod evolved;

@@ -45,7 +45,7 @@ fn take(step: &Step, tx: &mut Transaction<'_>, customs: &mut Customs<'_>) -> Res
 /// Refuses the custom functions that a schema may have.
 pub(in crate::db) fn none(custom: Custom<'_>, _: &mut Transaction<'_>) -> Result<()> {
     Err(Error::invalid(format!(
-        "the program gave no custom function `{}`; open with `Options::open_schema_with`",
+        "the program gave no custom function `{}`; pass the functions when opening it",
         custom.name
     )))
 }
@@ -94,7 +94,7 @@ fn too_old(plan: &Plan) -> String {
     let next = plan.steps().first().map_or("", |step| &step.text);
     format!(
         "the file has an older schema than the program, without `{next}`{}; open it for writing \
-         once, which upgrades it",
+         once, which upgrades it, or with `Options::upgrade_in_memory`",
         and_more(plan.steps().len())
     )
 }

@@ -2,11 +2,14 @@
 //! leaves of them.
 
 mod crash;
+mod in_memory;
 mod open;
 
+use std::path::PathBuf;
+
 use annals::{
-    Custom, Database, ErrorKind, FieldNumber, Result, RowId, Schema, TableNumber, Transaction,
-    Value, ValueRef, View,
+    Custom, Database, ErrorKind, FieldNumber, Options, Result, RowId, Schema, TableNumber,
+    Transaction, Value, ValueRef, View,
 };
 
 const PEOPLE: TableNumber = TableNumber(0);
@@ -73,6 +76,18 @@ impl Functions {
             other => panic!("no such function: {other:?}"),
         }
     }
+}
+
+const FUNCTIONS: Functions = Functions { length: 0 };
+
+/// Returns a folder with a database of the old program.
+fn filled() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("people.annals");
+    let database = Options::new().open(&path).unwrap();
+    fill(&database);
+    database.close().unwrap();
+    (folder, path)
 }
 
 /// Writes rows with the old schema.

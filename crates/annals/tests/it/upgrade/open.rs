@@ -1,29 +1,17 @@
 //! Opening a file with a program of another version.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use annals::{Command, Custom, Database, Error, ErrorKind, Options, Schema, Value, ValueRef};
 
 use super::{
-    Functions, MORE, NICK, OLD, PEOPLE, assert_new, assert_old, fill, kind, new, old, rows, schema,
-    string,
+    FUNCTIONS, MORE, NICK, OLD, PEOPLE, assert_new, assert_old, filled, kind, new, old, rows,
+    schema, string,
 };
 
 annals::schema!("tests/it/upgrade/people.joedbi", "tests/it/upgrade/people.joedbc",);
-
-const FUNCTIONS: Functions = Functions { length: 0 };
-
-/// Returns a folder with a database of the old program.
-fn filled() -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("people.annals");
-    let database = Options::new().open(&path).unwrap();
-    fill(&database);
-    database.close().unwrap();
-    (folder, path)
-}
 
 fn open(path: &Path, schema: &Schema) -> annals::Result<Database> {
     Options::new().open_schema_with(path, schema, &mut |custom, tx| FUNCTIONS.run(custom, tx))
