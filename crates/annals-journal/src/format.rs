@@ -52,6 +52,8 @@ pub const KIND_DATA: u8 = 1;
 pub const KIND_COMMIT: u8 = 2;
 /// A seal frame: the segment ends here; the payload names the next one.
 pub const KIND_SEAL: u8 = 3;
+/// A frame kind, reserved: the salt of an opening, from which the key of its frames is derived.
+pub const KIND_OPENING: u8 = 4;
 /// So many segments a journal has at most.
 pub const MAX_SEGMENTS: u64 = 1 << 20;
 /// So many bytes a segment has at most.
@@ -60,6 +62,18 @@ pub const MAX_SEGMENT_LEN: u64 = 1 << 44;
 pub const KIND_ERASURE: u8 = 0x81;
 /// An incompatible feature: values were erased, and the segment was rewritten.
 pub const FEATURE_ERASED: u64 = 1;
+/// An incompatible feature, reserved: what the header's cipher says is encrypted.
+pub const FEATURE_ENCRYPTED: u64 = 2;
+/// An incompatible feature, reserved: payloads of frames may be compressed.
+pub const FEATURE_COMPRESSED: u64 = 4;
+/// An incompatible feature, reserved: there may be types of fields, or essential events, that version 1 doesn't have.
+pub const FEATURE_EVENTS: u64 = 8;
+/// Where the key slots are in each block that begins with a copy of the header. Reserved: zeros.
+pub const KEY_SLOTS_AT: u64 = 2048;
+/// The length of the key slots: eight of 256 bytes.
+pub const KEY_SLOTS_LEN: u64 = 2048;
+/// The length of what a cipher may keep after each copy of a slot and of the live block. Reserved: zeros.
+pub const SEAL_LEN: u64 = 64;
 /// A kind with this bit may be skipped by a reader that doesn't know it.
 pub const KIND_IGNORABLE: u8 = 0x80;
 /// The bits of a frame's flags that hold the code of its commit level.
@@ -80,6 +94,8 @@ pub const FLAG_FIRST: u8 = 1 << 7;
 const _: () = assert!(HEADER_LEN as u64 <= SLOT_COPY_AT[0]);
 const _: () = assert!(SLOT_COPY_AT[1] - SLOT_COPY_AT[0] >= 512 && SLOT_LEN <= 512);
 const _: () = assert!(LIVE_LEN <= 512);
+const _: () = assert!(SLOT_COPY_AT[1] + SLOT_LEN as u64 + SEAL_LEN <= KEY_SLOTS_AT);
+const _: () = assert!(KEY_SLOTS_AT + KEY_SLOTS_LEN == 4096);
 const _: () = assert!(LIVE_COPY_AT[1] - LIVE_COPY_AT[0] >= 512);
 const _: () = assert!(SLOT_AT[1] - SLOT_AT[0] == 4096 && LIVE_AT - SLOT_AT[1] == 4096);
 const _: () = assert!(FRAMES_AT - LIVE_AT == 4096 && FRAMES_AT.is_multiple_of(FRAME_ALIGN));

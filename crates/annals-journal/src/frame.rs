@@ -182,11 +182,19 @@ impl FrameHeader {
             return None;
         }
         if !self.has_events() {
-            return Some(format!("a frame of kind {:#04x}", self.kind));
+            return Some(match self.kind {
+                format::KIND_OPENING => "the salt of an encrypted opening".to_owned(),
+                kind => format!("a frame of kind {kind:#04x}"),
+            });
         }
         let known = FLAG_EXPLICIT_TIME | FLAG_MORE | FLAG_FIRST | FLAG_FAR_TIME;
         let flags = self.flags & !known;
-        (flags != 0).then(|| format!("a frame with flags {flags:#04x}"))
+        match flags {
+            0 => None,
+            format::FLAG_COMPRESSED => Some("a compressed frame".to_owned()),
+            format::FLAG_ENCRYPTED => Some("an encrypted frame".to_owned()),
+            flags => Some(format!("a frame with flags {flags:#04x}")),
+        }
     }
 
     pub(crate) const fn has_explicit_time(&self) -> bool {

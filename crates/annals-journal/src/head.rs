@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::features;
 use super::format::{
     self, FRAMES_AT, HEADER_AT, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, Live, Point, SLOT_AT,
     SLOT_COPY_AT, Secret, Slot,
@@ -272,21 +273,7 @@ fn has_frame(storage: &dyn Storage, name: &str) -> bool {
 
 /// Refuses files that this version can't read, and invalid ones.
 fn refuse_strange(header: &Header, name: &str) -> Result<()> {
-    let newer =
-        header.version > format::VERSION || header.incompatible & !format::FEATURE_ERASED != 0;
-    if newer || header.cipher != 0 {
-        return Err(Error::new(
-            ErrorKind::Unsupported,
-            format!(
-                "{name}: made by a newer version of Annals (format {}, features {:#x}, cipher \
-                 {}); this program reads format {}: use a newer program",
-                header.version,
-                header.incompatible,
-                header.cipher,
-                format::VERSION
-            ),
-        ));
-    }
+    features::refuse_reading(header, name)?;
     // No file can hold so many transactions that their numbers reach the limit.
     if header.version == 0 || !(1..1 << 62).contains(&header.first_txid) {
         return Err(Error::corrupt(format!(
@@ -295,19 +282,4 @@ fn refuse_strange(header: &Header, name: &str) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-/// Refuses to write a journal with features that only a reader may ignore.
-pub(crate) fn refuse_writing(header: &Header, name: &str) -> Result<()> {
-    if header.read_only_compatible == 0 {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Unsupported,
-        format!(
-            "{name}: has features {:#x} that this version can only read: open it read-only, or \
-             use a newer program",
-            header.read_only_compatible
-        ),
-    ))
 }

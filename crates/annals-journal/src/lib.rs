@@ -23,6 +23,7 @@ mod copies;
 mod create;
 mod device;
 mod erasure;
+mod features;
 pub mod format;
 mod frame;
 mod head;

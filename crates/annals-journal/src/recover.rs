@@ -14,6 +14,7 @@
 //! which was never known to be durable.
 
 use super::checkpoints::FLUSHES_AT_FIRST;
+use super::features;
 use super::format::{FRAME_ALIGN, Live, Point, Secret, Slot};
 use super::head;
 use super::outcome::{Recovered, Recovery, Settled};
@@ -33,7 +34,7 @@ const REWRITE_STEP: usize = 1 << 20;
 /// Refuses a journal that can't be made fit to be written, or that the user doesn't want to be cut.
 #[inline]
 pub fn refuse(shown: &str, survey: &Survey, recovery: Recovery) -> Result<()> {
-    head::refuse_writing(&survey.head.header, shown)?;
+    features::refuse_writing(&survey.head.header, shown)?;
     match survey.verdict() {
         Verdict::Damaged => Err(survey.damage(shown)),
         Verdict::Tail if recovery == Recovery::Refuse => Err(refusal(shown, survey)),

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::names::{NEXT, is_id, kept_name, number_in, refuse_sealed};
+use crate::features;
 use crate::format::{Header, MAX_SEGMENTS, Secret, VERSION};
 use crate::head::{self, Head};
 use crate::outcome::Recovery;
@@ -325,7 +326,7 @@ pub fn finish(
     by: Maker<'_>,
 ) -> Result<()> {
     let shown = directory.display(name);
-    head::refuse_writing(&survey.head.header, &shown)?;
+    features::refuse_writing(&survey.head.header, &shown)?;
     refuse_sealed(directory, name, survey.head.header.segment)?;
     let io = |error| Error::io(format!("{shown}: an interrupted restart can't be finished"), error);
     if !storage.is_linked().map_err(io)? {

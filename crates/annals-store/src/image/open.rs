@@ -300,8 +300,8 @@ pub(super) fn read_header(storage: &dyn Storage, shown: &str) -> Result<ImageHea
         return Err(Error::new(
             ErrorKind::Unsupported,
             format!(
-                "{shown}: made by a newer version of Annals (format {} of images, features {:#x} and \
-                 {:#x})",
+                "{shown}: made by a newer version of Annals (format {} of images, incompatible features {:#x}, \
+                 read-only compatible ones {:#x})",
                 header.version, header.incompatible, header.read_only_compatible
             ),
         ));

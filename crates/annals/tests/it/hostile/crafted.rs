@@ -226,15 +226,29 @@ fn newer_versions_and_unknown_features_are_refused() {
     let unsupported = ErrorKind::Unsupported;
     refused(&with(|header| header.version = 2), "version 2", unsupported, "format 2");
     refused(&with(|header| header.version = u32::MAX), "version 2^32-1", unsupported, "newer");
-    refused(&with(|header| header.incompatible = 1 << 63), "feature", unsupported, "newer");
-    refused(&with(|header| header.cipher = 1), "cipher", unsupported, "cipher");
+    for (bit, words) in [
+        (63, "doesn't have: bit 63 of the incompatible ones: use a newer version of Annals"),
+        (1, "doesn't have: bit 1 (encryption) of the"),
+        (2, "doesn't have: bit 2 (compressed frames) of the"),
+        (3, "doesn't have: bit 3 (further types and events) of the"),
+    ] {
+        let mut draft = Draft::with_header(|header| header.incompatible = 1 << bit);
+        draft.add(&Frame::commit(TABLE));
+        refused(&draft.bytes, "feature", unsupported, words);
+        let error = Reader::open(&*install(&draft.bytes), NAME).unwrap_err();
+        assert!(error.to_string().contains(words), "to read it, too: {error}");
+    }
+    let words =
+        "encrypted with cipher 1, which this program doesn't have: use a newer version of Annals";
+    refused(&with(|header| header.cipher = 1), "cipher", unsupported, words);
     refused(&with(|header| header.version = 0), "version 0", ErrorKind::Corrupt, "no sense");
     refused(&with(|header| header.first_txid = 0), "txid 0", ErrorKind::Corrupt, "no sense");
     let last = |header: &mut Header| header.first_txid = u64::MAX;
     refused(&with(last), "last txid", ErrorKind::Corrupt, "no sense");
 
     let bytes = with(|header| header.read_only_compatible = 4);
-    refused(&bytes, "can only be read", unsupported, "open it read-only");
+    let words = "doesn't have: bit 2 of the read-only compatible ones: open it read-only";
+    refused(&bytes, "can only be read", unsupported, words);
     let reader = Reader::open(&*install(&bytes), NAME).unwrap();
     assert_eq!(reader.read().txid(), 1);
 
@@ -251,6 +265,12 @@ fn newer_versions_and_unknown_features_are_refused() {
     database.close().unwrap();
     assert_eq!(open(&directory, Recovery::Refuse, 4).unwrap().read().txid(), 2);
     assert_eq!(content(&*directory)[..HEADER_LEN], bytes[..HEADER_LEN]);
+    // So is what may follow the header and the slots in their blocks.
+    let mut sealed = bytes.clone();
+    for block in [0, 4096, 8192] {
+        sealed[block + 2048..block + 4096].fill(7);
+    }
+    open_all(&sealed, "key slots").unwrap().1.close().unwrap();
     // Also when a damaged copy is written again.
     let mut damaged = bytes.clone();
     damaged[100] ^= 1;
@@ -263,8 +283,10 @@ fn newer_versions_and_unknown_features_are_refused() {
 fn unknown_frames_are_refused_or_skipped() {
     let base = Frame::commit(&[0x20, 3, b'c']);
     for (what, frame) in [
-        ("flags 0x08", Frame { flags: 8, ..base.clone() }),
-        ("flags 0x10", Frame { flags: 16, ..base.clone() }),
+        ("a compressed frame", Frame { flags: 8, ..base.clone() }),
+        ("an encrypted frame", Frame { flags: 16, ..base.clone() }),
+        ("flags 0x18", Frame { flags: 24, ..base.clone() }),
+        ("the salt of an encrypted opening", Frame { kind: 4, ..base.clone() }),
         ("kind 0x7f", Frame { kind: 0x7f, ..base.clone() }),
     ] {
         let draft = Draft::new().with(&frame);
