@@ -278,7 +278,7 @@ mod tests {
                 let offset = rng.below(30_000);
                 match rng.below(3) {
                     0 => {
-                        let data = vec![rng.below(256) as u8; index(rng.below(9000))];
+                        let data = vec![rng.number().to_le_bytes()[0]; index(rng.below(9000))];
                         over.write_at(offset, &data).unwrap();
                         plain.write_at(offset, &data).unwrap();
                     }

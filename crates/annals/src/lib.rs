@@ -141,7 +141,7 @@ pub use store::IndexCursor;
 pub use store::{
     Cell, Dangling, FirstOfEach, Groups, IndexRows, IndexView, Row, Rows, TableView, View,
 };
-pub use typed::{Abort, Query};
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 pub use typed::wire as __wire;
+pub use typed::{Abort, Query};

@@ -165,8 +165,10 @@ impl ::annals::typed::Versioned for Kind {{
 
 /// Writes how values by themselves become those of a new row.
 fn as_new(owned: &str, columns: &[Column<'_>]) -> String {
-    let values: Vec<_> =
-        columns.iter().map(|column| format!("::annals::ValueRef::from({})", column.borrowed())).collect();
+    let values: Vec<_> = columns
+        .iter()
+        .map(|column| format!("::annals::ValueRef::from({})", column.borrowed()))
+        .collect();
     format!(
         "
 impl ::annals::typed::NewRow for &{owned} {{

@@ -206,3 +206,39 @@ fn fields_have_the_names_of_the_schema() {
     let back = json!({"type": "a", "match": 1, "self": 2, "id": 3});
     assert_eq!(to_value(row).unwrap(), back);
 }
+
+#[test]
+fn exact_values_are_texts() {
+    use crate::generated_for_tests::exact::{self, payment};
+
+    let body = json!({
+        "day": "2026-02-28", "key": "0198c0f6-5a3b-7000-8000-0123456789ab", "amount": "-12.50",
+        "hash": "0x00ff10a0", "note": "{\"a\": 1}"
+    });
+    let sent: payment::Payment = from_value(body).unwrap();
+    let db = exact::Database::in_memory().unwrap();
+    let id = db.write(|tx| Ok(tx.insert(&sent)?)).unwrap();
+    let stored = db.read().payment().require(id).unwrap().to_owned();
+    assert_eq!(stored, sent);
+    let written = to_value(&stored).unwrap();
+    assert_eq!(
+        written,
+        json!({
+            "day": "2026-02-28", "key": "0198c0f6-5a3b-7000-8000-0123456789ab", "amount": "-12.50",
+            "rate": "1.5000", "hash": "0x00ff10a0", "check": null, "note": "{\"a\": 1}", "due": null
+        })
+    );
+    assert_eq!(from_value::<payment::Payment>(written.clone()).unwrap(), stored);
+    for (field, value, said) in [
+        ("day", json!("2026-02-30"), "2026-02-30"),
+        ("key", json!("0198"), "0198"),
+        ("amount", json!("0.005"), "0.005"),
+        ("amount", json!(12.5), "expected a decimal as text"),
+        ("hash", json!("0x00ff10"), "bytes of the field's length"),
+    ] {
+        let mut other = written.clone();
+        other[field] = value;
+        let error = refused(from_value::<payment::Payment>(other));
+        assert!(error.contains(said), "{field}: {error}");
+    }
+}
