@@ -4,6 +4,7 @@
 pub(crate) mod crafted;
 pub(crate) mod damage;
 mod events;
+mod features;
 mod fixture;
 pub(crate) mod journals;
 pub(crate) mod memory;
