@@ -99,7 +99,7 @@ fn make(path: &Path, mib: u64) -> Result<Vec<(i64, u64)>, Failure> {
         }
         let number = ValueRef::Int64(MARK + round);
         db.write(|tx| (0..HOT_ROWS).try_for_each(|id| tx.update(HOT, RowId(id), FIELD, number)))?;
-        rounds.push((round, db.backfill(BackfillMode::Full)?.txid));
+        rounds.push((round, db.backfill(BackfillMode::Full)?.txid.0));
     }
     db.close()?;
     Ok(rounds)

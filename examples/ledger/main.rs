@@ -37,7 +37,7 @@ fn main() -> Result<()> {
     pay("2026-02-03", "rent of February", "900.00", bank, rent)?;
     let twice = pay("2026-02-03", "rent of February", "900.00", bank, rent)?;
     pay("2026-02-20", "a cupboard", "640.50", sales, bank)?;
-    let audited = annals::Txid(ledger.now().txid());
+    let audited = ledger.now().txid();
     ledger.cancel(twice, "it was booked twice")?;
 
     let uneven = [(bank, "10.00".parse()?), (sales, "-9.99".parse()?)];

@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
                 self = self.reopen()?;
             }
             self.step().map_err(|error| format!("{error}; state {}", self.random))?;
-            self.past.push((self.ledger.now().txid(), self.model.clone()));
+            self.past.push((self.ledger.now().txid().0, self.model.clone()));
         }
         self.model.check(&self.ledger.now())?;
         for (txid, model) in self.past.iter().step_by(7) {

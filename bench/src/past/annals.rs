@@ -86,7 +86,7 @@ impl Store for Accounts {
             Question::History { row } => {
                 let versions = self.0.history_of(TABLE, RowId(row))?.map(|version| {
                     let version = version?;
-                    Ok((version.txid - LOADED, balance(version.change.after.as_deref())?))
+                    Ok((version.txid.0 - LOADED, balance(version.change.after.as_deref())?))
                 });
                 Answer::History(versions.collect::<Result<_, Failure>>()?)
             }
@@ -110,7 +110,7 @@ impl Store for Accounts {
                 Answer::Sum(sum)
             }
             Question::Differences { after, to } => {
-                let changes = self.0.read().differences(LOADED + after, LOADED + to)?;
+                let changes = self.0.read().differences(Txid(LOADED + after), Txid(LOADED + to))?;
                 let differences = changes.into_iter().map(|change| {
                     let before = balance(change.before.as_deref())?;
                     let after = balance(change.after.as_deref())?;
@@ -126,7 +126,7 @@ impl Store for Accounts {
     }
 
     fn undo(&mut self, number: u64) -> Result<(), Failure> {
-        Ok(self.0.write(|tx| tx.revert(LOADED + number))?)
+        Ok(self.0.write(|tx| tx.revert(Txid(LOADED + number)))?)
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {

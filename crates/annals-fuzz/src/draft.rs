@@ -175,7 +175,7 @@ impl Draft {
             level: 3,
             flags: if is_first { FLAG_FIRST } else { 0 },
             length: u32::try_from(self.payload.len()).unwrap_or(u32::MAX),
-            txid: last.txid.wrapping_add(1),
+            txid: last.txid.0.wrapping_add(1),
             position: self.bytes.len() as u64,
             durable: Some(FRAMES_AT),
             nonce: 0,
@@ -190,14 +190,14 @@ impl Draft {
         self.is_committed = frame.kind == KIND_COMMIT;
         self.bytes.extend(bytes);
         let position = self.bytes.len() as u64;
-        let txid = if frame.kind == KIND_COMMIT { frame.txid } else { self.last().txid };
-        self.points.push(Point { position, txid, chain });
+        let txid = if frame.kind == KIND_COMMIT { frame.txid } else { self.last().txid.0 };
+        self.points.push(Point { position, txid: annals::Txid(txid), chain });
     }
 
     fn last(&self) -> Point {
         self.points.last().copied().unwrap_or(Point {
             position: FRAMES_AT,
-            txid: self.header.first_txid.wrapping_sub(1),
+            txid: annals::Txid(self.header.first_txid.wrapping_sub(1)),
             chain: self.header.hash(),
         })
     }
@@ -210,7 +210,7 @@ impl Draft {
         let mut slot = Slot { point, zeroed_to, sequence: u64::from(which >> 4), secret: SECRET };
         match which >> 4 {
             1 => slot.point.position = slot.point.position.wrapping_add(input.number(8)),
-            2 => slot.point.txid = input.number(8),
+            2 => slot.point.txid = annals::Txid(input.number(8)),
             3 => slot.point.chain = input.number(8),
             4 => slot.zeroed_to = input.number(8),
             5 => slot.sequence = input.number(8),

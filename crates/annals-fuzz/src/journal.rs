@@ -121,9 +121,9 @@ impl Sink for Count {
         Ok(())
     }
     fn commit(&mut self, _: &Schema, committed: &Committed) -> annals::Result<()> {
-        let follows = self.last.is_none_or(|last| last + 1 == committed.txid);
+        let follows = self.last.is_none_or(|last| last + 1 == committed.txid.0);
         assert!(follows, "txid {} behind {:?}", committed.txid, self.last);
-        self.last = Some(committed.txid);
+        self.last = Some(committed.txid.0);
         self.commits += 1;
         Ok(())
     }
@@ -152,7 +152,7 @@ fn look(directory: &MemoryDirectory) -> annals::Result<String> {
         return Ok(content(&snapshot));
     }
     assert!(scanned.is_ok(), "it can be read, but not scanned: {scanned:?}");
-    assert!(count.last.is_none_or(|last| last == snapshot.txid()), "{}", snapshot.txid());
+    assert!(count.last.is_none_or(|last| last == snapshot.txid().0), "{}", snapshot.txid());
     match inspected {
         Ok(found) => assert_eq!((found.end.txid, found.damage), (snapshot.txid(), None)),
         Err(error) => panic!("it can be read, but not inspected: {error}"),

@@ -48,7 +48,7 @@ pub struct Checkpoints {
     /// commit covers.
     streamed: AtomicU64,
     flushed_ahead: AtomicU64,
-    /// Why nothing is written any more: `Poisoned` by a failure, or `Unapplied` with the whole error.
+    /// Why nothing is written any more: `Poisoned` by a failure, or another kind with the whole error.
     poison: OnceLock<(ErrorKind, String)>,
     /// The time of the last commit whose time is from the clock.
     pub last_clock_time: AtomicI64,
@@ -233,7 +233,9 @@ impl Checkpoints {
     pub fn check_usable(&self) -> Result<()> {
         match self.poison.get() {
             None => Ok(()),
-            Some((ErrorKind::Unapplied, why)) => Err(Error::new(ErrorKind::Unapplied, why.clone())),
+            Some((kind, why)) if *kind != ErrorKind::Poisoned => {
+                Err(Error::new(*kind, why.clone()))
+            }
             Some((_, cause)) => Err(Error::new(
                 ErrorKind::Poisoned,
                 format!(
@@ -250,9 +252,9 @@ impl Checkpoints {
         self.poison.get_or_init(|| (ErrorKind::Poisoned, cause.to_owned()));
     }
 
-    /// Makes every later write an error, since the file holds a commit that doesn't apply.
-    pub fn refuse(&self, why: String) {
-        self.poison.get_or_init(|| (ErrorKind::Unapplied, why));
+    /// Makes every later write an error of a kind: the file holds a commit that doesn't apply, or was closed.
+    pub fn refuse(&self, kind: ErrorKind, why: String) {
+        self.poison.get_or_init(|| (kind, why));
     }
 
     /// Flushes everything written before the call. A failure is final: the kernel may have

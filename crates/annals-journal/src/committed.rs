@@ -1,6 +1,6 @@
 //! Facts of a transaction in the journal.
 
-use annals_schema::Timestamp;
+use annals_schema::{Timestamp, Txid};
 
 use super::format::Point;
 use super::level::Level;
@@ -10,7 +10,7 @@ use super::reader::Frame;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// Its number.
-    pub txid: u64,
+    pub txid: Txid,
     /// The end of its commit frame, in bytes.
     pub position: u64,
     /// Its level.
@@ -30,7 +30,7 @@ impl Committed {
         let header = &frame.header;
         let level = Level::of_code(header.level)?;
         header.is_commit().then_some(Self {
-            txid: header.txid,
+            txid: Txid(header.txid),
             position: frame.end,
             level,
             time: Timestamp(header.time),

@@ -1,6 +1,6 @@
 //! The mark of an erasure: the erased values, and how old chains map to present ones.
 
-use annals_schema::{FieldNumber, RowId, TableNumber};
+use annals_schema::{FieldNumber, RowId, TableNumber, Txid};
 
 use super::reader::Frame;
 use annals_event::compact;
@@ -9,7 +9,7 @@ use annals_event::compact;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Erasure {
     /// The transaction that marks it: the first one after the rewritten segments.
-    pub txid: u64,
+    pub txid: Txid,
     /// The table.
     pub table: TableNumber,
     /// The row.
@@ -17,7 +17,7 @@ pub struct Erasure {
     /// The field; all of them, if it is none.
     pub field: Option<FieldNumber>,
     /// The first transaction of the rewritten segments: from it on all chains differ.
-    pub first_txid: u64,
+    pub first_txid: Txid,
     /// Chains before and after, in the order of their transactions: at the end of each rewritten segment, and at
     /// points in earlier marks.
     pub chains: Vec<Carried>,
@@ -27,7 +27,7 @@ pub struct Erasure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carried {
     /// The transaction.
-    pub txid: u64,
+    pub txid: Txid,
     /// Its chain in the history before.
     pub before: u64,
     /// Its chain in the history that was written.
@@ -38,7 +38,7 @@ impl Erasure {
     /// Returns a transaction's chain after the erasure, given the one before; `None` if unknown: a reader at that
     /// point starts again at [`first_txid`](Self::first_txid). Several erasures are carried over one by one.
     #[must_use]
-    pub fn carry(&self, txid: u64, chain: u64) -> Option<u64> {
+    pub fn carry(&self, txid: Txid, chain: u64) -> Option<u64> {
         // The state that a segment begins with has the number of the last transaction before it.
         let found = self.chains.iter().find(|known| known.txid == txid && known.before == chain);
         found.map(|known| known.after).or_else(|| (txid < self.first_txid).then_some(chain))
@@ -50,11 +50,11 @@ impl Erasure {
         let mut out = Vec::new();
         let field = self.field.map_or(0, |field| u64::from(field.0) + 1);
         let count = self.chains.len() as u64;
-        for number in [u64::from(self.table.0), self.row.0, field, self.first_txid, count] {
+        for number in [u64::from(self.table.0), self.row.0, field, self.first_txid.0, count] {
             compact::put(&mut out, number);
         }
         for known in &self.chains {
-            compact::put(&mut out, known.txid);
+            compact::put(&mut out, known.txid.0);
             out.extend_from_slice(&known.before.to_le_bytes());
             out.extend_from_slice(&known.after.to_le_bytes());
         }
@@ -83,10 +83,17 @@ impl Erasure {
             let (after, rest) = rest.split_first_chunk()?;
             payload = rest;
             let (before, after) = (u64::from_le_bytes(*before), u64::from_le_bytes(*after));
-            chains.push(Carried { txid, before, after });
+            chains.push(Carried { txid: Txid(txid), before, after });
         }
         let txid = frame.header.txid;
         let is_all = payload.is_empty() && row <= RowId::MAX;
-        is_all.then_some(Self { txid, table, row, field, first_txid, chains })
+        is_all.then_some(Self {
+            txid: Txid(txid),
+            table,
+            row,
+            field,
+            first_txid: Txid(first_txid),
+            chains,
+        })
     }
 }

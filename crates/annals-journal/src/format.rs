@@ -3,6 +3,7 @@
 //!
 //! All numbers are little-endian. Nothing read here is believed before its checksum agrees.
 
+use annals_schema::Txid;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 pub use annals_storage::Point;
@@ -269,7 +270,7 @@ impl Slot {
         let mut to = Layout([0; SLOT_LEN]);
         to.put(0, SLOT_MAGIC);
         to.put(8, self.point.position.to_le_bytes());
-        to.put(16, self.point.txid.to_le_bytes());
+        to.put(16, self.point.txid.0.to_le_bytes());
         to.put(24, self.point.chain.to_le_bytes());
         to.put(32, self.zeroed_to.to_le_bytes());
         to.put(40, header.to_le_bytes());
@@ -288,7 +289,7 @@ impl Slot {
             && from.u64(40) == header
             && from.u64(8) >= FRAMES_AT;
         valid.then(|| Self {
-            point: Point { position: from.u64(8), txid: from.u64(16), chain: from.u64(24) },
+            point: Point { position: from.u64(8), txid: Txid(from.u64(16)), chain: from.u64(24) },
             zeroed_to: from.u64(32),
             sequence: from.u64(48),
             secret: from.array(56),
@@ -320,7 +321,7 @@ impl Live {
         to.put(4, self.pid.to_le_bytes());
         to.put(8, self.soft.position.to_le_bytes());
         to.put(16, self.hard.to_le_bytes());
-        to.put(24, self.soft.txid.to_le_bytes());
+        to.put(24, self.soft.txid.0.to_le_bytes());
         to.put(32, self.soft.chain.to_le_bytes());
         to.put(40, u32::from(self.suspect).to_le_bytes());
         to.seal(Self::SUM_AT);
@@ -333,7 +334,7 @@ impl Live {
         let from = Fields(bytes);
         (from.array(0) == LIVE_MAGIC && from.checked(Self::SUM_AT)).then(|| Self {
             pid: from.u32(4),
-            soft: Point { position: from.u64(8), txid: from.u64(24), chain: from.u64(32) },
+            soft: Point { position: from.u64(8), txid: Txid(from.u64(24)), chain: from.u64(32) },
             hard: from.u64(16),
             suspect: from.u32(40) & 1 == 1,
         })

@@ -1,5 +1,6 @@
 //! The head of a journal file: header, slots and live block, in the first 16 KiB.
 
+use annals_schema::Txid;
 use std::io;
 
 use super::features;
@@ -72,7 +73,7 @@ impl Head {
     /// Returns the point before the first frame.
     #[inline]
     pub const fn start(&self) -> Point {
-        Point { position: FRAMES_AT, txid: self.header.first_txid - 1, chain: self.hash }
+        Point { position: FRAMES_AT, txid: Txid(self.header.first_txid - 1), chain: self.hash }
     }
 
     /// Returns all copies of slots that verify.
@@ -139,7 +140,7 @@ fn refuse_cut(storage: &dyn Storage, name: &str) -> Result<()> {
 
 /// Returns the point before the first frame of a new journal.
 pub(super) fn start(header: &Header) -> Point {
-    Point { position: FRAMES_AT, txid: header.first_txid - 1, chain: header.hash() }
+    Point { position: FRAMES_AT, txid: Txid(header.first_txid - 1), chain: header.hash() }
 }
 
 /// Returns the slot of a new file, whose first frames will be made with this secret.

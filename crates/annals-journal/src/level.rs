@@ -6,20 +6,21 @@
 /// |---|---|---|---|
 /// | `Soft` | write | there | a recent state, never before the last hard checkpoint |
 /// | `Checksummed` | write, flush | there | there |
-/// | `Half` | write, flush, write the slot | there | there |
-/// | `TwoPhase` | write, flush, write the slot, flush | there | there, and known to have been durable |
 ///
-/// A commit is valid when its chain verifies, whatever its level. The slot adds that damage to the commit is
-/// an error later, and is never taken for the end of the journal.
+/// A commit is valid when its chain verifies, whatever its level. Few programs need the two others, which are in
+/// `annals::advanced`: they also write a slot, so that damage to the commit is an error later, and is never taken for
+/// the end of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
     /// Handed to the operating system: survives the end of the process, not a power cut. After a
     /// power cut the database is at a recent consistent state, never before the last durable one.
     /// (joedb's soft checkpoint; WAL mode of SQLite with `synchronous=NORMAL`.)
     Soft,
+    #[doc(hidden)]
     /// [`Checksummed`](Self::Checksummed) with a slot that records the commit, written after the flush. It costs one
     /// small write more. (joedb's `half_commit`.)
     Half,
+    #[doc(hidden)]
     /// [`Half`](Self::Half) with a second flush: so it is known to have been durable as long as one
     /// copy of a slot can be read. (joedb's `full_commit`, redb's 2-phase commit.)
     TwoPhase,

@@ -3,6 +3,7 @@
 use super::format::{Point, Secret};
 use super::head;
 use super::slots::HardSlots;
+use annals_schema::Txid;
 
 /// The treatment of a journal whose end isn't in order.
 ///
@@ -61,7 +62,7 @@ pub struct Cut {
     /// The position of the cut: the end of the last transaction that is whole.
     pub position: u64,
     /// The number of that transaction.
-    pub txid: u64,
+    pub txid: Txid,
     /// How many bytes followed.
     pub bytes: u64,
     /// How many intact commits are among those bytes: this [`Recovery`] doesn't accept them.

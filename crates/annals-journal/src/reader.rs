@@ -1,5 +1,6 @@
 //! The reader: follows the chain of frames from one point on, verifying each.
 
+use annals_schema::Txid;
 use std::io;
 
 use super::format::{self, FRAME_HEADER_LEN, Point};
@@ -81,7 +82,7 @@ impl Frame<'_> {
     pub const fn point_before(&self) -> Point {
         Point {
             position: self.header.position,
-            txid: self.header.txid.saturating_sub(1),
+            txid: Txid(self.header.txid.saturating_sub(1)),
             chain: self.previous,
         }
     }
@@ -98,7 +99,7 @@ impl<'s> FrameReader<'s> {
             len,
             position: from.position,
             chain: from.chain,
-            txid: from.txid,
+            txid: from.txid.0,
             window: Vec::new(),
             window_at: 0,
             step: FIRST_WINDOW,
@@ -132,7 +133,7 @@ impl<'s> FrameReader<'s> {
     /// Returns the end of the verified part; between two transactions that is the point after a commit frame.
     #[inline]
     pub const fn point(&self) -> Point {
-        Point { position: self.position, txid: self.txid, chain: self.chain }
+        Point { position: self.position, txid: Txid(self.txid), chain: self.chain }
     }
 
     /// Returns the next frame, or `None` where nothing verifies any more: not a frame, one of
@@ -156,7 +157,7 @@ impl<'s> FrameReader<'s> {
         };
         let position = header.position + header.frame_len();
         let txid = header.txid.saturating_sub(u64::from(!header.is_commit()));
-        let point = Point { position, txid, chain };
+        let point = Point { position, txid: Txid(txid), chain };
         let slots = || slots.iter().flatten().flatten();
         if slots().any(|slot| slot.point == point) {
             return Ok(true);
@@ -236,9 +237,9 @@ impl<'s> FrameReader<'s> {
             let mut at = first;
             while let Some(place) = self.next_magic(at)? {
                 at = place + format::FRAME_ALIGN;
-                let Some(header) = self.header_at(place, end.txid)? else { continue };
+                let Some(header) = self.header_at(place, end.txid.0)? else { continue };
                 let is_last = header.position + header.frame_len() == end.position;
-                if is_last && header.txid == end.txid && header.is_commit() {
+                if is_last && header.txid == end.txid.0 && header.is_commit() {
                     let verified = self.verify_at(&header)?;
                     return Ok(verified.is_some_and(|verified| verified.trailer.chain == end.chain));
                 }

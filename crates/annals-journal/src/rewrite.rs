@@ -3,6 +3,7 @@
 //!
 //! The file is published only when it is whole and flushed, so frames may claim that they are flushed.
 
+use annals_schema::Txid;
 use std::io;
 
 use super::format::{
@@ -90,7 +91,7 @@ impl<'s> Rewriting<'s> {
         self.buffer.append(&mut bytes);
         if header.is_commit() {
             let position = self.at + self.buffer.len() as u64;
-            self.end = Point { position, txid: header.txid, chain: self.chain };
+            self.end = Point { position, txid: Txid(header.txid), chain: self.chain };
         }
         if self.buffer.len() >= STEP { self.write() } else { Ok(()) }.map(|()| self.chain)
     }

@@ -7,6 +7,7 @@ use crate::frame::{self, FrameHeader, Making};
 use crate::reader::Frame;
 use crate::{Error, Result};
 use annals_event::compact;
+use annals_schema::Txid;
 
 /// The contents of a seal, and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Seal {
     /// Returns the point after the seal.
     pub(crate) fn point(&self) -> Point {
         let txid = self.next.first_own_txid().saturating_sub(1);
-        Point { position: self.end, txid, chain: self.chain() }
+        Point { position: self.end, txid: Txid(txid), chain: self.chain() }
     }
 
     /// True if a header is that of the next segment, which an erasure may have rewritten since.
@@ -106,7 +107,7 @@ impl Sealing {
             level: 0,
             flags: FLAG_FIRST,
             length,
-            txid: end.txid + 1,
+            txid: end.txid.0 + 1,
             position: end.position,
             durable: Some(end.position),
             nonce: by.nonce,

@@ -121,7 +121,7 @@ impl<'s> Singles<'s> {
     /// the number is the greatest one up to the end, or, where that doesn't verify, an earlier one.
     fn header(&self, at: u64, bytes: &[u8]) -> Option<FrameHeader> {
         let bytes: &[u8; FRAME_HEADER_LEN] = bytes.first_chunk()?;
-        let mut last = self.end.txid.saturating_add(1);
+        let mut last = self.end.txid.0.saturating_add(1);
         loop {
             let txid = last.saturating_sub(u64::from(u32::MAX));
             let spot = Spot { position: at, segment: Some(self.segment), txid };

@@ -18,6 +18,7 @@ use super::reader::{Frame, FrameReader};
 use super::refusal::salvage_advice;
 use super::seal::Seal;
 use crate::{Error, ErrorKind, Result};
+use annals_schema::Txid;
 use annals_storage::{Storage, step};
 
 /// Which commits are accepted, and where to begin.
@@ -198,7 +199,7 @@ impl Survey {
     /// True if nothing was committed in the segment; the state at its beginning is older.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.reached().txid < self.head.header.first_own_txid()
+        self.reached().txid < Txid(self.head.header.first_own_txid())
     }
 
     /// Returns the rule by which commits count.
@@ -258,7 +259,7 @@ impl Survey {
         }
         if frame.is_repaired {
             let (position, txid, chain) = (frame.end, header.txid, frame.chain);
-            self.wrong_chains.push(Point { position, txid, chain });
+            self.wrong_chains.push(Point { position, txid: Txid(txid), chain });
         }
         if let Some((trailer, secret)) = Trailer::of(frame.bytes).zip(self.secret()) {
             self.hard = self.hard.max(trailer.claim(header, &secret).unwrap_or(0));
@@ -373,11 +374,11 @@ impl Survey {
         let Some(first) = reader.first_nonzero(self.verified_to)? else { return Ok(()) };
         let reached = self.reached().txid;
         let secret = self.secret();
-        let mut tail = Tail { first, last_txid: reached, ..Tail::default() };
+        let mut tail = Tail { first, last_txid: reached.0, ..Tail::default() };
         let mut at = first - first % FRAME_ALIGN;
         while let Some(place) = reader.next_magic(at)? {
             at = place + FRAME_ALIGN;
-            let Some(header) = reader.header_at(place, reached)? else { continue };
+            let Some(header) = reader.header_at(place, reached.0)? else { continue };
             at = place + header.frame_len();
             // The claim is proven by the tag alone, whatever became of the payload.
             if let Some((trailer, secret)) = reader.trailer_of(&header)?.zip(secret) {

@@ -86,8 +86,8 @@ impl Survey {
                 self.end.txid, self.end.position
             ));
         }
-        let reached = self.reached().txid;
-        let slot_txid = self.head.newest_slot().map_or(0, |slot| slot.point.txid);
+        let reached = self.reached().txid.0;
+        let slot_txid = self.head.newest_slot().map_or(0, |slot| slot.point.txid.0);
         let last = self.tail.map_or(0, |tail| tail.last_txid).max(slot_txid);
         let lost = if last > reached {
             match reached + 1 {

@@ -3,6 +3,7 @@
 //! It returns the relation of each frame to the one before it, so that the end of a transaction is never taken for
 //! the whole.
 
+use annals_schema::Txid;
 use std::io;
 
 use super::copies::Copies;
@@ -86,7 +87,7 @@ impl<'s> Walk<'s> {
         let txid = first.or(slot.map(|_| 0)).unwrap_or_default();
         let last = Last { txid, is_commit: true, chain: segment, computed: segment };
         // It doesn't follow the chain: each frame is verified alone.
-        let nowhere = Point { position: FRAMES_AT, txid: 0, chain: 0 };
+        let nowhere = Point { position: FRAMES_AT, txid: Txid(0), chain: 0 };
         let len = storage.len()?;
         let mut reader = FrameReader::new(storage, segment, nowhere, len).confirming(&copies.slots);
         let has_header = header.is_some() || copies.segment.is_some();

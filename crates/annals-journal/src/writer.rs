@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use annals_schema::{Blob, RowId, Schema, Table, ValueRef};
+use annals_schema::{Blob, RowId, Schema, Table, Txid, ValueRef};
 
 use super::checkpoints::Checkpoints;
 use super::format::{
@@ -242,7 +242,7 @@ impl Writer {
     }
 
     /// A commit frame that could not be written must not be found by a later recovery.
-    fn commit_failed(&mut self, error: Error, txid: u64) -> Error {
+    fn commit_failed(&mut self, error: Error, txid: Txid) -> Error {
         match self.rollback() {
             Ok(()) => error.within(format!("transaction {txid} is rolled back")),
             Err(cut) => {
@@ -308,7 +308,7 @@ impl Writer {
             level: level.code(),
             flags: if is_first { flags | FLAG_FIRST } else { flags },
             length: 0,
-            txid: self.committed.txid + 1,
+            txid: self.committed.txid.0 + 1,
             position: self.written,
             durable: Some(step!(UnflushedClaimed, durable.position, else self.committed.position)),
             nonce: self.clock.random(),

@@ -43,7 +43,7 @@ pub use date::{Date, DateError};
 pub use decimal::{AnyDecimal, Decimal, DecimalError};
 pub use diagnostics::{Diagnostic, nearest, render_all, shorten};
 pub use difference::{Difference, Newer, Relation, Subject, compare, first_difference};
-pub use ids::{FieldNumber, IndexNumber, RowId, TableNumber};
+pub use ids::{FieldNumber, IndexNumber, RowId, TableNumber, Txid};
 pub use lexer::{LexError, Token, tokenize};
 pub use literal::{parse_value, write_value};
 pub use log::Commands;

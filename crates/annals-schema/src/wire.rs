@@ -11,7 +11,19 @@ use serde_core::de::{Error, Visitor};
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::literal::{parse_bytes, write_value};
-use crate::{Blob, Date, Decimal, RowId, Timestamp, Uuid, Value, ValueRef, WideValue};
+use crate::{Blob, Date, Decimal, RowId, Timestamp, Txid, Uuid, Value, ValueRef, WideValue};
+
+impl Serialize for Txid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Txid {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u64::deserialize(deserializer).map(Self)
+    }
+}
 
 /// A value in the form of its own implementation.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,21 @@
 //! The memory of the machine that this process may use.
 
+/// The most memory that pages take unless the program says otherwise, in bytes.
+const MOST_FOR_PAGES: u64 = 1 << 30;
+
+/// Returns how much memory the pages of an image may take unless the program says otherwise: 1 GiB, or a quarter of
+/// the machine's memory if that is less.
+pub fn memory_for_pages() -> u64 {
+    part_for_pages(memory())
+}
+
+const fn part_for_pages(memory: u64) -> u64 {
+    let quarter = memory / 4;
+    if quarter < MOST_FOR_PAGES { quarter } else { MOST_FOR_PAGES }
+}
+
 /// Returns the memory of the machine in bytes, or this process's limit in a control group; 1 GiB if unknown.
-pub fn memory() -> u64 {
+fn memory() -> u64 {
     const UNKNOWN: u64 = 1 << 30;
     [of_machine(), of_group()].into_iter().flatten().min().unwrap_or(UNKNOWN)
 }
@@ -39,8 +53,22 @@ fn of_group() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::{memory, memory_for_pages, part_for_pages};
+
     #[test]
     fn a_machine_has_some_memory() {
-        assert!(super::memory() > 1 << 20);
+        assert!(memory() > 1 << 20);
+        assert_eq!(memory_for_pages(), part_for_pages(memory()));
+    }
+
+    #[test]
+    fn pages_take_a_quarter_of_the_memory_and_at_most_a_gibibyte() {
+        let mib = 1 << 20;
+        for (memory, pages) in [(0, 0), (64, 16), (512, 128), (4095, 1023), (4096, 1024)] {
+            assert_eq!(part_for_pages(memory * mib), pages * mib, "{memory} MiB");
+        }
+        for memory in [(4 << 30) + 4, 16 << 30, 1 << 50, u64::MAX] {
+            assert_eq!(part_for_pages(memory), 1 << 30, "{memory} bytes");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use annals_schema::{RowId, Value};
+use annals_schema::{RowId, Txid, Value};
 
 /// The result type of every fallible function of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -54,6 +54,8 @@ pub enum ErrorKind {
     Io,
     /// The commit was written, but whether it is durable is not known: reopen and look.
     UnknownOutcome,
+    /// Another handle closed the database: open it again.
+    Closed,
     /// An earlier failure, or a fork of the process, made this handle unusable for writing: reopen the
     /// database.
     Poisoned,
@@ -121,7 +123,7 @@ pub struct Obstacle {
     /// The name of the field, if it is about a single one.
     pub field: Option<String>,
     /// The later transaction that changed, inserted or deleted the row, if that is the reason.
-    pub txid: Option<u64>,
+    pub txid: Option<Txid>,
     /// The reason, as a clause of a sentence.
     pub reason: String,
 }
@@ -144,7 +146,7 @@ impl Obstacle {
     /// Sets the later transaction.
     #[doc(hidden)]
     #[must_use]
-    pub fn by(self, txid: Option<u64>) -> Self {
+    pub fn by(self, txid: Option<Txid>) -> Self {
         Self { txid, ..self }
     }
 }

@@ -62,7 +62,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use batch::{Batched, Engine, LONGEST_RUN, MOST_PARTS, Run, join};
-pub use capacity::memory;
+pub use capacity::memory_for_pages;
 pub use chunk::{CHUNK, Chunk};
 pub use clock::SystemClock;
 #[cfg(feature = "zstd")]

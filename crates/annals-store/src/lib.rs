@@ -67,7 +67,7 @@ pub use lookup::groups::Groups;
 pub use lookup::{IndexRows, IndexView};
 pub use pages::base::BaseRoot;
 pub use pages::keep::{Keep, Piece};
-pub use pages::pager::Pager;
+pub use pages::pager::{Pager, PagerUse};
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub use pages::testing::TestImage;

@@ -36,7 +36,8 @@
 //! are one [`Error`], whose [`ErrorKind`] a program can act on. Nothing here panics because of a file's contents.
 //!
 //! The feature `serde` lets ids, owned rows, `New`, [`Timestamp`] and [`Txid`] be read and written by serde.
-//! The feature `testing` adds `storage::simulated`, a disk that forgets, tears and reorders unflushed writes.
+//! The feature `tokio` adds `write_async`, and subscriptions as streams; `tracing` adds spans and events. The feature
+//! `testing` adds `storage::simulated`, a disk that forgets, tears and reorders unflushed writes.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "the text above a folder's code is for those who work there, and names its private parts"
@@ -50,6 +51,7 @@ macro_rules! __serde {
     ($($any:tt)*) => {};
 }
 
+pub mod advanced;
 mod db;
 pub mod event;
 pub mod internals;
@@ -58,6 +60,7 @@ mod names;
 mod progress;
 pub mod storage;
 pub mod store;
+mod trace;
 pub mod typed;
 
 use annals_storage::{bytes, debug, sync};
@@ -66,8 +69,8 @@ use annals_store::image;
 pub use annals_macros::schema;
 pub use annals_schema::{
     AnyDecimal, Blob, Command, Date, DateError, Decimal, DecimalError, Field, FieldNumber, Index,
-    IndexNumber, OnDelete, RowId, Schema, Table, TableNumber, Timestamp, Type, TypeClass, Uuid,
-    UuidError, Value, ValueRef, WideValue, Written,
+    IndexNumber, OnDelete, RowId, Schema, Table, TableNumber, Timestamp, Txid, Type, TypeClass,
+    Uuid, UuidError, Value, ValueRef, WideValue, Written,
 };
 /// ```
 /// annals::schema!("tutorial.schema");
@@ -93,14 +96,17 @@ pub use annals_storage::{Error, ErrorKind, Obstacle, Result};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use annals_store::image::testing as image_testing;
+#[cfg(feature = "tokio")]
+pub use db::SubscriptionStream;
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, Blame, BlobReader,
-    Changed, Changes, Checked, Commit, Custom, Customs, Database, Embedded, Events, Examination,
-    Forgotten, HeadInspection, History, HistoryCheck, HistoryInspection, ImageInspection,
-    ImageRoot, Inspection, Moment, MomentError, Older, OldestReader, Options, Packed, Pending,
-    Proposed, Reader, Restarted, Restarting, RowChange, Savepoint, SegmentInspection, Sink,
-    Snapshot, Subscription, Tail, Transaction, Txid, Unapplied, Version, VersionKind, examine,
-    inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    CacheStats, Changed, Changes, Checked, Commit, Custom, Customs, Database, Embedded, Events,
+    Examination, Forgotten, HeadInspection, History, HistoryCheck, HistoryInspection,
+    ImageInspection, ImageRoot, Inspection, Latencies, Moment, MomentError, Older, OldestReader,
+    OldestState, Options, Packed, Pending, Proposed, Reader, Restarted, Restarting, RowChange,
+    Savepoint, SegmentInspection, Sink, Snapshot, Stats, Subscription, Tail, Transaction,
+    Unapplied, Version, VersionKind, examine, inspect, inspect_head, inspect_head_in, inspect_in,
+    scan, scan_in,
 };
 pub use journal::{
     Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,

@@ -9,4 +9,4 @@ pub use annals_storage::{
     join,
 };
 
-pub(crate) use annals_storage::{Origin, is_alive, is_same_file, memory};
+pub(crate) use annals_storage::{Origin, is_alive, is_same_file, memory_for_pages};

@@ -6,8 +6,8 @@ pub use annals_store::{
 };
 
 pub(crate) use annals_store::{
-    BaseRoot, BlobPiece, CellId, Keep, Pager, Past, PastRow, Piece, Rescue, Saved, Savepoint,
-    Shown, history, sealed,
+    BaseRoot, BlobPiece, CellId, Keep, Pager, PagerUse, Past, PastRow, Piece, Rescue, Saved,
+    Savepoint, Shown, history, sealed,
 };
 #[cfg(test)]
 pub(crate) use annals_store::{TestImage, from_cells, to_cells};

@@ -142,7 +142,7 @@ pub(super) fn forgotten_object(forgotten: &Forgotten) -> Value {
     json!({
         "segments": forgotten.segments,
         "bytes": forgotten.bytes,
-        "transactions": [forgotten.transactions.0, forgotten.transactions.1],
+        "transactions": [forgotten.transactions.0.0, forgotten.transactions.1.0],
         "times": [forgotten.times.0.to_string(), forgotten.times.1.to_string()],
     })
 }
@@ -217,7 +217,7 @@ fn object(file: &str, done: &Backfilled) -> Value {
             BackfillOutcome::UpToDate => "up_to_date",
             _ => "postponed",
         },
-        "txid": done.txid,
+        "txid": done.txid.0,
         "segment": done.segment,
         "position": done.position,
         "journal_bytes": done.journal_bytes,

@@ -72,7 +72,7 @@ pub(super) fn object(out: &str, copied: &Copied) -> Value {
         "file": out,
         "new": copied.is_new,
         "transactions": copied.transactions,
-        "txid": copied.end.txid,
+        "txid": copied.end.txid.0,
         "chain": format!("{:016x}", copied.end.chain),
         "position": copied.end.position,
         "segment": copied.segment,

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 
 const fn origin(blame: &Blame) -> Origin<'_> {
     let Blame { txid, time, ref comments, kind, .. } = *blame;
-    Origin { txid, time, comments: comments.as_slice(), kind }
+    Origin { txid: txid.0, time, comments: comments.as_slice(), kind }
 }
 
 fn text(table: &Table, blame: &Blame, output: &mut Output) -> Result<()> {

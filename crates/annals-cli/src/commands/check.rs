@@ -179,7 +179,7 @@ fn history(path: &Path, snapshot: &Snapshot, deep: bool) -> Result<Option<String
             path.display()
         )));
     }
-    let txid = found.inspection.txid.unwrap_or(0);
+    let txid = found.inspection.txid.unwrap_or(annals::Txid(0));
     let compared = if deep { ", which the journal has, too" } else { "" };
     let entries = count(found.inspection.entries, "entry");
     Ok(Some(format!("\nhistory index: transactions up to {txid}, {entries}{compared}")))

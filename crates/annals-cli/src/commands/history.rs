@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 
 const fn origin(version: &Version) -> Origin<'_> {
     let Version { txid, time, ref comments, .. } = *version;
-    Origin { txid, time, comments: comments.as_slice(), kind: version.kind() }
+    Origin { txid: txid.0, time, comments: comments.as_slice(), kind: version.kind() }
 }
 
 /// Returns the fields that a version changes, with both values.

@@ -94,7 +94,7 @@ fn print_segments(examination: &Examination, output: &mut Output) -> Result<()> 
     for segment in &examination.segments {
         let facts = &segment.facts;
         let begun = annals::Timestamp(facts.begun);
-        let transactions = match facts.last_txid.checked_sub(facts.first_txid) {
+        let transactions = match facts.last_txid.0.checked_sub(facts.first_txid.0) {
             None => "no transaction".to_owned(),
             Some(_) => format!("transactions {} to {}", facts.first_txid, facts.last_txid),
         };
@@ -297,7 +297,7 @@ pub(crate) fn opener(inspection: &Inspection) -> Option<String> {
 pub(crate) fn transactions(examination: &Examination) -> u64 {
     let Inspection { header, end, .. } = &examination.inspection;
     let before = examination.segments.first().map(|oldest| oldest.start.txid);
-    end.txid.saturating_sub(before.unwrap_or(header.first_txid.saturating_sub(1)))
+    end.txid.0.saturating_sub(before.map_or(header.first_txid.saturating_sub(1), |txid| txid.0))
 }
 
 fn print_history(examination: &Examination, output: &mut Output) -> Result<()> {

@@ -47,7 +47,7 @@ pub(super) fn print_history(
 pub(super) fn history_object(history: &HistoryInspection) -> Value {
     let HistoryInspection { txid, entries, nodes } = history;
     json!({
-        "txid": txid.as_ref().ok(),
+        "txid": txid.as_ref().ok().map(|txid| txid.0),
         "problem": txid.as_ref().err(),
         "entries": entries,
         "nodes": nodes,
@@ -80,7 +80,7 @@ pub(super) fn object(image: &ImageInspection) -> Value {
     let root = newest.as_ref().ok().map(|root| {
         json!({
             "number": root.number,
-            "txid": root.txid,
+            "txid": root.txid.0,
             "segment": root.segment,
             "position": root.position,
             "time": root.time.to_string(),
@@ -93,7 +93,7 @@ pub(super) fn object(image: &ImageInspection) -> Value {
         "size": len,
         "root": root,
         "problem": newest.as_ref().err(),
-        "key_frames": key_frames,
+        "key_frames": key_frames.iter().map(|txid| txid.0).collect::<Vec<_>>(),
         "older_readers": readers,
     })
 }

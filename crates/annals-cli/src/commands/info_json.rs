@@ -51,7 +51,7 @@ fn header(header: &Header) -> Value {
 
 fn point(point: Point) -> Value {
     json!({
-        "txid": point.txid,
+        "txid": point.txid.0,
         "position": point.position,
         "chain": format!("{:016x}", point.chain),
     })
@@ -77,7 +77,7 @@ fn live(live: &Live) -> Value {
 
 fn commit(committed: &Committed) -> Value {
     json!({
-        "txid": committed.txid,
+        "txid": committed.txid.0,
         "position": committed.position,
         "time": committed.time.to_string(),
         "level": committed.level.name(),
@@ -86,7 +86,7 @@ fn commit(committed: &Committed) -> Value {
 
 fn unapplied(unapplied: &Unapplied) -> Value {
     json!({
-        "txid": unapplied.txid,
+        "txid": unapplied.txid.0,
         "event": unapplied.event,
         "what": unapplied.what,
         "position": unapplied.position,
@@ -127,26 +127,26 @@ fn rest(examination: &Examination) -> Value {
 fn erasure(erasure: &Erasure) -> Value {
     let chains = erasure.chains.iter().map(|told| {
         let (before, after) = (format!("{:016x}", told.before), format!("{:016x}", told.after));
-        json!({ "txid": told.txid, "before": before, "after": after })
+        json!({ "txid": told.txid.0, "before": before, "after": after })
     });
     json!({
-        "txid": erasure.txid,
+        "txid": erasure.txid.0,
         "table": erasure.table.0,
         "row": erasure.row.0,
         "field": erasure.field.map(|field| field.0),
-        "first_txid": erasure.first_txid,
+        "first_txid": erasure.first_txid.0,
         "chains": chains.collect::<Vec<_>>(),
     })
 }
 
 fn segment(segment: &SegmentInspection) -> Value {
     let SegmentInspection { path, facts, start, end, sealed, pinned_by } = segment;
-    let transactions = facts.last_txid.checked_sub(facts.first_txid);
+    let transactions = facts.last_txid.0.checked_sub(facts.first_txid.0);
     json!({
         "path": path,
         "number": facts.number,
         "size": facts.bytes,
-        "transactions": transactions.map(|_| [facts.first_txid, facts.last_txid]),
+        "transactions": transactions.map(|_| [facts.first_txid.0, facts.last_txid.0]),
         "start": point(*start),
         "end": point(*end),
         "begins_with_state": facts.begins_with_state,

@@ -92,9 +92,10 @@ fn range(arguments: &Arguments) -> Result<(Range, Option<Events>)> {
         None => None,
     };
     let (after, upto) = (txid(from)?, txid(to)?);
-    let begin = after.filter(|&after| after > 0 && !follow);
+    let begin = after.filter(|&after| after > annals::Txid(0) && !follow);
     // If that isn't possible, everything is read, which reports the problem.
-    let events = begin.and_then(|after| reader.read().events(after, upto.unwrap_or(u64::MAX)).ok());
+    let events = begin
+        .and_then(|after| reader.read().events(after, upto.unwrap_or(annals::Txid(u64::MAX))).ok());
     Ok((Range { after, upto, table }, events))
 }
 

@@ -1,7 +1,7 @@
 //! A part of a history: between two moments, and of one table.
 
 use annals::event::Event;
-use annals::{Command, Committed, Error, ErrorKind, Result, Schema, Sink, TableNumber, View};
+use annals::{Command, Committed, Error, ErrorKind, Result, Schema, Sink, TableNumber, Txid, View};
 
 use crate::output::Output;
 
@@ -27,9 +27,9 @@ pub(crate) trait Printer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     /// Only transactions after this one, if there is one.
-    pub(crate) after: Option<u64>,
+    pub(crate) after: Option<Txid>,
     /// No transaction after this one, if there is one.
-    pub(crate) upto: Option<u64>,
+    pub(crate) upto: Option<Txid>,
     /// Only events of this table, if there is one.
     pub(crate) table: Option<TableNumber>,
 }
@@ -89,12 +89,12 @@ impl<P: Printer> Part<P> {
 }
 
 impl<P: Printer> Sink for Part<P> {
-    fn begin(&mut self, txid: u64) -> Result<()> {
+    fn begin(&mut self, txid: Txid) -> Result<()> {
         let Range { after, upto, .. } = self.range;
         if !std::mem::replace(&mut self.has_begun, true) {
             // The first one of the kept history may be the state at that point, which has no single time.
             let before = [after, upto].into_iter().flatten().find(|&end| end < txid);
-            if let Some(end) = before.filter(|_| txid > 1) {
+            if let Some(end) = before.filter(|_| txid > Txid(1)) {
                 return Err(Error::new(
                     ErrorKind::NotFound,
                     format!(
@@ -104,7 +104,7 @@ impl<P: Printer> Sink for Part<P> {
                 ));
             }
         }
-        self.is_in = after.unwrap_or(0) < txid && txid <= upto.unwrap_or(u64::MAX);
+        self.is_in = after.unwrap_or_default() < txid && upto.is_none_or(|upto| txid <= upto);
         self.is_shown = false;
         self.notes.clear();
         Ok(())

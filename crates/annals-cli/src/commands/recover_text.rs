@@ -29,7 +29,7 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
         None => "no transaction".to_owned(),
         Some(last) => format!(
             "{}, up to position {}; the last was committed {} at level {}",
-            txids(header.first_txid, end.txid),
+            txids(header.first_txid, end.txid.0),
             end.position,
             last.time,
             last.level.name()

@@ -189,7 +189,7 @@ fn object(file: &str, done: &Done, is_planned: bool) -> Value {
         json!({
             "number": facts.number,
             "size": facts.bytes,
-            "transactions": [facts.first_txid, facts.last_txid],
+            "transactions": [facts.first_txid.0, facts.last_txid.0],
             "begins_with_state": facts.begins_with_state,
             "begun": Timestamp(facts.begun).to_string(),
             "read": facts.is_pinned,

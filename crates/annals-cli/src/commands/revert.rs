@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let timeout = Duration::from_secs(arguments.timeout);
     let database = commands::open_to_maintain(&arguments.file, arguments.shared, timeout)?;
     let reverted = database.begin().and_then(|mut transaction| {
-        transaction.revert(arguments.txid)?;
+        transaction.revert(annals::Txid(arguments.txid))?;
         transaction.commit()
     });
     let closed = database.close();

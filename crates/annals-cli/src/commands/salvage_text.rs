@@ -183,7 +183,7 @@ pub(crate) fn object(new: &Path, salvaged: &Salvaged) -> Value {
         .map(|gap| json!({ "segment": gap.segment, "position": gap.position, "bytes": gap.bytes }));
     let restored = salvaged.restored.iter().map(|it| {
         json!({
-            "txid": it.txid,
+            "txid": it.txid.0,
             "from": it.from,
             "commands": it.commands,
             "inserted": it.inserted,

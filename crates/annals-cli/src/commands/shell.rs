@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     crate::notes::tell_later_recoveries(&database);
     crate::notes::tell_damage(&database.image_damage());
     // A shared file may be another's by now.
-    let is_unused = is_new && !arguments.shared && database.read().txid() == 0;
+    let is_unused = is_new && !arguments.shared && database.read().txid() == annals::Txid(0);
     let closed = database.close();
     if ran.is_err() && is_unused {
         // A script that did nothing leaves nothing. Its error is the one to report.

@@ -110,7 +110,10 @@ fn the_library_keeps_a_database_on_a_device() {
     let error = open().err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
     assert!(error.to_string().contains("this process"), "{error}");
-    assert_eq!(Options::new().open_read_only(&device.path).unwrap().read().txid(), 21);
+    assert_eq!(
+        Options::new().open_read_only(&device.path).unwrap().read().txid(),
+        annals::Txid(21)
+    );
     database.close().unwrap();
 
     let database = open_when_free(open);

@@ -22,13 +22,13 @@ fn a_file_that_another_writer_has_open_is_refused_unless_both_share_it() {
     assert!(error.contains("a.annals") && error.contains("open"), "{error}");
     drop(writer);
     let sharer = Options::new().shared(true).open(folder.path().join("a.annals")).unwrap();
-    assert_eq!(sharer.read().txid(), 2);
+    assert_eq!(sharer.read().txid(), annals::Txid(2));
     let (status, output, error) = revert(&["--shared", "--timeout", "5"]);
     assert_eq!((status, error.as_str()), (Some(0), ""));
     assert!(output.starts_with("committed txid=3 position="), "{output}");
     // What another process did is undone from here, and the other way round.
-    sharer.write(|tx| tx.revert(3)).unwrap();
-    assert_eq!(sharer.read().txid(), 4);
+    sharer.write(|tx| tx.revert(annals::Txid(3))).unwrap();
+    assert_eq!(sharer.read().txid(), annals::Txid(4));
     let (status, _, error) = revert(&["--shared"]);
     assert_eq!(status, Some(1));
     assert!(error.ends_with("table `city`, row 0: transaction 3 deleted it\n"), "{error}");

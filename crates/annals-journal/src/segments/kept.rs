@@ -1,5 +1,6 @@
 //! A kept segment: sealed, and read whenever history is, or the state from before the next one.
 
+use annals_schema::Txid;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,7 +114,11 @@ impl Kept {
             }
             visit(&frame)?;
             if frame.header.is_commit() {
-                end = Point { position: frame.end, txid: frame.header.txid, chain: frame.chain };
+                end = Point {
+                    position: frame.end,
+                    txid: Txid(frame.header.txid),
+                    chain: frame.chain,
+                };
             }
         }
         Err(self.damaged(reader.position()))

@@ -1,5 +1,6 @@
 //! The next segment: created beside the journal, then renamed to the path.
 
+use annals_schema::Txid;
 use std::io;
 use std::sync::Arc;
 
@@ -90,7 +91,7 @@ impl Next {
             };
             let header = survey.head.header;
             let is_whole =
-                survey.verdict() == Verdict::Whole && survey.end.txid == header.first_txid;
+                survey.verdict() == Verdict::Whole && survey.end.txid == Txid(header.first_txid);
             if header != seal.next || !is_whole || !try_locks(&*storage, by.shared)? {
                 continue;
             }

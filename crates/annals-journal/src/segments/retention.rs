@@ -3,6 +3,7 @@
 //! History can only be forgotten up to a segment that begins with the state itself. So the rules say two
 //! things: up to which of those all may be removed, and whether it is time to make another one.
 
+use annals_schema::Txid;
 use std::time::Duration;
 
 /// How much history is to be kept. History is kept if any of the rules keeps it; without a rule, all is kept.
@@ -28,9 +29,9 @@ pub struct SegmentFacts {
     pub bytes: u64,
     /// The number of its first transaction. If the segment begins with a copy of the whole state, that copy isn't
     /// counted.
-    pub first_txid: u64,
+    pub first_txid: Txid,
     /// The number of its last transaction; one less than the first if it has none.
-    pub last_txid: u64,
+    pub last_txid: Txid,
     /// When it was begun, in microseconds since 1970.
     pub begun: i64,
     /// True if its first transaction is the state itself.
@@ -61,7 +62,7 @@ impl Retention {
         if *self == Self::default() {
             return Plan::default();
         }
-        let last_txid = segments.last().map_or(0, |newest| newest.last_txid);
+        let last_txid = segments.last().map_or(0, |newest| newest.last_txid.0);
         let history = |facts: &SegmentFacts| match facts.begins_with_state {
             true => facts.bytes.saturating_sub(live),
             false => facts.bytes,
@@ -77,7 +78,7 @@ impl Retention {
             let since = Since {
                 bytes: kept,
                 micros: now.saturating_sub(base.begun),
-                transactions: (last_txid + 1).saturating_sub(base.first_txid),
+                transactions: (last_txid + 1).saturating_sub(base.first_txid.0),
             };
             begin_with_state
                 .get_or_insert(kept > 0 && kept >= live && self.divided(PIECES).has_enough(&since));
@@ -130,8 +131,8 @@ mod tests {
         let facts = |number| SegmentFacts {
             number,
             bytes: 100,
-            first_txid: number * 10 + 1,
-            last_txid: number * 10 + 10,
+            first_txid: Txid(number * 10 + 1),
+            last_txid: Txid(number * 10 + 10),
             begun: i64::try_from(number).unwrap() * 1_000_000,
             begins_with_state: states.contains(&number),
             is_pinned: false,

@@ -1,6 +1,7 @@
 //! Compares `docs/format.md` on journals with the code.
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
+use annals_schema::Txid;
 use std::collections::BTreeMap;
 
 use annals_storage::document::{codes, compare_fields, compare_layout, number, rows, variants};
@@ -70,13 +71,13 @@ struct SlotCopy {
 
 #[test]
 fn slots_and_live_block_are_laid_out_as_documented() {
-    let point = Point { position: 0, txid: 0, chain: 0 };
+    let point = Point { position: 0, txid: Txid(0), chain: 0 };
     let slot = Slot { point, zeroed_to: 0, sequence: 0, secret: [0; 16] };
     let base = SlotCopy { slot, header: 0 };
     let encode = |copy: &SlotCopy| copy.slot.encode(copy.header).to_vec();
     let variants = variants![base, encode;
         "position": slot.point.position = u64::MAX,
-        "txid": slot.point.txid = u64::MAX,
+        "txid": slot.point.txid = Txid(u64::MAX),
         "chain": slot.point.chain = u64::MAX,
         "zeroed_to": slot.zeroed_to = u64::MAX,
         "header": header = u64::MAX,
@@ -91,7 +92,7 @@ fn slots_and_live_block_are_laid_out_as_documented() {
         "pid": pid = u32::MAX,
         "soft": soft.position = u64::MAX,
         "hard": hard = u64::MAX,
-        "txid": soft.txid = u64::MAX,
+        "txid": soft.txid = Txid(u64::MAX),
         "chain": soft.chain = u64::MAX,
     ];
     // `suspect` is one bit of its field; its place is compared here.

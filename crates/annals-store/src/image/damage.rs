@@ -57,6 +57,8 @@ impl Damage {
     pub fn report(&self, finding: String) {
         let findings = &mut lock(&self.known).findings;
         if findings.len() < MOST_FINDINGS && !findings.contains(&finding) {
+            #[cfg(feature = "tracing")]
+            tracing::warn!(target: "annals", finding, "damage of the image");
             findings.push(finding);
         }
     }

@@ -5,6 +5,7 @@
 //! lengths, places and heights are still checked.
 
 use super::stored::Stored;
+use annals_schema::Txid;
 use annals_storage::Point;
 use annals_storage::bytes::{Fields, Layout};
 
@@ -185,7 +186,7 @@ impl Root {
         to.put(8, self.number.to_le_bytes());
         to.put(16, self.segment.to_le_bytes());
         to.put(24, self.point.position.to_le_bytes());
-        to.put(32, self.point.txid.to_le_bytes());
+        to.put(32, self.point.txid.0.to_le_bytes());
         to.put(40, self.point.chain.to_le_bytes());
         to.put(48, self.time.to_le_bytes());
         to.put(56, self.catalog.encode());
@@ -209,7 +210,7 @@ impl Root {
         let root = Self {
             number: from.u64(8),
             segment: from.u64(16),
-            point: Point { position: from.u64(24), txid: from.u64(32), chain: from.u64(40) },
+            point: Point { position: from.u64(24), txid: Txid(from.u64(32)), chain: from.u64(40) },
             time: i64::from_le_bytes(from.array(48)),
             catalog: Stored::decode(&from.array(56))?,
             end: from.u64(88),

@@ -93,7 +93,7 @@ pub(super) fn advance(
 ) -> Result<(Root, Catalog)> {
     let Next { point, metadata, pinned, keeps_frames } = *new;
     let mut draft = image.space(pinned.iter().copied())?;
-    let mut backfill = Backfill { draft: &mut draft, txid: point.txid, writes: Vec::new() };
+    let mut backfill = Backfill { draft: &mut draft, txid: point.txid.0, writes: Vec::new() };
     let mut catalog = Catalog { metadata: metadata.to_vec(), ..before.clone() };
     for (array, changes) in changes {
         let array = catalog.arrays.get_mut(*array).unwrap();
@@ -111,7 +111,7 @@ pub(super) fn advance(
     let objects: Vec<(u64, &[&[u8]])> =
         parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
     image.write(&objects)?;
-    let time = i64::try_from(point.txid).unwrap();
+    let time = i64::try_from(point.txid.0).unwrap();
     let root = draft.publish(&NewRoot { segment: 0, point, time, catalog: stored, frames })?;
     Ok((root, catalog))
 }

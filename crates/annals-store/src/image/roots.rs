@@ -155,6 +155,8 @@ impl Roots {
 
 #[cfg(test)]
 mod tests {
+    use annals_schema::Txid;
+
     use super::*;
     use crate::image::Stored;
     use annals_storage::Point;
@@ -162,7 +164,7 @@ mod tests {
     /// Makes a root that wrote little, or much; 1000 bytes are reached.
     fn root(number: u64, much: bool) -> Root {
         let bytes = if much { VERIFY_AT_MOST + 1 } else { VERIFY_AT_MOST };
-        let point = Point { position: 0, txid: 0, chain: 0 };
+        let point = Point { position: 0, txid: Txid(0), chain: 0 };
         let catalog = Stored::default();
         Root {
             number,

@@ -1,5 +1,6 @@
 //! Images by their bytes, for fuzzing.
 
+use annals_schema::Txid;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -58,7 +59,7 @@ pub fn go_on(directory: &Arc<dyn Directory>, name: &str, metadata: &[u8]) -> Res
     let before = usable.root.point;
     let point = Point {
         position: before.position.saturating_add(1),
-        txid: before.txid.saturating_add(1),
+        txid: before.txid + 1,
         chain: before.chain,
     };
     let Usable { image, root, catalog } = usable;
@@ -91,7 +92,7 @@ pub fn write(
         }
         if step.is_none_or(|step| step.iter().any(|&byte| byte % 7 == 0)) {
             txid += 1;
-            let point = Point { position: 16384 + txid, txid, chain: txid };
+            let point = Point { position: 16384 + txid, txid: Txid(txid), chain: txid };
             let new = Next { point, metadata: b"fuzz", pinned: &[], keeps_frames: false };
             let changes = std::mem::take(&mut changes);
             let (root, next) = advance(&image, &catalog, old.as_ref(), &changes, &new)?;

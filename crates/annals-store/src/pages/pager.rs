@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Result;
@@ -35,9 +35,22 @@ pub struct Pager {
     shards: [Mutex<Shard>; SHARDS],
     /// How many bytes each part of the cache may have.
     room: usize,
-    /// How many bytes were read from the image: tests check with it that nothing is loaded twice.
-    #[cfg(test)]
-    loaded: std::sync::atomic::AtomicU64,
+    /// How many items and bytes were read from the image.
+    loads: AtomicU64,
+    loaded: AtomicU64,
+}
+
+/// What a pager has done, and what it holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PagerUse {
+    /// How many items were found in the cache.
+    pub hits: u64,
+    /// How many items were read from the image.
+    pub loads: u64,
+    /// How many bytes were read from the image.
+    pub loaded_bytes: u64,
+    /// How many bytes the cache has.
+    pub cached_bytes: u64,
 }
 
 impl fmt::Debug for Pager {
@@ -54,6 +67,8 @@ struct Shard {
     clock: Vec<(Stored, Cached, bool)>,
     hand: usize,
     bytes: usize,
+    /// How many items were found in it.
+    hits: u64,
 }
 
 /// Spreads places, which are multiples of the unit.
@@ -83,8 +98,8 @@ impl Pager {
             keeps: AtomicBool::new(keeps),
             shards: std::array::from_fn(|_| Mutex::default()),
             room: usize::try_from(budget / SHARDS as u64).unwrap_or(usize::MAX).max(LEAST),
-            #[cfg(test)]
-            loaded: std::sync::atomic::AtomicU64::new(0),
+            loads: AtomicU64::new(0),
+            loaded: AtomicU64::new(0),
         }
     }
 
@@ -114,6 +129,25 @@ impl Pager {
         self.loaded.load(Ordering::Relaxed)
     }
 
+    /// Counts an item that is read from the image.
+    fn count(&self, stored: &Stored) {
+        self.loads.fetch_add(1, Ordering::Relaxed);
+        self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
+    }
+
+    /// Returns what it has done, and what it holds.
+    pub fn usage(&self) -> PagerUse {
+        let (loads, loaded_bytes) =
+            (self.loads.load(Ordering::Relaxed), self.loaded.load(Ordering::Relaxed));
+        let mut usage = PagerUse { loads, loaded_bytes, ..PagerUse::default() };
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            usage.hits += shard.hits;
+            usage.cached_bytes += shard.bytes as u64;
+        }
+        usage
+    }
+
     /// Returns where it reads from.
     pub(crate) fn source(&self) -> &dyn Source {
         &*self.source
@@ -121,8 +155,7 @@ impl Pager {
 
     /// Loads an item, bypassing the cache. Nothing but speed depends on one that `is_spare`.
     pub(crate) fn load<T: Item>(&self, stored: &Stored, is_spare: bool) -> Result<T> {
-        #[cfg(test)]
-        self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
+        self.count(stored);
         // Not believed, though its checksum agreed: no more memory is taken than the image has bytes.
         if stored.len > SMALL {
             self.source.holds(stored)?;
@@ -135,8 +168,7 @@ impl Pager {
 
     /// Loads a page that belongs to the current transaction.
     pub(crate) fn load_own(&self, stored: &Stored, epoch: &Epoch) -> Result<PageRef> {
-        #[cfg(test)]
-        self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
+        self.count(stored);
         PageRef::stored_as_own(stored, self.source(), epoch)
     }
 
@@ -180,6 +212,7 @@ impl Shard {
         let (at, cached, used) = self.clock.get_mut(*self.known.get(&stored.place)?)?;
         // Its place may have been used again since.
         (at == stored).then(|| {
+            self.hits += 1;
             *used = true;
             cached.clone()
         })

@@ -2,7 +2,7 @@
 
 use super::source::{Part, Source};
 use super::target::Target;
-use annals::{Error, ErrorKind, Result};
+use annals::{Error, ErrorKind, Result, Txid};
 use annals_journal::{Committed, Erasure, Frame, Point};
 
 /// True if a segment has this point, or continues from it. Reads frames only if no slot has the point.
@@ -74,7 +74,7 @@ fn erasure_between(source: &Source, target: &Target) -> Option<u64> {
         while let Ok(Some(frame)) = reader.next() {
             is_known |= frame.chain == target.end.chain;
             if let Some(mark) = Erasure::of(&frame).filter(|it| it.first_txid <= target.end.txid) {
-                first.get_or_insert(mark.txid);
+                first.get_or_insert(mark.txid.0);
             }
         }
     }
@@ -115,7 +115,7 @@ fn last_common(source: &Source, copy: &mut Source) -> Result<(u64, bool)> {
 /// Returns the last commit that two files of one segment share, and whether the first has no more.
 fn common_of(part: &Part, other: &Part) -> Result<(u64, bool)> {
     let start = part.head.start();
-    let mut common = start.txid;
+    let Txid(mut common) = start.txid;
     let mut ours = part.reader(start, part.len()?);
     let mut theirs = other.reader(start, other.len()?);
     loop {
@@ -128,7 +128,7 @@ fn common_of(part: &Part, other: &Part) -> Result<(u64, bool)> {
             _ => {}
         }
         if let Some(committed) = a.as_ref().and_then(Committed::of) {
-            common = committed.txid;
+            common = committed.txid.0;
         }
     }
 }

@@ -138,7 +138,7 @@ impl Push {
         let is_new = target.is_none();
         let (mut target, before) = match (target, parts.first()) {
             (Some(mut target), Some(first)) => {
-                let before = target.end.txid;
+                let before = target.end.txid.0;
                 self.check(&mut target, first)?;
                 (target, before)
             }
@@ -161,7 +161,7 @@ impl Push {
             Err(error) => return Err(error),
         };
         let (end, segment) = (target.end, target.header.segment);
-        Ok((target, Copied { is_new, transactions: end.txid - before, end, segment, soft }))
+        Ok((target, Copied { is_new, transactions: end.txid.0 - before, end, segment, soft }))
     }
 
     /// Copies the commits that the copy lacks; returns how many transactions aren't hard.
@@ -179,7 +179,7 @@ impl Push {
 
     /// Returns the remains of a new copy that can't be finished: nothing, if it has no transaction yet.
     fn leave(&self, target: &Target, before: u64, error: Error) -> Error {
-        if target.end.txid > before {
+        if target.end.txid > annals::Txid(before) {
             let (shown, last) = (&target.place.shown, target.end.txid);
             return error.advising(format_args!(
                 "{shown} has the transactions up to {last}: push again to continue from there"
@@ -202,7 +202,7 @@ impl Push {
         if hard > target.end.position {
             target.copy(part, hard, &mut self.meter)?;
         }
-        Ok(last.saturating_sub(target.end.txid))
+        Ok(last.saturating_sub(target.end.txid.0))
     }
 
     /// Checks that the copy is the beginning of the source; `first` is the oldest segment that was searched for.
@@ -212,7 +212,7 @@ impl Push {
             return Err(differs::another(&self.source, target));
         }
         if header.segment > target.header.segment {
-            let lacks = target.end.txid + 1;
+            let lacks = target.end.txid.0 + 1;
             return Err(self.source.forgotten(&target.place.shown, lacks, header.first_own_txid()));
         }
         if first.head.hash == target.header.hash() && differs::has(first, target.end)? {

@@ -87,7 +87,7 @@ impl Source {
         self.check_end(part, &survey)?;
         let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
         let hard = survey.hard.max(told).min(survey.end.position).max(from.position);
-        Ok((hard, survey.reached().txid))
+        Ok((hard, survey.reached().txid.0))
     }
 
     /// Refuses the newest segment if it ends before a point that the image proves.

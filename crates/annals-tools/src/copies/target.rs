@@ -169,7 +169,7 @@ impl Target {
 
     /// True if nothing was committed in its newest segment, except the state at its beginning.
     pub(super) fn is_empty(&self) -> bool {
-        self.end.txid < self.header.first_own_txid()
+        self.end.txid < annals::Txid(self.header.first_own_txid())
     }
 
     /// Copies the frames of a segment up to `limit`, which is the end of a commit, or up to its seal, which it
@@ -214,7 +214,7 @@ impl Target {
         frame.append_to(&mut self.piece);
         (self.taken.position, self.taken.chain) = (frame.end, frame.chain);
         if frame.header.is_commit() {
-            self.taken.txid = frame.header.txid;
+            self.taken.txid = annals::Txid(frame.header.txid);
             self.reached = self.taken;
         }
         if self.piece.len() >= PIECE {
@@ -336,7 +336,7 @@ fn begin_as(storage: &dyn Storage, secret: Secret, part: &Part, shown: &str) -> 
     let mut at = FRAMES_AT;
     let mut reader = part.reader(part.head.start(), part.len()?);
     let (mut end, mut bytes) = (part.head.start(), Vec::new());
-    while header.begins_with_state() && end.txid < header.first_txid {
+    while header.begins_with_state() && end.txid < annals::Txid(header.first_txid) {
         let frame = reader.next().map_err(|error| part.unreadable(error))?;
         let Some(frame) = frame.filter(|frame| frame.header.unknown().is_none()) else {
             return Err(part.damaged(at));

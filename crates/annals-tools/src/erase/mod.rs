@@ -103,13 +103,14 @@ fn plan(journal: &Generation, what: &Erase) -> Result<Plan> {
         first_txid = others.first_txid().map_or(first_txid, |bytes| bytes.min(first_txid));
         target.blobs = others.blobs;
     }
-    let first = segments.iter().rposition(|segment| segment.first_txid <= first_txid).unwrap_or(0);
+    let first =
+        segments.iter().rposition(|segment| segment.first_txid.0 <= first_txid).unwrap_or(0);
     // The state that history begins with is nowhere else: its transaction has another chain, too.
     let rewritten = segments.get(first).map_or(1, |facts| match first {
-        0 => facts.first_txid - u64::from(facts.begins_with_state),
-        _ => facts.first_txid,
+        0 => facts.first_txid.0 - u64::from(facts.begins_with_state),
+        _ => facts.first_txid.0,
     });
-    let last = segments.last().map_or(0, |facts| facts.last_txid);
+    let last = segments.last().map_or(0, |facts| facts.last_txid.0);
     let removable = journal.removable()?;
     let erased = Erased {
         fields: found.iter().map(|(name, _)| name.clone()).collect(),
@@ -126,6 +127,6 @@ fn plan(journal: &Generation, what: &Erase) -> Result<Plan> {
         unproven: removable.unproven.clone(),
     };
     let before = first.checked_sub(1).and_then(|before| segments.get(before));
-    let schema = before.map(|facts| search.schema_at(facts.last_txid)).unwrap_or_default();
+    let schema = before.map(|facts| search.schema_at(facts.last_txid.0)).unwrap_or_default();
     Ok(Plan { target, erased, first, schema, marked: search.marked, removable })
 }

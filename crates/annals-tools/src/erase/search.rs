@@ -9,7 +9,7 @@ use std::sync::Arc;
 use annals::event::Event;
 use annals::{
     Blob, Command, Committed, Erasure, Error, ErrorKind, Field, FieldNumber, Result, RowId, Schema,
-    SegmentFacts, Sink, Table, TableNumber, ValueRef,
+    SegmentFacts, Sink, Table, TableNumber, Txid, ValueRef,
 };
 
 use super::report::Erase;
@@ -70,8 +70,8 @@ pub(super) struct Search<'w> {
 }
 
 impl Sink for Search<'_> {
-    fn begin(&mut self, txid: u64) -> Result<()> {
-        (self.txid, self.comments, self.wrote) = (txid, 0, false);
+    fn begin(&mut self, txid: Txid) -> Result<()> {
+        (self.txid, self.comments, self.wrote) = (txid.0, 0, false);
         Ok(())
     }
 
@@ -102,7 +102,7 @@ impl Sink for Search<'_> {
     }
 
     fn commit(&mut self, schema: &Schema, committed: &Committed) -> Result<()> {
-        let txid = committed.txid;
+        let Txid(txid) = committed.txid;
         if self.comments > 0 && (self.wrote || self.what.comments_of.contains(&txid)) {
             self.commented.insert(txid, self.comments);
         }
@@ -114,7 +114,7 @@ impl Sink for Search<'_> {
     }
 
     fn erasure(&mut self, _: &Schema, erasure: &Erasure) -> Result<()> {
-        self.marked.extend(erasure.chains.iter().map(|known| known.txid));
+        self.marked.extend(erasure.chains.iter().map(|known| known.txid.0));
         Ok(())
     }
 }
@@ -131,7 +131,7 @@ impl<'w> Search<'w> {
             dropped_tables: Vec::new(),
             dropped_fields: Vec::new(),
             schema: Arc::default(),
-            ends: segments.iter().map(|facts| (facts.last_txid, Arc::default())).collect(),
+            ends: segments.iter().map(|facts| (facts.last_txid.0, Arc::default())).collect(),
             marked: BTreeSet::new(),
         }
     }
@@ -232,8 +232,8 @@ impl<'t> Others<'t> {
 }
 
 impl Sink for Others<'_> {
-    fn begin(&mut self, txid: u64) -> Result<()> {
-        self.txid = txid;
+    fn begin(&mut self, txid: Txid) -> Result<()> {
+        self.txid = txid.0;
         Ok(())
     }
 

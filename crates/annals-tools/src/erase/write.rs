@@ -39,7 +39,7 @@ pub(super) struct Writing<'w> {
 impl<'w> Writing<'w> {
     pub(super) fn new(plan: &'w Plan, journal: &'w Generation, clock: &'w dyn Clock) -> Self {
         let ends = journal.facts();
-        let ends = ends.iter().map(|facts| facts.last_txid);
+        let ends = ends.iter().map(|facts| facts.last_txid.0);
         Self {
             journal,
             clock,
@@ -114,7 +114,11 @@ impl<'w> Writing<'w> {
             if frame.header.is_commit() {
                 self.pads |= frame.end.is_multiple_of(SECTOR);
                 if self.wanted.contains(&txid) {
-                    self.chains.push(Carried { txid, before: frame.chain, after });
+                    self.chains.push(Carried {
+                        txid: annals::Txid(txid),
+                        before: frame.chain,
+                        after,
+                    });
                 }
             }
             self.previous = Some(after);
@@ -140,11 +144,11 @@ impl<'w> Writing<'w> {
         let field = fields.first().copied().filter(|_| what.field.is_some());
         let txid = plan.erased.mark;
         let erasure = Erasure {
-            txid,
+            txid: annals::Txid(txid),
             table: *table,
             row: *row,
             field,
-            first_txid: plan.erased.rewritten.0,
+            first_txid: annals::Txid(plan.erased.rewritten.0),
             chains: std::mem::take(&mut self.chains),
         };
         let name = what.field.as_ref().map_or_else(String::new, |name| format!(", field {name}"));

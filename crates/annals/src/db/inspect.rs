@@ -220,7 +220,7 @@ fn segments(past: &Past, survey: &Survey, shown: &str) -> Vec<SegmentInspection>
     past.let_go();
     let kept = past.segments();
     let next = kept.iter().skip(1).map(|next| &next.head).chain([&survey.head]);
-    let facts = past.facts((survey.len, survey.end.txid));
+    let facts = past.facts((survey.len, survey.end.txid.0));
     let newest = facts.last().map(|&facts| SegmentInspection {
         path: shown.to_owned(),
         facts,

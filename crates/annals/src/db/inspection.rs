@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use annals_schema::Timestamp;
+use annals_schema::{Timestamp, Txid};
 
 use crate::journal::format::{Header, Live, Slot};
 use crate::journal::{Committed, Copies, Point, SegmentFacts};
@@ -124,7 +124,7 @@ pub struct ImageInspection {
     /// The newest root that can be relied on; or why there is none.
     pub newest: std::result::Result<ImageRoot, String>,
     /// The last transactions of the older states that it keeps as key frames, in order.
-    pub key_frames: Vec<u64>,
+    pub key_frames: Vec<Txid>,
     /// The readers of older roots, oldest first, whose space isn't reused meanwhile.
     pub readers: Vec<OldestReader>,
 }
@@ -135,7 +135,7 @@ pub struct ImageRoot {
     /// The root's number, which is the number of the backfill that made it.
     pub number: u64,
     /// The last transaction in it.
-    pub txid: u64,
+    pub txid: Txid,
     /// The segment of the journal in which that transaction is.
     pub segment: u64,
     /// The end of that transaction in the segment, in bytes.
@@ -152,7 +152,7 @@ pub struct ImageRoot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryInspection {
     /// The last transaction in it; or the reason that it can't be used.
-    pub txid: std::result::Result<u64, String>,
+    pub txid: std::result::Result<Txid, String>,
     /// The number of its entries: consecutive rows that were changed at one place of the journal, a comment there, or
     /// a number that describes a part of the journal.
     pub entries: u64,

@@ -29,7 +29,7 @@ impl Marks {
             self.erasures.push(erasure);
         }
         if let Some(committed) = Committed::of(frame) {
-            self.last = Some((committed.txid, committed.chain));
+            self.last = Some((committed.txid.0, committed.chain));
             if std::mem::take(&mut self.begins) {
                 self.note_last();
             }
@@ -49,13 +49,13 @@ impl Marks {
     pub(in crate::db) fn problem(&self) -> Option<String> {
         let (&first, _) = self.known.first_key_value()?;
         for (place, erasure) in self.erasures.iter().enumerate() {
-            for told in erasure.chains.iter().filter(|told| told.txid >= first) {
+            for told in erasure.chains.iter().filter(|told| told.txid.0 >= first) {
                 let mut later = self.erasures.iter().skip(place + 1);
                 let today = later.try_fold(told.after, |chain, by| by.carry(told.txid, chain));
-                let known = self.known.get(&told.txid).map_or(&[][..], Vec::as_slice);
+                let known = self.known.get(&told.txid.0).map_or(&[][..], Vec::as_slice);
                 // The first kept one may have only the state.
                 let is_known = today.is_some_and(|chain| known.contains(&chain));
-                if !is_known && told.txid > first {
+                if !is_known && told.txid.0 > first {
                     return Some(format!(
                         "the mark of the erasure in transaction {} tells of a chain of transaction {} that the \
                          journal doesn't have: the history isn't the one that was written then",
@@ -70,16 +70,16 @@ impl Marks {
 
 #[cfg(test)]
 mod tests {
-    use annals_schema::{RowId, TableNumber};
+    use annals_schema::{RowId, TableNumber, Txid};
 
     use super::*;
     use crate::journal::Carried;
 
     fn mark(txid: u64, chains: &[(u64, u64, u64)]) -> Erasure {
-        let carried = |&(txid, before, after)| Carried { txid, before, after };
+        let carried = |&(txid, before, after)| Carried { txid: Txid(txid), before, after };
         let chains = chains.iter().map(carried).collect();
         let (table, row, field) = (TableNumber(0), RowId(0), None);
-        Erasure { txid, table, row, field, first_txid: 1, chains }
+        Erasure { txid: Txid(txid), table, row, field, first_txid: Txid(1), chains }
     }
 
     #[test]
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn a_cursor_before_what_was_written_anew_stays() {
-        let mark = Erasure { first_txid: 5, ..mark(8, &[(7, 10, 20)]) };
-        assert_eq!((mark.carry(4, 1), mark.carry(7, 10)), (Some(1), Some(20)));
-        assert_eq!((mark.carry(7, 11), mark.carry(6, 10)), (None, None));
+        let mark = Erasure { first_txid: Txid(5), ..mark(8, &[(7, 10, 20)]) };
+        assert_eq!((mark.carry(Txid(4), 1), mark.carry(Txid(7), 10)), (Some(1), Some(20)));
+        assert_eq!((mark.carry(Txid(7), 11), mark.carry(Txid(6), 10)), (None, None));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The rooms, each of which knows only those before it:
 //!
-//! - `options`, `inspection`, `outcome`: the settings of a program, and plain reports to it;
+//! - `options`, `inspection`, `outcome`, `stats`: the settings of a program, and plain reports to it;
 //! - `present`: the segment that is written, whose turn it is, and the state that was published last;
 //! - `replay`: from a journal to a state; `changes`: changes of rows, and the feed of commits;
 //! - `image`: the state of the image, and opening from it; `history`: the same for the history index;
@@ -39,6 +39,7 @@ mod reader;
 mod recovery;
 mod replay;
 mod salvage;
+mod stats;
 mod threads;
 mod time;
 mod undo;
@@ -47,15 +48,16 @@ use crate::progress;
 
 pub(crate) use changes::changed::is_same;
 pub use changes::changed::{Blame, Changed, RowChange, Version, VersionKind};
-pub use changes::moment::{Moment, MomentError, Txid};
+pub use changes::moment::{Moment, MomentError};
 pub use embedded::Embedded;
 pub use erase::{Generation, OldSegment, Removable};
 pub use examine::{examine, scan, scan_in};
 pub use handle::blobs::BlobReader;
 pub use handle::checks::{Checked, Proposed};
 pub use handle::database::Database;
+pub use handle::pending::{Commit, Pending};
 pub use handle::savepoints::Savepoint;
-pub use handle::transaction::{Commit, Pending, Transaction};
+pub use handle::transaction::Transaction;
 pub use handle::upgrade::{Custom, Customs};
 pub use history::HistoryCheck;
 pub use image::report::Restarting;
@@ -77,4 +79,7 @@ pub use replay::scan::Sink;
 pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
+pub use stats::{CacheStats, Latencies, OldestState, Stats};
+#[cfg(feature = "tokio")]
+pub use time::SubscriptionStream;
 pub use time::{Changes, Events, History, Subscription, Tail};

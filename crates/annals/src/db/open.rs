@@ -22,8 +22,9 @@ use crate::db::recovery::Repair;
 use crate::db::replay::scan::{self, Replay};
 use crate::db::replay::segments::Past;
 use crate::journal::segments::Maker;
-use crate::journal::{self, Checkpoints, Recovery, Survey, Verdict, segments};
+use crate::journal::{self, Checkpoints, Recovered, Recovery, Survey, Verdict, segments};
 use crate::storage::{Access, Clock, Directory, SystemClock};
+use crate::trace::{event, span};
 use crate::{Error, ErrorKind, Result};
 
 impl Options {
@@ -109,6 +110,18 @@ impl Options {
         name: &str,
         clock: Arc<dyn Clock>,
     ) -> Result<Database> {
+        span!(INFO, "open", file = directory.display(name).as_str(), shared = self.shared);
+        let database = self.open_there(directory, name, clock)?;
+        note_opening(&database);
+        Ok(database)
+    }
+
+    fn open_there(
+        &self,
+        directory: Arc<dyn Directory>,
+        name: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Database> {
         self.check()?;
         let directory = directory.for_journal(name, None).unwrap_or(directory);
         let shown = directory.display(name);
@@ -144,7 +157,7 @@ impl Options {
         recovered.findings.append(&mut found.notes);
         match &stopped {
             None => drop(checkpoints.tell()?),
-            Some(stopped) => checkpoints.refuse(stopped.unapplied.explain(&shown)),
+            Some(it) => checkpoints.refuse(ErrorKind::Unapplied, it.unapplied.explain(&shown)),
         }
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
         let number = survey.head.header.segment;
@@ -240,6 +253,22 @@ impl Options {
         let message = format!("{shown}: it is restarted again and again; try later");
         Err(Error::new(ErrorKind::Busy, message))
     }
+}
+
+/// Records what opening found.
+fn note_opening(database: &Database) {
+    let Recovered { unclean, cut, findings, .. } = database.recovered();
+    if *unclean {
+        let (bytes, commits) = cut.as_ref().map_or((0, 0), |cut| (cut.bytes, cut.commits));
+        event!(INFO, "recovered after an unclean end", cut_bytes = bytes, cut_commits = commits);
+    }
+    for finding in findings {
+        event!(WARN, "a finding of recovery", finding = finding.as_str());
+    }
+    if let Some(unapplied) = database.unapplied() {
+        event!(ERROR, "a commit doesn't apply: nothing can be written", txid = unapplied.txid.0);
+    }
+    event!(INFO, "opened", txid = database.read().txid().0);
 }
 
 /// The newest segment, read.

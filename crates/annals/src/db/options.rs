@@ -48,7 +48,7 @@ pub struct Options {
     pub(super) lock_timeout: Duration,
     pub(super) rebuild_timeout: Duration,
     pub(super) hard_only: bool,
-    /// How much of an image may be cached in memory, in bytes; 0: half of the machine's memory.
+    /// How much of an image may be cached in memory, in bytes; 0: the default.
     pub(super) memory: u64,
     /// How many key frames an image keeps.
     pub(super) key_frames: KeyFrames,
@@ -166,7 +166,8 @@ impl Options {
     }
 
     /// Sets how many bytes of the image, the page file beside the journal, are kept in memory once they were read:
-    /// half of the machine's memory unless set. If the whole image fits, everything that was read stays cached, and
+    /// 1 GiB unless set, or a quarter of the memory of the machine (or of the process's control group) if that is
+    /// less. If the whole image fits, everything that was read stays cached, and
     /// is read as fast as if it had never been on a disk. Pages of a larger one are cached up to this size. Changes
     /// since the last backfill are in memory besides, at most half as much again: a backfill begins at a quarter, and
     /// a transaction that fills a half writes its pages ahead. So is the image's directory, about 1/500 of its size.
@@ -291,7 +292,7 @@ impl Options {
     /// Returns how much of an image is kept in memory at most, in bytes.
     #[must_use]
     pub fn budget(&self) -> u64 {
-        if self.memory == 0 { storage::memory() / 2 } else { self.memory }
+        if self.memory == 0 { storage::memory_for_pages() } else { self.memory }
     }
 
     /// Returns the progress callback of an operation.

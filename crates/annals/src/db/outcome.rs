@@ -1,6 +1,6 @@
 //! The fate of a journal's segments: plain facts.
 
-use annals_schema::Timestamp;
+use annals_schema::{Timestamp, Txid};
 
 /// The fate of the history before a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Forgotten {
     /// How many bytes those had.
     pub bytes: u64,
     /// The first transaction in them, and the last.
-    pub transactions: (u64, u64),
+    pub transactions: (Txid, Txid),
     /// The beginnings of the first of them, and of the first kept one.
     pub times: (Timestamp, Timestamp),
 }

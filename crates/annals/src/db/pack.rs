@@ -4,6 +4,7 @@
 //! removed once that is on permanent storage. Into another file it is a new journal, whose first transaction is the
 //! state. Either way nothing is done if that would have more bytes than there were before.
 
+use annals_schema::Txid;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ pub fn write_state(
         ));
     }
     let header = new_header(&**clock);
-    let start = journal::Point { position: FRAMES_AT, txid: 0, chain: header.hash() };
+    let start = journal::Point { position: FRAMES_AT, txid: Txid(0), chain: header.hash() };
     let secret = clock.secret();
     storage.write_at(0, &head_with(&header, &first_slot(start, secret))).map_err(io)?;
     debug_assert!(Head::read(&*storage, &shown).is_ok_and(|head| head.start() == start));
@@ -71,7 +72,7 @@ pub fn write_state(
     ));
     let mut writer = Writer::new(Arc::clone(&checkpoints), Arc::clone(clock), i64::MIN, 8);
     let mut end = start;
-    if snapshot.txid() > 0 {
+    if snapshot.txid() > Txid(0) {
         writer.begin(Level::Checksummed)?;
         state::write(&mut writer, snapshot, snapshot.last_blob().0, header.segment)?;
         end = writer.commit(Level::Checksummed, None)?;
@@ -83,7 +84,7 @@ pub fn write_state(
 
 /// Does what [`Database::pack`] does.
 pub(in crate::db) fn pack(db: &Database, timeout: Duration) -> Result<Packed> {
-    db.inner().check_writable()?;
+    let _entered = db.inner().enter_to_write()?;
     db.inner().refuse_nesting()?;
     db.refuse_nested_backfill()?;
     db.refuse_device()?;

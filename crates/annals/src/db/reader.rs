@@ -1,5 +1,6 @@
 //! Reading a database without being able to write it.
 
+use annals_schema::Txid;
 use std::sync::{Arc, Mutex, Weak};
 
 use arc_swap::ArcSwap;
@@ -165,7 +166,7 @@ impl Pulling {
     /// Returns the last loaded state.
     pub(super) fn published(&self) -> Arc<Published> {
         let published = self.published.load_full();
-        let shown = Shown { txid: published.point.txid, is_adapted: false };
+        let shown = Shown { txid: published.point.txid.0, is_adapted: false };
         published.view.rescued_by(&self.me(), shown);
         published
     }
@@ -180,7 +181,8 @@ impl Pulling {
     pub(super) fn acknowledged(&self, read: u64) -> Result<(Arc<Published>, u64)> {
         match self.pull() {
             Err(error)
-                if error.kind() != ErrorKind::Unapplied || self.published().point.txid <= read =>
+                if error.kind() != ErrorKind::Unapplied
+                    || self.published().point.txid <= Txid(read) =>
             {
                 return Err(error);
             }
@@ -252,7 +254,7 @@ impl Pulling {
 
     fn follow_once(&self, following: &mut Following) -> Result<(bool, Result<()>)> {
         let old = Arc::clone(&following.file);
-        let (id, txid) = (following.identity.journal_id, following.point.txid);
+        let (id, txid) = (following.identity.journal_id, following.point.txid.0);
         let Some(Found { storage, head }) = catch_up::find(&old, id, txid, Access::Read)? else {
             return Ok((true, Ok(())));
         };

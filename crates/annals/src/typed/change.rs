@@ -4,7 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use annals_schema::{
-    Blob, Date, Decimal, FieldNumber, RowId, TableNumber, Timestamp, Uuid, Value, column_types,
+    Blob, Date, Decimal, FieldNumber, RowId, TableNumber, Timestamp, Txid, Uuid, Value,
+    column_types,
 };
 
 use super::{Column, Id, Record};
@@ -248,7 +249,7 @@ pub fn any_change<R: Versioned, C>(
 #[non_exhaustive]
 pub struct Changed<C> {
     /// Its number.
-    pub txid: u64,
+    pub txid: Txid,
     /// Its time.
     pub time: Timestamp,
     /// Its comments, in order.
@@ -321,6 +322,11 @@ impl<C: AnyChange> Subscription<C> {
     /// As [`Subscription::next_timeout`](crate::Subscription::next_timeout).
     pub fn next_timeout(&mut self, timeout: std::time::Duration) -> Result<Option<Changed<C>>> {
         self.subscription.next_timeout(timeout)?.map(Changed::new).transpose()
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(super) fn into_dynamic(self) -> crate::Subscription {
+        self.subscription
     }
 
     /// Returns the same subscription without the types of its schema: for the last transaction that was given, and for

@@ -1,5 +1,6 @@
 //! A database of a schema that is known when compiling, and one that is open for reading only.
 
+use annals_schema::Txid;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
@@ -9,10 +10,12 @@ use super::{
     Abort, Change, Changes, CustomSchema, History, Id, PlainSchema, Proposed, Record, Snapshot,
     Subscription, Transaction, TypedSchema, Versioned, WithCustoms,
 };
-use crate::{BackfillMode, Backfilled, Blame, Checked, Moment, Options, Point, Recovered, Result};
+use crate::{
+    BackfillMode, Backfilled, Blame, Checked, Moment, Options, Point, Recovered, Result, Stats,
+};
 
 /// A database of the schema `S`, open for reading and writing: one writer at a time, any number of
-/// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
+/// readers. It is a handle, `Send` and `Sync`, and cheap to clone: a clone is a handle of the same open database.
 ///
 /// Generated code names it `Database`. A function for the databases of any schema is generic:
 ///
@@ -22,7 +25,7 @@ use crate::{BackfillMode, Backfilled, Blame, Checked, Moment, Options, Point, Re
 /// use annals::typed::{Database, TypedSchema};
 ///
 /// fn commits<S: TypedSchema>(db: &Database<S>) -> u64 {
-///     db.read().txid()
+///     db.read().txid().0
 /// }
 ///
 /// # fn main() -> annals::Result<()> {
@@ -121,7 +124,8 @@ impl<S: TypedSchema> Database<S> {
         Self { database, schema: PhantomData }
     }
 
-    /// Returns a snapshot of the last commit. Never waits for a writer.
+    /// Returns a snapshot of the last commit. Never waits for a writer. After the database was closed it is the last
+    /// commit before that.
     #[must_use]
     pub fn read(&self) -> Snapshot<S> {
         Snapshot::new(self.database.read())
@@ -160,7 +164,7 @@ impl<S: TypedSchema> Database<S> {
     ///
     /// # Errors
     /// The history there was forgotten, or the file is damaged; I/O error.
-    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes<S::Change>> {
+    pub fn changes(&self, txids: impl RangeBounds<Txid>) -> Result<Changes<S::Change>> {
         self.database.changes(txids).map(Changes::new)
     }
 
@@ -175,7 +179,7 @@ impl<S: TypedSchema> Database<S> {
     ///
     /// # Errors
     /// The history there was forgotten, or `first` is later than the next transaction; I/O error.
-    pub fn subscribe_from(&self, first: u64) -> Result<Subscription<S::Change>> {
+    pub fn subscribe_from(&self, first: Txid) -> Result<Subscription<S::Change>> {
         self.database.subscribe_from(first).map(Subscription::new)
     }
 
@@ -270,6 +274,13 @@ impl<S: TypedSchema> Database<S> {
         self.database.backfill(mode)
     }
 
+    /// Returns what the database has done since it was opened, and what it holds now: see
+    /// [`crate::Database::stats`].
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.database.stats()
+    }
+
     /// Returns why the last backfill in the background failed, if it did.
     #[must_use]
     pub fn image_error(&self) -> Option<String> {
@@ -293,14 +304,18 @@ impl<S: TypedSchema> Database<S> {
 
     /// Returns the report of opening.
     #[must_use]
-    pub const fn recovered(&self) -> &Recovered {
+    pub fn recovered(&self) -> &Recovered {
         self.database.recovered()
     }
 
-    /// Makes everything durable and closes.
+    /// Makes everything durable and closes the database, for all its handles. Waits for the open transaction of another
+    /// thread. Other handles then get errors of kind [`Closed`](crate::ErrorKind::Closed); existing snapshots stay
+    /// valid. Dropping the last handle closes it too, and ignores errors.
+    ///
+    /// See [`crate::Database::close`].
     ///
     /// # Errors
-    /// I/O error.
+    /// There are other handles, and this thread has a transaction open; I/O error.
     pub fn close(self) -> Result<()> {
         self.database.close()
     }
@@ -309,6 +324,12 @@ impl<S: TypedSchema> Database<S> {
     #[must_use]
     pub const fn as_dynamic(&self) -> &crate::Database {
         &self.database
+    }
+}
+
+impl<S> Clone for Database<S> {
+    fn clone(&self) -> Self {
+        Self { database: self.database.clone(), schema: PhantomData }
     }
 }
 
@@ -369,7 +390,7 @@ impl<S: TypedSchema> Reader<S> {
     ///
     /// # Errors
     /// The history there was forgotten, or the file is damaged; I/O error.
-    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes<S::Change>> {
+    pub fn changes(&self, txids: impl RangeBounds<Txid>) -> Result<Changes<S::Change>> {
         self.reader.changes(txids).map(Changes::new)
     }
 
@@ -384,7 +405,7 @@ impl<S: TypedSchema> Reader<S> {
     ///
     /// # Errors
     /// The history there was forgotten, or `first` is later than the next transaction; I/O error.
-    pub fn subscribe_from(&self, first: u64) -> Result<Subscription<S::Change>> {
+    pub fn subscribe_from(&self, first: Txid) -> Result<Subscription<S::Change>> {
         self.reader.subscribe_from(first).map(Subscription::new)
     }
 

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use annals_schema::Timestamp;
+use annals_schema::{Timestamp, Txid};
 
 use super::{Change, Versioned};
 use crate::Result;
@@ -12,7 +12,7 @@ use crate::Result;
 #[non_exhaustive]
 pub struct Version<C> {
     /// The number of the transaction.
-    pub txid: u64,
+    pub txid: Txid,
     /// Its time.
     pub time: Timestamp,
     /// Its comments, in order.

@@ -22,6 +22,8 @@ mod index;
 mod nullable;
 mod query;
 mod read_only;
+#[cfg(feature = "tokio")]
+mod runtime;
 mod schema;
 mod single;
 mod snapshot;
@@ -49,6 +51,8 @@ pub use id::{Id, ParseIdError};
 pub use index::{Index, IndexRows};
 pub use nullable::nullable;
 pub use query::{Grouped, Query};
+#[cfg(feature = "tokio")]
+pub use runtime::SubscriptionStream;
 pub use schema::{
     CompiledSchema, CustomSchema, PlainSchema, TypedSchema, Viewed, WithCustoms, unknown_custom,
 };

@@ -1,5 +1,6 @@
 //! A snapshot of a database whose schema is known when compiling.
 
+use annals_schema::Txid;
 use std::fmt;
 use std::ops::Deref;
 
@@ -21,7 +22,7 @@ impl<S: TypedSchema> Snapshot<S> {
 
     /// Returns the number of the last transaction that it sees.
     #[must_use]
-    pub fn txid(&self) -> u64 {
+    pub fn txid(&self) -> Txid {
         self.as_dynamic().txid()
     }
 

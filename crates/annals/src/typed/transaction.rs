@@ -1,5 +1,6 @@
 //! A transaction on a database whose schema is known when compiling, and the transaction of an upgrade.
 
+use annals_schema::Txid;
 use std::fmt;
 use std::io::Read;
 use std::ops::Deref;
@@ -36,22 +37,6 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
     /// The journal can't be written.
     pub fn comment(&mut self, text: &str) -> Result<()> {
         self.as_dynamic().comment(text)
-    }
-
-    /// Writes a time to the journal, in seconds since 1970-01-01T00:00:00Z.
-    ///
-    /// # Errors
-    /// The journal can't be written.
-    pub fn timestamp(&mut self, seconds: i64) -> Result<()> {
-        self.as_dynamic().timestamp(seconds)
-    }
-
-    /// Writes to the journal that the data is coherent here.
-    ///
-    /// # Errors
-    /// The journal can't be written.
-    pub fn valid_data(&mut self) -> Result<()> {
-        self.as_dynamic().valid_data()
     }
 
     /// Writes a blob, all bytes of `content`, into the journal. The result is the value of a field of
@@ -126,7 +111,7 @@ impl<'db, S: TypedSchema> Transaction<'db, S> {
     ///
     /// # Errors
     /// Later changes stand against it; there is no such transaction, or it was forgotten; I/O error.
-    pub fn revert(&mut self, txid: u64) -> Result<()> {
+    pub fn revert(&mut self, txid: Txid) -> Result<()> {
         self.as_dynamic().revert(txid)
     }
 

@@ -13,7 +13,7 @@ use serde_core::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Vi
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Id, Record};
-use crate::{RowId, Txid};
+use crate::RowId;
 
 /// Values with the names of fields, which are read field by field.
 pub trait FromFields<'de>: Sized {
@@ -178,18 +178,6 @@ impl<R> Serialize for Id<R> {
 impl<'de, R: Record> Deserialize<'de> for Id<R> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         RowId::deserialize(deserializer).map(Self::from)
-    }
-}
-
-impl Serialize for Txid {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Txid {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        u64::deserialize(deserializer).map(Self)
     }
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn lost_first_of_three() {
         restore_live(&mut bytes, &early);
         let (_, database) = opened(&bytes, 9);
         let database = database.unwrap_or_else(|error| panic!("{lost}: {error}"));
-        assert_eq!(database.read().txid(), 1 + lost as u64);
+        assert_eq!(database.read().txid(), annals::Txid(1 + lost as u64));
         assert!(database.recovered().cut.as_ref().unwrap().saved_as.is_some());
     }
 }
@@ -140,7 +140,7 @@ pub(crate) fn planted_in_their_places() {
         bytes[start + 4] ^= 1; // the length of the frame around them
         let (_, database) = opened(&bytes, 12);
         let database = database.unwrap_or_else(|error| panic!("shift {shift}: {error}"));
-        assert_eq!(database.read().txid(), 2);
+        assert_eq!(database.read().txid(), annals::Txid(2));
         assert!(database.recovered().cut.is_some());
     }
 }
@@ -247,7 +247,7 @@ pub(crate) fn torn_where_it_collides() {
     bytes[sector..sector + 512].fill(0);
     let (_, database) = opened(&bytes, 5);
     let database = database.unwrap();
-    assert_eq!(database.read().txid(), 1, "a state is shown that never was");
+    assert_eq!(database.read().txid(), annals::Txid(1), "a state is shown that never was");
 }
 
 #[test]
@@ -284,7 +284,7 @@ pub(crate) fn head_flipped() {
                 let options = Options::new().background(false);
                 let clock = Arc::new(SimulatedClock::new(8));
                 match options.open_in(Arc::new(memory), NAME, clock) {
-                    Ok(database) => assert_eq!(database.read().txid(), 3, "{place}"),
+                    Ok(database) => assert_eq!(database.read().txid(), annals::Txid(3), "{place}"),
                     Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt, "{place}: {error}"),
                 }
             }
@@ -314,7 +314,7 @@ pub(crate) fn live_ahead() {
         opened(&shorter, 6).1.map(|database| database.read().txid())
     };
     live.hard = ends[2] as u64;
-    assert_eq!(opens(&live).unwrap(), 3);
+    assert_eq!(opens(&live).unwrap(), annals::Txid(3));
     live.hard = ends[3] as u64;
     assert_eq!(opens(&live).unwrap_err().kind(), ErrorKind::Corrupt);
 }
@@ -336,9 +336,9 @@ pub(crate) fn wrong_chain() {
         let mut bytes = bytes.clone();
         bytes[end - 3] ^= 4;
         let (disk, database) = opened(&bytes, 13);
-        assert_eq!(inspect_in(&disk, NAME).unwrap().end.txid, 6, "{end}");
+        assert_eq!(inspect_in(&disk, NAME).unwrap().end.txid, annals::Txid(6), "{end}");
         let database = database.unwrap();
-        assert_eq!(database.read().txid(), 6, "{end}");
+        assert_eq!(database.read().txid(), annals::Txid(6), "{end}");
         database.close().unwrap();
         let inspection = inspect_in(&disk, NAME).unwrap();
         assert_eq!((inspection.wrong_chain, inspection.closed), (None, true));
@@ -355,7 +355,7 @@ fn every_wrong_stored_chain_is_repaired() {
     let (disk, database) = opened(&bytes, 13);
     scan_in(&disk, NAME, &mut Nothing).unwrap();
     let database = database.unwrap();
-    assert_eq!(database.read().txid(), 6);
+    assert_eq!(database.read().txid(), annals::Txid(6));
     database.close().unwrap();
     let inspection = inspect_in(&disk, NAME).unwrap();
     assert_eq!((inspection.wrong_chain, inspection.closed), (None, true));
@@ -388,7 +388,7 @@ pub(crate) fn one_copy_is_enough() {
             }
         }
         bytes[12288..16384].fill(0);
-        assert_eq!(opened(&bytes, 14).1.unwrap().read().txid(), 4);
+        assert_eq!(opened(&bytes, 14).1.unwrap().read().txid(), annals::Txid(4));
         bytes[ends[2]..].fill(0);
         let error = opened(&bytes, 14).1.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");

@@ -78,7 +78,7 @@ fn a_transaction_that_was_forgotten_does_not_block_closing() {
     tx.comment("forgotten").unwrap();
     std::mem::forget(tx);
     db.close().unwrap();
-    assert_eq!(open(&directory).read().txid(), 0);
+    assert_eq!(open(&directory).read().txid(), annals::Txid(0));
 }
 
 /// Takes transactions; after the first, it breaks the file after the reader's back.
@@ -135,7 +135,7 @@ fn a_panic_in_a_transaction_takes_it_back_and_blocks_nobody() {
     }
     db.close().unwrap();
     let db = open(&directory);
-    assert_eq!((db.read().txid(), db.read().schema().tables().len()), (2, 0));
+    assert_eq!((db.read().txid().0, db.read().schema().tables().len()), (2, 0));
     assert!(!db.recovered().unclean);
 }
 

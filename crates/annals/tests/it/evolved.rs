@@ -152,7 +152,7 @@ fn blobs_are_written_and_read() {
                 owner: None,
             })?;
             assert_eq!(tx.read_blob(content)?.len(), 12, "read in its transaction");
-            tx.valid_data()?;
+            tx.as_dynamic().valid_data()?;
             let without = evolved::file::New { name: "without", ..Default::default() };
             Ok((with, tx.insert(without)?))
         })

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use super::generated_for_tests::exact;
-use annals::{Date, Decimal, ErrorKind, FieldNumber, TableNumber, Uuid, Value, ValueRef};
+use annals::{Date, Decimal, ErrorKind, FieldNumber, TableNumber, Txid, Uuid, Value, ValueRef};
 use exact::Change;
 use exact::payment::{self, New};
 
@@ -135,7 +135,7 @@ fn columns_and_changes_have_the_types_of_the_schema() {
         .flat_map(|slice| slice.unwrap().into_owned())
         .collect();
     assert_eq!(slices, amounts);
-    let changed = db.changes(3..).unwrap().next().unwrap().unwrap();
+    let changed = db.changes(Txid(3)..).unwrap().next().unwrap().unwrap();
     let Change::Payment(change) = &changed.changes[0];
     let (before, after) = (change.before.as_ref().unwrap(), change.after.as_ref().unwrap());
     assert_eq!((before.hash, after.hash), ([9; 4], [6; 4]));

@@ -6,7 +6,7 @@ use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Clock, Directory, MemoryDirectory};
 use annals::{
     BackfillMode, Command, Database, ErrorKind, Older, Options, Packed, Reader, Result, RowId,
-    TableNumber, Type, ValueRef,
+    TableNumber, Txid, Type, ValueRef,
 };
 
 use crate::segments::{NAME, NOW, content, define, open, options, split, write};
@@ -63,7 +63,7 @@ fn a_database_is_packed_in_place_with_and_without_an_image() {
         let old = database.read();
         let packed = database.pack(NOW).unwrap();
         assert!(packed.is_done && packed.after < packed.before, "{packed:?}");
-        assert_eq!(packed.forgotten.unwrap().transactions, (1, txid));
+        assert_eq!(packed.forgotten.unwrap().transactions, (Txid(1), txid));
         assert_eq!(content(&database.read()), before);
         assert_eq!(content(&old), before, "snapshots stay, with their blobs");
         drop(old);
@@ -92,7 +92,7 @@ fn a_packed_copy_is_a_journal_of_its_own_with_the_same_state() {
     assert!(packed.is_done && packed.after < packed.before, "{packed:?}");
     let [original, copy] = [NAME, OUT].map(|name| annals::inspect_in(&directory, name).unwrap());
     assert_ne!(copy.journal_id, original.journal_id);
-    assert_eq!((copy.segment, copy.end.txid, copy.closed, copy.len), (0, 1, true, packed.after));
+    assert_eq!((copy.segment, copy.end.txid.0, copy.closed, copy.len), (0, 1, true, packed.after));
     assert_eq!(content(&Reader::open(&directory, OUT).unwrap().read()), before);
     let written = options().open_in(Arc::new(directory.clone()), OUT, clock()).unwrap();
     assert_eq!(content(&written.read()), before);

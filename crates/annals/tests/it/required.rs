@@ -112,7 +112,7 @@ fn rows_that_were_deleted_before_the_field_refer_to_row_0() {
     let then = db.read().txid();
     db.write(|tx| tx.delete(OWNER, RowId(0))).unwrap();
     add(&db, OnDelete::Restrict, None).unwrap();
-    let past = db.at(annals::Txid(then)).unwrap();
+    let past = db.at(then).unwrap();
     let row = past.table(OWNER).unwrap().get(RowId(0)).unwrap();
     assert_eq!(row.value(FieldNumber(0)), ValueRef::Reference(RowId(0)));
     let rows = past.table(OWNER).unwrap().rows().collect::<annals::Result<Vec<_>>>().unwrap();

@@ -7,7 +7,7 @@ use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Directory, MemoryDirectory, SystemClock};
 use annals::{
     Blob, Command, Database, Error, ErrorKind, FieldNumber, IndexNumber, Level, Options, Result,
-    RowId, Savepoint, TableNumber, Timestamp, Transaction, Type, ValueRef,
+    RowId, Savepoint, TableNumber, Timestamp, Transaction, Txid, Type, ValueRef,
 };
 
 use crate::blobs::Log;
@@ -239,7 +239,7 @@ fn an_error_of_a_part_rolls_back_only_that_part() {
     assert_eq!(insert(&mut tx, 5).unwrap(), RowId(kept.0 + 1), "ids are given out again");
     let commit = tx.commit().unwrap();
     assert_eq!(commit.level, Level::Checksummed);
-    assert_ne!(db.changes(2..).unwrap().next().unwrap().unwrap().time, Timestamp(7));
+    assert_ne!(db.changes(Txid(2)..).unwrap().next().unwrap().unwrap().time, Timestamp(7));
     let now = db.read();
     let keys: Vec<_> = now.index(IndexNumber(0)).unwrap().rows().map(Result::unwrap).collect();
     assert_eq!(keys.iter().map(|row| row.id().0).collect::<Vec<_>>(), [0, 1]);

@@ -56,7 +56,7 @@ fn handles_take_turns_and_see_what_the_others_committed() {
         assert_eq!(len(writer), round as u64 + 1);
     }
     for database in [&first, &second] {
-        assert_eq!(database.pull().unwrap().txid(), 41);
+        assert_eq!(database.pull().unwrap().txid(), annals::Txid(41));
         assert_eq!(len(database), 40);
         database.read().check().unwrap();
     }
@@ -67,7 +67,7 @@ fn handles_take_turns_and_see_what_the_others_committed() {
     second.close().unwrap();
     let inspection = annals::inspect_in(&disk, "journal").unwrap();
     assert!(inspection.closed, "{inspection:?}");
-    assert_eq!(inspection.end.txid, 42);
+    assert_eq!(inspection.end.txid, annals::Txid(42));
 }
 
 #[test]
@@ -159,12 +159,12 @@ fn readers_follow_and_may_see_only_what_is_hard() {
     database.write(define).unwrap();
     let reader = options().open_read_only_in(&disk, "journal").unwrap();
     let hard = options().hard_only(true).open_read_only_in(&disk, "journal").unwrap();
-    assert_eq!(hard.read().txid(), 1);
+    assert_eq!(hard.read().txid(), annals::Txid(1));
     for round in 0..10 {
         insert(&database, round, Level::Soft).unwrap();
         let seen = reader.pull().unwrap();
         assert_eq!(seen.table(TABLE).unwrap().len(), u64::try_from(round).unwrap() + 1);
-        assert_eq!(hard.pull().unwrap().txid(), 1);
+        assert_eq!(hard.pull().unwrap().txid(), annals::Txid(1));
     }
     for level in [Level::Checksummed, Level::Soft, Level::Half, Level::Soft, Level::TwoPhase] {
         insert(&database, 10, level).unwrap();

@@ -37,7 +37,7 @@ fn assert_durable(disk: &SimulatedDisk, txid: u64, what: &str) {
         let opened = Options::new().background(false).open_in(Arc::new(state), "journal", clock);
         let opened = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
         let shown = opened.read().txid();
-        assert!(shown >= txid, "{what}: {shown} of {txid}");
+        assert!(shown >= annals::Txid(txid), "{what}: {shown} of {txid}");
     }
 }
 
@@ -109,7 +109,7 @@ fn a_recovery_that_fails_is_done_by_the_next_one() {
                 disk.clear_plan();
                 let what = format!("{step} {fault:?} {at_opening}");
                 insert(&third, 3, Level::Checksummed).unwrap_or_else(|e| panic!("{what}: {e}"));
-                assert_durable(&disk, third.read().txid(), &what);
+                assert_durable(&disk, third.read().txid().0, &what);
                 let state = disk.crash_states().newest();
                 let clock = Arc::new(SimulatedClock::new(2));
                 let opened = Options::new().open_in(Arc::new(state), "journal", clock).unwrap();
@@ -177,7 +177,7 @@ fn a_forgotten_transaction_ends_with_its_handle() {
     first.close().unwrap();
     assert_durable(&disk, 2, "closed");
     insert(&second, 2, Level::Soft).unwrap();
-    assert_eq!(snapshot.txid(), 2);
+    assert_eq!(snapshot.txid(), annals::Txid(2));
 }
 
 /// As after a forgotten one, or one whose code panicked: the others, and closing, continue.

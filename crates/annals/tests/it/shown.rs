@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use annals::{Command, FieldNumber, IndexNumber, Options, RowId, TableNumber, Type};
+use annals::{Command, FieldNumber, IndexNumber, Options, RowId, TableNumber, Txid, Type};
 
 annals::schema!("tutorial.schema");
 
@@ -36,7 +36,7 @@ fn a_handle_is_shown_as_a_line_without_rows() {
     let now = db.read();
     let city_table = now.as_dynamic().table(TableNumber(0)).unwrap();
     let index = now.as_dynamic().index(IndexNumber(0)).unwrap();
-    let changes = db.changes(1..).unwrap();
+    let changes = db.changes(Txid(1)..).unwrap();
     let history = db.history_of(city).unwrap();
     let reader = tutorial::Database::open_read_only(&path).unwrap();
     let mut index_rows = index.rows();

@@ -1,7 +1,8 @@
 //! The typed API, run: every call that generated code has.
 
 use super::generated_for_tests::{items, tutorial};
-use annals::{Error, ErrorKind, Level, Options, Result, Timestamp};
+use annals::advanced::Marks as _;
+use annals::{Error, ErrorKind, Level, Options, Result, Timestamp, Txid};
 
 /// A database in a directory of its own, which ends with it.
 fn tutorial() -> (tempfile::TempDir, tutorial::Database) {
@@ -267,7 +268,8 @@ fn commits_carry_comment_level_and_time() {
     let db = tutorial::Database::open_with(&path, &options).unwrap();
     let mut tx = db.begin().unwrap();
     tx.comment("why").unwrap();
-    tx.timestamp(1_635_891_025).unwrap();
+    tx.mark_time(Timestamp(1_635_891_025_999_999)).unwrap();
+    tx.mark_valid_data().unwrap();
     tx.set_time("2021-11-02T22:10:25Z".parse().unwrap());
     tx.set_level(Level::Soft);
     let commit = tx.commit().unwrap();
@@ -310,7 +312,7 @@ fn changes_have_the_types_of_their_tables() {
         .unwrap();
     db.write(|tx| Ok(tx.delete(remi)?)).unwrap();
 
-    let all: Vec<_> = db.changes(2..).unwrap().collect::<Result<_>>().unwrap();
+    let all: Vec<_> = db.changes(Txid(2)..).unwrap().collect::<Result<_>>().unwrap();
     let heard: Vec<_> = (0..3).map(|_| feed.try_next().unwrap().unwrap()).collect();
     assert_eq!(heard, all);
     assert!(feed.try_next().unwrap().is_none());
@@ -330,11 +332,11 @@ fn changes_have_the_types_of_their_tables() {
     assert!(left.is_delete() && left.id == remi);
     let then = db.at(annals::Txid(2)).unwrap();
     assert_eq!(then.city().require(lille).unwrap().name(), "Lile");
-    assert_eq!(db.subscribe_from(4).unwrap().try_next().unwrap().unwrap(), all[2]);
+    assert_eq!(db.subscribe_from(annals::Txid(4)).unwrap().try_next().unwrap().unwrap(), all[2]);
 
     let reader = tutorial::Database::open_read_only(directory.path().join("tutorial.annals"));
     let reader = reader.unwrap();
-    assert_eq!(reader.changes(3..4).unwrap().next().unwrap().unwrap(), all[1]);
+    assert_eq!(reader.changes(Txid(3)..Txid(4)).unwrap().next().unwrap().unwrap(), all[1]);
     assert_eq!(reader.at(annals::Txid(3)).unwrap().person().len(), 1);
 }
 
@@ -365,7 +367,7 @@ fn the_history_of_a_row_has_the_types_of_its_table() {
     let city = |name: &str| Some(city::City { name: name.to_owned() });
     let all: Vec<_> = db.history_of(lille).unwrap().collect::<Result<_>>().unwrap();
     let sides: Vec<_> =
-        all.iter().map(|v| (v.txid, v.change.before.clone(), v.change.after.clone())).collect();
+        all.iter().map(|v| (v.txid.0, v.change.before.clone(), v.change.after.clone())).collect();
     assert_eq!(
         sides,
         [(2, None, city("Lile")), (3, city("Lile"), city("Lille")), (5, city("Lille"), None)]
@@ -413,7 +415,7 @@ fn erased_values_have_no_type_to_complain_of() {
     let after = version.change.after.unwrap();
     assert_eq!((after.first_name.as_str(), after.last_name.as_str()), ("Rémi", ""));
     assert_eq!(db.read().person().require(remi).unwrap().last_name(), "", "as the getter");
-    let first = db.changes(2..).unwrap().next().unwrap().unwrap();
+    let first = db.changes(Txid(2)..).unwrap().next().unwrap().unwrap();
     let [tutorial::Change::Person(inserted)] = &first.changes[..] else { panic!("{first:?}") };
     assert_eq!(inserted.after.as_ref(), Some(&after), "of all that changed, too");
 }

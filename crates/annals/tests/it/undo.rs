@@ -76,7 +76,7 @@ fn a_row_is_restored_by_changes_of_what_differs() {
         [0, 1, 2].map(|id| name(&db, id)),
         [Some("Lille".into()), Some("Lyon".into()), None]
     );
-    let last = db.changes(5..).unwrap().next().unwrap().unwrap();
+    let last = db.changes(Txid(5)..).unwrap().next().unwrap().unwrap();
     let fields: Vec<_> = last.rows.iter().map(|row| row.fields().collect::<Vec<_>>()).collect();
     assert_eq!(fields, [vec![NAME], vec![NAME, PEOPLE], vec![NAME, PEOPLE]]);
     // At the last commit it takes back the changes of the transaction itself.
@@ -87,7 +87,7 @@ fn a_row_is_restored_by_changes_of_what_differs() {
     .unwrap();
     assert_eq!(name(&db, 0).unwrap(), "Lille");
     let lille = db.blame(CITY, RowId(0)).unwrap();
-    assert_eq!((lille[0].txid, lille[0].kind, lille[1].txid), (5, VersionKind::Update, 2));
+    assert_eq!((lille[0].txid.0, lille[0].kind, lille[1].txid.0), (5, VersionKind::Update, 2));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_row_that_cannot_be_restored_is_refused() {
                 that row, or change or delete this one";
     refused(db.write(ada), ErrorKind::Reference, says);
     // Nothing of all that was written, and together they can be restored.
-    assert_eq!(db.read().txid(), 5);
+    assert_eq!(db.read().txid(), annals::Txid(5));
     db.write(|tx| ada(tx).and_then(|()| tx.restore(CITY, RowId(0), Txid(2)))).unwrap();
     assert_eq!(name(&db, 0).unwrap(), "Lille");
 }
@@ -137,7 +137,7 @@ fn a_dropped_field_stands_against_reverting_a_row_that_was_deleted_since() {
     db.write(|tx| tx.apply_command(&Command::DropField { table: CITY, field: PEOPLE })).unwrap();
     let says = "cannot revert transaction 3, and nothing was changed:\n  \
                 table `city`, row 0: its field `people` was dropped";
-    refused(db.write(|tx| tx.revert(3)), ErrorKind::Conflict, says);
+    refused(db.write(|tx| tx.revert(annals::Txid(3))), ErrorKind::Conflict, says);
 }
 
 #[test]
@@ -165,12 +165,12 @@ fn a_plain_reference_to_a_dropped_table_is_just_a_number() {
     assert_eq!(value(&db), Some(Value::Reference(RowId(1))));
     db.write(|tx| tx.restore(PERSON, RowId(0), Txid(4))).unwrap();
     db.write(|tx| tx.update(PERSON, RowId(0), born, ValueRef::Null)).unwrap();
-    db.write(|tx| tx.revert(10)).unwrap();
+    db.write(|tx| tx.revert(annals::Txid(10))).unwrap();
     assert_eq!(value(&db), Some(Value::Reference(RowId(77))));
     assert_eq!(db.history_of(PERSON, RowId(0)).unwrap().map(Result::unwrap).count(), 8);
     db.write(|tx| tx.delete(PERSON, RowId(0))).unwrap();
-    db.write(|tx| tx.revert(11)).unwrap_err();
-    db.write(|tx| tx.revert(12)).unwrap();
+    db.write(|tx| tx.revert(annals::Txid(11))).unwrap_err();
+    db.write(|tx| tx.revert(annals::Txid(12))).unwrap();
     assert_eq!(value(&db), Some(Value::Reference(RowId(77))));
 }
 
@@ -229,10 +229,10 @@ fn values_of_dropped_fields_and_tables_stand_against_reverting_if_they_are_lost(
         (13, "table `note`, row 0: the table was dropped"),
     ] {
         let says = format!("cannot revert transaction {txid}, and nothing was changed:\n  {what}");
-        refused(db.write(|tx| tx.revert(txid)), ErrorKind::Conflict, &says);
+        refused(db.write(|tx| tx.revert(annals::Txid(txid))), ErrorKind::Conflict, &says);
     }
     for txid in [14, 12, 10, 9, 8] {
-        db.write(|tx| tx.revert(txid)).unwrap();
+        db.write(|tx| tx.revert(annals::Txid(txid))).unwrap();
     }
     let names = [0, 1, 2, 3, 4, 5].map(|id| name(&db, id));
     let names = names.each_ref().map(|name| name.as_deref());
@@ -240,7 +240,7 @@ fn values_of_dropped_fields_and_tables_stand_against_reverting_if_they_are_lost(
     let says = "cannot revert transaction 7, and nothing was changed:\n  \
                 table `city`, row 3: its field `people` was dropped\n  \
                 table `city`, row 3, field `name`: transaction 17 changed it";
-    refused(db.write(|tx| tx.revert(7)), ErrorKind::Conflict, says);
+    refused(db.write(|tx| tx.revert(annals::Txid(7))), ErrorKind::Conflict, says);
 }
 
 #[test]
@@ -266,9 +266,9 @@ fn what_was_erased_is_not_restored_though_it_may_be_null() {
     let db = open(&directory);
     // 5 is the mark of the erasure. A null that was one is restored.
     db.write(|tx| tx.update(CITY, RowId(0), mayor, "Mauroy".into())).unwrap();
-    db.write(|tx| tx.revert(4)).unwrap();
+    db.write(|tx| tx.revert(annals::Txid(4))).unwrap();
     let says = "cannot revert transaction 3, and nothing was changed:\n  table `city`, row 0, field `mayor`: ";
-    let error = db.write(|tx| tx.revert(3)).unwrap_err();
+    let error = db.write(|tx| tx.revert(annals::Txid(3))).unwrap_err();
     assert!(error.to_string().starts_with(says) || error.kind() == ErrorKind::Invalid, "{error}");
     let says = "cannot restore row 0 of table `city` as of txid:2, and nothing was changed:\n  table `city`, \
                 row 0, field `mayor`: its value was erased";
@@ -279,8 +279,8 @@ fn what_was_erased_is_not_restored_though_it_may_be_null() {
     db.write(|tx| tx.restore(CITY, RowId(0), Txid(5))).unwrap();
     let now = db.read();
     assert_eq!(now.table(CITY).unwrap().get(RowId(0)).unwrap().value(mayor), ValueRef::Null);
-    db.write(|tx| tx.revert(9)).unwrap();
-    db.write(|tx| tx.revert(8)).unwrap_err();
+    db.write(|tx| tx.revert(annals::Txid(9))).unwrap();
+    db.write(|tx| tx.revert(annals::Txid(8))).unwrap_err();
 }
 
 #[test]
@@ -292,25 +292,25 @@ fn zeros_of_both_signs_are_two_values_of_the_past() {
     db.write(|tx| tx.update(CITY, RowId(0), NAME, ValueRef::Float64(0.0))).unwrap();
     db.write(|tx| tx.update(CITY, RowId(0), NAME, ValueRef::Float64(0.0))).unwrap();
     let versions = db.history_of(CITY, RowId(0)).unwrap().map(Result::unwrap);
-    assert_eq!(versions.map(|version| version.txid).collect::<Vec<_>>(), [2, 3]);
-    assert_eq!(db.blame(CITY, RowId(0)).unwrap()[0].txid, 3);
-    let changes = db.changes(3..).unwrap().map(|changed| changed.unwrap().rows);
+    assert_eq!(versions.map(|version| version.txid.0).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(db.blame(CITY, RowId(0)).unwrap()[0].txid, annals::Txid(3));
+    let changes = db.changes(Txid(3)..).unwrap().map(|changed| changed.unwrap().rows);
     let fields: Vec<_> =
         changes.map(|rows| rows.iter().flat_map(|row| row.fields()).count()).collect();
     assert_eq!(fields, [1, 0]);
-    assert_eq!(db.read().differences(2, 4).unwrap().len(), 1);
+    assert_eq!(db.read().differences(annals::Txid(2), annals::Txid(4)).unwrap().len(), 1);
     let is_negative = |db: &Database| {
         let now = db.read();
         let row = now.table(CITY).unwrap().get(RowId(0)).unwrap();
         row.read::<f64>(NAME).is_sign_negative()
     };
     assert!(!is_negative(&db));
-    db.write(|tx| tx.revert(3)).unwrap();
+    db.write(|tx| tx.revert(annals::Txid(3))).unwrap();
     assert!(is_negative(&db));
     db.write(|tx| tx.restore(CITY, RowId(0), Txid(4))).unwrap();
     assert!(!is_negative(&db));
     refused(
-        db.write(|tx| tx.revert(4)),
+        db.write(|tx| tx.revert(annals::Txid(4))),
         ErrorKind::Invalid,
         "cannot revert transaction 4: it left all rows of the present tables as they were, so there is nothing to \
          revert",
@@ -329,7 +329,7 @@ fn erased_and_forgotten_values_are_not_restored() {
     refused(restore(&db, 2, Txid(3)), ErrorKind::Conflict, says);
     let says = "cannot revert transaction 4, and nothing was changed:\n  table `city`, row 2, field `name`: its \
                 value was erased";
-    refused(db.write(|tx| tx.revert(4)), ErrorKind::Conflict, says);
+    refused(db.write(|tx| tx.revert(annals::Txid(4))), ErrorKind::Conflict, says);
     let how = Restarting { timeout: Duration::from_secs(9), forget_history: true };
     db.backfill_with(BackfillMode::Truncate, how, &mut |_| std::ops::ControlFlow::Continue(()))
         .unwrap();
@@ -341,11 +341,13 @@ fn erased_and_forgotten_values_are_not_restored() {
         let says = format!(
             "memory:db: cannot revert transaction {txid}: the history up to it was forgotten"
         );
-        refused(db.write(|tx| tx.revert(txid)), ErrorKind::NotFound, &says);
+        refused(db.write(|tx| tx.revert(annals::Txid(txid))), ErrorKind::NotFound, &says);
     }
-    db.write(|tx| tx.revert(5)).unwrap();
+    db.write(|tx| tx.revert(annals::Txid(5))).unwrap();
     let blame = db.blame(CITY, RowId(1)).unwrap();
-    assert!(blame.iter().all(|blame| (blame.txid, blame.kind) == (4, VersionKind::State)));
+    assert!(
+        blame.iter().all(|blame| (blame.txid, blame.kind) == (annals::Txid(4), VersionKind::State))
+    );
 }
 
 #[test]
@@ -353,30 +355,30 @@ fn obstacles_are_named_as_data_too() {
     let db = made();
     db.write(|tx| tx.update(CITY, RowId(0), PEOPLE, 236_u32.into())).unwrap();
     db.write(|tx| tx.insert(PERSON, &["Jules".into(), home(1)])).unwrap();
-    let error = db.write(|tx| tx.revert(2)).unwrap_err();
+    let error = db.write(|tx| tx.revert(annals::Txid(2))).unwrap_err();
     let Some(Violation::Conflict { obstacles }) = error.violation() else { panic!("{error}") };
     let found: Vec<_> = obstacles
         .iter()
-        .map(|it| (it.table.as_str(), it.row.0, it.field.as_deref(), it.txid))
+        .map(|it| (it.table.as_str(), it.row.0, it.field.as_deref(), it.txid.map(|it| it.0)))
         .collect();
     assert_eq!(found, [("city", 0, Some("people"), Some(3)), ("person", 1, Some("home"), Some(4))]);
-    assert_eq!(db.read().txid(), 4);
+    assert_eq!(db.read().txid(), annals::Txid(4));
     // Changes of the transaction itself.
     let own = db.write(|tx| {
         tx.update(CITY, RowId(0), PEOPLE, 1_u32.into())?;
-        tx.revert(3)
+        tx.revert(annals::Txid(3))
     });
     let says = "cannot revert transaction 3, and nothing was changed:\n  table `city`, row 0: this transaction \
                 changed it";
     refused(own, ErrorKind::Conflict, says);
     // A statement that was refused leaves the transaction as it was.
     db.write(|tx| {
-        assert!(tx.revert(2).is_err() && tx.is_empty());
-        tx.revert(3)
+        assert!(tx.revert(annals::Txid(2)).is_err() && tx.is_empty());
+        tx.revert(annals::Txid(3))
     })
     .unwrap();
     assert_eq!(
-        db.changes(5..).unwrap().next().unwrap().unwrap().comments,
+        db.changes(Txid(5)..).unwrap().next().unwrap().unwrap().comments,
         ["revert of transaction 3"]
     );
 }
@@ -395,14 +397,14 @@ fn a_transaction_of_many_rows_is_reverted_unless_one_was_changed() {
     db.write(|tx| tx.update(CITY, RowId(77), PEOPLE, 1_u32.into())).unwrap();
     let says = "cannot revert transaction 3, and nothing was changed:\n  table `city`, row 77, field `people`: \
                 transaction 5 changed it";
-    refused(db.write(|tx| tx.revert(3)), ErrorKind::Conflict, says);
-    db.write(|tx| tx.revert(5)).unwrap();
+    refused(db.write(|tx| tx.revert(annals::Txid(3))), ErrorKind::Conflict, says);
+    db.write(|tx| tx.revert(annals::Txid(5))).unwrap();
     // The same value again is still a later change; what reverts that one takes it away.
-    let error = db.write(|tx| tx.revert(3)).unwrap_err();
+    let error = db.write(|tx| tx.revert(annals::Txid(3))).unwrap_err();
     assert!(error.to_string().ends_with("transaction 6 changed it"), "{error}");
     db.write(|tx| tx.delete_vector(CITY, RowId(2), 500)).unwrap();
     assert_eq!(db.read().table(CITY).unwrap().len(), 2);
-    db.write(|tx| tx.revert(7)).unwrap();
+    db.write(|tx| tx.revert(annals::Txid(7))).unwrap();
     let now = db.read();
     let rows = now.table(CITY).unwrap();
     assert_eq!(rows.len(), 502);
@@ -420,7 +422,7 @@ fn blobs_of_deleted_rows_come_back() {
     })
     .unwrap();
     db.write(|tx| tx.delete(CITY, RowId(0))).unwrap();
-    db.write(|tx| tx.revert(3)).unwrap();
+    db.write(|tx| tx.revert(annals::Txid(3))).unwrap();
     let now = db.read();
     let row = now.table(CITY).unwrap().get(RowId(0)).unwrap();
     let ValueRef::Blob(blob) = row.value(NAME) else { panic!("no blob") };
@@ -433,23 +435,23 @@ fn a_transaction_with_commands_or_without_rows_is_refused() {
     db.write(|tx| tx.comment("only this")).unwrap();
     let says = "cannot revert transaction 1: it changed the schema (`create_table city`); only changes of rows can \
                 be reverted";
-    refused(db.write(|tx| tx.revert(1)), ErrorKind::Invalid, says);
+    refused(db.write(|tx| tx.revert(annals::Txid(1))), ErrorKind::Invalid, says);
     let says = "cannot revert transaction 3: it left all rows of the present tables as they were, so there is nothing to \
          revert";
-    refused(db.write(|tx| tx.revert(3)), ErrorKind::Invalid, says);
+    refused(db.write(|tx| tx.revert(annals::Txid(3))), ErrorKind::Invalid, says);
     refused(
-        db.write(|tx| tx.revert(0)),
+        db.write(|tx| tx.revert(annals::Txid(0))),
         ErrorKind::NotFound,
         "memory:db: there is no transaction 0: they are 1 to 3",
     );
     refused(
-        db.write(|tx| tx.revert(4)),
+        db.write(|tx| tx.revert(annals::Txid(4))),
         ErrorKind::NotFound,
         "memory:db: there is no transaction 4: they are 1 to 3",
     );
     let empty = open(&MemoryDirectory::new());
     refused(
-        empty.write(|tx| tx.revert(1)),
+        empty.write(|tx| tx.revert(annals::Txid(1))),
         ErrorKind::NotFound,
         "memory:db: there is no transaction 1: there is none yet",
     );

@@ -45,7 +45,7 @@ impl Script {
                 Err(_) => return 0,
             },
             Opened::Usable(usable) => {
-                let done = usize::try_from(usable.root.point.txid).unwrap();
+                let done = usize::try_from(usable.root.point.txid.0).unwrap();
                 let model = self.models[done].clone().unwrap();
                 let (image, catalog, root) = (usable.image, usable.catalog, Some(usable.root));
                 let keeps_frames = self.compacts;
@@ -71,7 +71,7 @@ impl Script {
         let found = match &opened {
             Opened::Missing => None,
             Opened::Usable(usable) => {
-                let txid = usize::try_from(usable.root.point.txid).unwrap();
+                let txid = usize::try_from(usable.root.point.txid.0).unwrap();
                 assert_eq!(usable.catalog.metadata, (txid as u64).to_le_bytes());
                 let held = content(&usable.image, &usable.catalog).unwrap();
                 assert_eq!(Some(&held), self.models[txid].as_ref(), "root {txid}");
@@ -87,13 +87,13 @@ impl Script {
     /// All key frames of an image hold what there was, and those of a copy are as many as before.
     fn judge_frames(&self, usable: &Usable) {
         let frames = usable.image.frames_of(&usable.root);
-        let expected = if self.compacts { usable.root.point.txid - 1 } else { 0 };
+        let expected = if self.compacts { usable.root.point.txid.0 - 1 } else { 0 };
         assert_eq!(frames.len() as u64, expected);
         for (frame, txid) in frames.iter().zip(1..) {
             let catalog = read_catalog(&usable.image, frame).unwrap();
             let held = content(&usable.image, &catalog).unwrap();
             let model = self.models[usize::try_from(txid).unwrap()].clone();
-            assert_eq!((frame.point.txid, Some(held)), (txid, model));
+            assert_eq!((frame.point.txid.0, Some(held)), (txid, model));
         }
     }
 

@@ -5,6 +5,7 @@ use crate::image::catalog::{Array, Catalog, Kind};
 use crate::image::format::{self, FANOUT, Identity, ImageHeader, Root};
 use crate::image::node;
 use crate::image::stored::Stored;
+use annals_schema::Txid;
 use annals_storage::Point;
 use annals_storage::document::{compare_fields, compare_layout, variants};
 
@@ -55,7 +56,7 @@ struct RootCopy {
 #[test]
 fn roots_and_entries_are_laid_out_as_documented() {
     let nothing = Stored::default();
-    let point = Point { position: 0, txid: 0, chain: 0 };
+    let point = Point { position: 0, txid: Txid(0), chain: 0 };
     let root = Root {
         number: 0,
         segment: 0,
@@ -74,7 +75,7 @@ fn roots_and_entries_are_laid_out_as_documented() {
         "number": root.number = u64::MAX,
         "segment": root.segment = u64::MAX,
         "position": root.point.position = u64::MAX,
-        "txid": root.point.txid = u64::MAX,
+        "txid": root.point.txid = Txid(u64::MAX),
         "chain": root.point.chain = u64::MAX,
         "time": root.time = -1,
         "catalog": root.catalog = FULL,

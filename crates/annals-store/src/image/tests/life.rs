@@ -206,7 +206,7 @@ fn a_failed_flush_stops_the_image() {
                 let error = again.image.write(&[]).unwrap_err();
                 assert!(error.to_string().contains("reopen"), "{error}");
                 let root = open(&again.directory).root;
-                assert!((1..=2).contains(&root.point.txid));
+                assert!((1..=2).contains(&root.point.txid.0));
             }
         }
     }

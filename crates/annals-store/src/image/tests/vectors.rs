@@ -1,5 +1,6 @@
 //! Tests that the library writes the example image of `docs/format.md` byte for byte, and can read it.
 
+use annals_schema::Txid;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -28,7 +29,8 @@ fn write_image() -> Vec<u8> {
     let mut catalog = arrays(&kinds);
     let mut old = None;
     for (txid, changes) in [(7, first.to_vec()), (9, second.to_vec())] {
-        let point = Point { position: 16384 + 100 * txid, txid, chain: 0xC4A1 << 40 | txid };
+        let point =
+            Point { position: 16384 + 100 * txid, txid: Txid(txid), chain: 0xC4A1 << 40 | txid };
         let changes = changes.into_iter().collect();
         let new = Next { point, metadata: b"metadata", pinned: &[], keeps_frames: false };
         let (root, next) = advance(&image, &catalog, old.as_ref(), &changes, &new).unwrap();

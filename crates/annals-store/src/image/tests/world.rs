@@ -1,5 +1,6 @@
 //! One image with the model of what each of its roots holds.
 
+use annals_schema::Txid;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -34,7 +35,11 @@ pub(super) struct World {
 }
 
 pub(super) fn point(txid: u64) -> Point {
-    Point { position: 16384 + 100 * txid, txid, chain: txid.wrapping_mul(0x9E37_79B9_7F4A_7C15) }
+    Point {
+        position: 16384 + 100 * txid,
+        txid: Txid(txid),
+        chain: txid.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+    }
 }
 
 /// An object's content, determined by two numbers.
@@ -104,7 +109,7 @@ impl World {
         assert_eq!(content(&self.image, &self.catalog).unwrap(), self.model);
         let usable = open(&self.directory);
         assert_eq!((Some(usable.root), &usable.catalog), (self.root, &self.catalog));
-        assert_eq!(usable.catalog.metadata, usable.root.point.txid.to_le_bytes());
+        assert_eq!(usable.catalog.metadata, usable.root.point.txid.0.to_le_bytes());
         let report = check(&self.directory, NAME, &SystemClock).unwrap();
         assert_eq!(report.problem, None);
         assert_eq!(report.root, self.root);

@@ -1,6 +1,6 @@
 //! Changes: rows with their values before and after, by transaction and by row.
 
-use annals_schema::{FieldNumber, RowId, TableNumber, Timestamp, Value, ValueRef};
+use annals_schema::{FieldNumber, RowId, TableNumber, Timestamp, Txid, Value, ValueRef};
 
 /// The change of one row from one moment to a later one.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,7 @@ pub(in crate::db) fn is_same_row(a: Option<&[Value]>, b: Option<&[Value]>) -> bo
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed {
     /// Its number.
-    pub txid: u64,
+    pub txid: Txid,
     /// Its time.
     pub time: Timestamp,
     /// Its comments, in order.
@@ -67,7 +67,7 @@ pub struct Changed {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Version {
     /// The number of the transaction.
-    pub txid: u64,
+    pub txid: Txid,
     /// Its time.
     pub time: Timestamp,
     /// Its comments, in order.
@@ -126,7 +126,7 @@ pub struct Blame {
     /// Its present value.
     pub value: Value,
     /// The number of the transaction that set it.
-    pub txid: u64,
+    pub txid: Txid,
     /// The time of that transaction.
     pub time: Timestamp,
     /// Its comments, in order.

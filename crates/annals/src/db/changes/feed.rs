@@ -5,8 +5,10 @@
 //! 2. Publishing never waits for a subscriber: the locks here are held for a few instructions.
 //! 3. The state of a subscriber is released after two backfills without progress of the subscriber.
 
+use annals_schema::Txid;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
 use std::time::Duration;
 
 use crate::db::changes::rows::RowChanges;
@@ -29,6 +31,15 @@ struct News {
     /// True if the database was closed.
     is_over: bool,
     followers: Vec<Weak<Slot>>,
+    /// The tasks that wait for the next commit.
+    tasks: Vec<Waker>,
+}
+
+impl News {
+    /// True if nothing was committed after `txid`, and something may be.
+    fn is_still(&self, txid: u64) -> bool {
+        !self.is_over && self.latest.as_ref().is_none_or(|latest| latest.point.txid.0 <= txid)
+    }
 }
 
 /// The state that a follower has.
@@ -49,7 +60,7 @@ pub(in crate::db) struct Standing {
 impl Standing {
     /// Continues from a newer base, if that is its own state; returns true if it is.
     pub(in crate::db) fn take_over(&mut self, published: &Published) -> bool {
-        let is_there = published.point.txid == self.txid;
+        let is_there = published.point.txid == Txid(self.txid);
         if is_there {
             self.rows.rebase(Arc::clone(&published.view));
             self.target = None;
@@ -85,8 +96,7 @@ impl Feed {
             return;
         }
         news.latest = Some(published);
-        drop(news);
-        self.signal.notify_all();
+        self.wake_all(news);
     }
 
     /// Publishes the same state over another root of the image, or in another segment: older states of subscribers
@@ -112,8 +122,33 @@ impl Feed {
 
     /// Records that nothing will be committed any more.
     pub(in crate::db) fn close(&self) {
-        lock(&self.news).is_over = true;
+        let mut news = lock(&self.news);
+        news.is_over = true;
+        self.wake_all(news);
+    }
+
+    /// Returns how many subscribers there are, and the state that is kept for them.
+    pub(in crate::db) fn subscribers(&self) -> (usize, Option<Arc<Published>>) {
+        let news = lock(&self.news);
+        let alive = news.followers.iter().filter(|slot| slot.strong_count() > 0).count();
+        (alive, news.latest.clone())
+    }
+
+    fn wake_all(&self, mut news: MutexGuard<'_, News>) {
+        let tasks = std::mem::take(&mut news.tasks);
+        drop(news);
         self.signal.notify_all();
+        tasks.into_iter().for_each(Waker::wake); // with no lock held
+    }
+
+    /// Wakes a task at the next commit; `false` if one after `txid` is there, or if no more will follow.
+    #[cfg(feature = "tokio")]
+    pub(in crate::db) fn wake_after(&self, txid: u64, waker: &Waker) -> bool {
+        let mut news = lock(&self.news);
+        if news.is_still(txid) && !news.tasks.iter().any(|task| task.will_wake(waker)) {
+            news.tasks.push(waker.clone());
+        }
+        news.is_still(txid)
     }
 
     /// Returns the last commit, and whether no more will follow.
@@ -124,9 +159,7 @@ impl Feed {
 
     /// Waits up to `timeout` until a transaction after `txid` is committed, or no more will be.
     pub(in crate::db) fn wait(&self, txid: u64, timeout: Option<Duration>) {
-        let is_still = |news: &mut News| {
-            !news.is_over && news.latest.as_ref().is_none_or(|latest| latest.point.txid <= txid)
-        };
+        let is_still = |news: &mut News| news.is_still(txid);
         let news: MutexGuard<'_, News> = lock(&self.news);
         match timeout {
             None => {

@@ -3,11 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use annals_schema::Timestamp;
-
-/// The number of a transaction: the first one is 1, and it grows by one. 0 is the time before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Txid(pub u64);
+use annals_schema::{Timestamp, Txid};
 
 /// A moment in the history of a database: the end of one of its transactions.
 ///
@@ -23,7 +19,7 @@ pub struct Txid(pub u64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// After the transaction of this number.
-    Txid(u64),
+    Txid(Txid),
     /// After the last transaction, in the order of their numbers, whose time isn't later than this.
     Time(Timestamp),
     /// After the last transaction that has exactly this comment.
@@ -51,7 +47,7 @@ impl std::error::Error for MomentError {}
 
 impl From<Txid> for Moment {
     fn from(txid: Txid) -> Self {
-        Self::Txid(txid.0)
+        Self::Txid(txid)
     }
 }
 
@@ -77,9 +73,10 @@ impl FromStr for Moment {
     fn from_str(text: &str) -> Result<Self, MomentError> {
         let wrong = |reason| MomentError { text: text.to_owned(), reason };
         match text.split_once(':') {
-            Some(("txid", number)) => {
-                number.parse().map(Self::Txid).map_err(|error| wrong(Some(error.to_string())))
-            }
+            Some(("txid", number)) => number
+                .parse()
+                .map(|number| Self::Txid(Txid(number)))
+                .map_err(|error| wrong(Some(error.to_string()))),
             Some(("time", time)) => {
                 time.parse().map(Self::Time).map_err(|error| wrong(Some(format!("{error}"))))
             }
@@ -96,8 +93,8 @@ mod tests {
     #[test]
     fn a_moment_is_read_as_it_is_written() {
         for moment in [
-            Moment::Txid(0),
-            Moment::Txid(u64::MAX),
+            Moment::Txid(Txid(0)),
+            Moment::Txid(Txid(u64::MAX)),
             Moment::Time(Timestamp(1_709_208_000_000_001)),
             Moment::Comment("with: colons, and 'quotes'".to_owned()),
             Moment::Comment(String::new()),

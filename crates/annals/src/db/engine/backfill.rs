@@ -15,6 +15,7 @@
 //! depends on it. Only a failed flush disables the image for this handle.
 
 use crate::db::engine::{index_history, rebuild, reopening};
+use annals_schema::Txid;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -42,6 +43,7 @@ use crate::journal::lock;
 use crate::journal::segments::kept_name;
 use crate::storage::{Access, Clock as _, SystemClock};
 use crate::store::{Keep as _, Piece};
+use crate::trace::{event, span};
 
 /// A backfill that wrote this many bytes replaced so much memory that freeing it takes a while.
 const FREED_SLOWLY: u64 = 16 << 20;
@@ -87,7 +89,7 @@ impl<'i> Run<'i> {
         Backfilled {
             mode: self.mode,
             outcome,
-            txid: point.map_or(0, |point| point.txid),
+            txid: point.map_or(Txid(0), |point| point.txid),
             segment: working.root.map_or(0, |root| root.segment),
             position: point.map_or(0, |point| point.position),
             journal_bytes: 0,
@@ -121,6 +123,31 @@ pub(in crate::db) fn backfill(core: &Core, mode: BackfillMode) -> Result<Backfil
 
 /// Updates the image, and reports the progress after each batch.
 pub(in crate::db) fn backfill_watched(
+    core: &Core,
+    mode: BackfillMode,
+    watch: Watching<'_>,
+) -> Result<Backfilled> {
+    span!(INFO, "backfill", file = core.file().name.as_str(), mode = mode.name());
+    let done = backfill_until_sound(core, mode, watch);
+    match &done {
+        Ok(done) => {
+            let is_postponed = done.outcome == BackfillOutcome::Postponed;
+            let (txid, pages) = (done.txid.0, done.pages);
+            event!(INFO, "backfilled", txid = txid, pages = pages, is_postponed = is_postponed);
+        }
+        Err(error) => {
+            event!(
+                WARN,
+                "the backfill failed; nothing is lost",
+                kind = format!("{:?}", error.kind())
+            );
+        }
+    }
+    done
+}
+
+/// Backfills, again from another root each time that one turns out to be damaged.
+fn backfill_until_sound(
     core: &Core,
     mode: BackfillMode,
     watch: Watching<'_>,
@@ -248,7 +275,7 @@ fn advance(
         Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
         pin => pin.map_err(|error| cannot_look(&image, error))?,
     };
-    let mut drafting = Drafting::new(&mut draft, &image, published.point.txid, &**clock, watch);
+    let mut drafting = Drafting::new(&mut draft, &image, published.point.txid.0, &**clock, watch);
     drafting.tell()?;
     let history = index_history::newest(core, published);
     let mut saved = published.view.save_with(&history, &pager, &mut drafting)?;
@@ -356,12 +383,12 @@ fn sample(
     }
     if let Some(spill) = &working.spill {
         let Some(txid) = spill.due() else { return Ok(None) };
-        if published.point.txid < txid {
+        if published.point.txid < Txid(txid) {
             // The flush that it waits for is next, or is running.
             core.group.settle()?;
             published = core.group.published();
         }
-        if published.point.txid < txid {
+        if published.point.txid < Txid(txid) {
             return Ok(None);
         }
     }

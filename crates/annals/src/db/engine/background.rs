@@ -124,7 +124,7 @@ impl Background {
 
     /// Ends the thread, after its current backfill, or between two of its steps after `patience`. Returns true if it
     /// ended.
-    pub(in crate::db) fn stop(self, patience: Duration) -> bool {
+    pub(in crate::db) fn stop(&self, patience: Duration) -> bool {
         let deadline = self.shared.core.clock.elapsed().saturating_add(patience);
         self.shared.deadline.store(micros(deadline), Ordering::Relaxed);
         *lock(&self.shared.state) = State::Stopping;

@@ -20,7 +20,7 @@ const ROUNDS_UNTIL_ASLEEP: u32 = 100;
 #[derive(Debug)]
 pub(in crate::db) struct Checkpointer {
     shared: Arc<Shared>,
-    thread: OnceLock<Option<JoinHandle<()>>>,
+    thread: OnceLock<Mutex<Option<JoinHandle<()>>>>,
 }
 
 #[derive(Debug)]
@@ -51,7 +51,8 @@ impl Checkpointer {
         self.thread.get_or_init(|| {
             let shared = Arc::clone(&self.shared);
             // Without the thread everything still works; commits only find less space ahead.
-            std::thread::Builder::new().name("annals".to_owned()).spawn(move || shared.run()).ok()
+            let named = std::thread::Builder::new().name("annals".to_owned());
+            Mutex::new(named.spawn(move || shared.run()).ok())
         });
         if self.shared.asleep.load(Ordering::Acquire) {
             let _stopping = lock(&self.shared.stopping);
@@ -60,10 +61,10 @@ impl Checkpointer {
     }
 
     /// Ends the thread, after its current work.
-    pub(in crate::db) fn stop(mut self) {
+    pub(in crate::db) fn stop(&self) {
         *lock(&self.shared.stopping) = true;
         self.shared.signal.notify_one();
-        if let Some(Some(thread)) = self.thread.take() {
+        if let Some(thread) = self.thread.get().and_then(|thread| lock(thread).take()) {
             // It can't have panicked in the middle of a change: every step is independent.
             let _ = thread.join();
         }
@@ -121,6 +122,8 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use annals_schema::Txid;
+
     use super::*;
     use crate::db::present::segment::{JournalFile, Segment};
     use crate::journal::{Checkpoints, Settled};
@@ -132,8 +135,14 @@ mod tests {
         let storage = directory.create("journal").unwrap();
         let file = JournalFile::new(Arc::clone(&storage), 0, Arc::new(directory), "journal");
         let point = |txid| Point { position: 16384, txid, chain: 0 };
-        let checkpoints =
-            Checkpoints::new(storage, "", 0, 0, point(1), &Settled::new_journal(point(1), [0; 16]));
+        let checkpoints = Checkpoints::new(
+            storage,
+            "",
+            0,
+            0,
+            point(Txid(1)),
+            &Settled::new_journal(point(Txid(1)), [0; 16]),
+        );
         let shared = Shared {
             segment: Arc::new(Current::from_pointee(Segment {
                 checkpoints: Arc::new(checkpoints),
@@ -147,7 +156,7 @@ mod tests {
             signal: Condvar::new(),
         };
         // It saw transaction 0, and 1 was acknowledged since; nothing will wake it.
-        assert!(shared.wait(ROUNDS_UNTIL_ASLEEP, point(0)));
+        assert!(shared.wait(ROUNDS_UNTIL_ASLEEP, point(Txid(0))));
         assert!(!shared.asleep.load(Ordering::Acquire));
     }
 }

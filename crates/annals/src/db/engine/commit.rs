@@ -22,6 +22,7 @@ use crate::db::engine::group::{Group, Queue, Waiting};
 use crate::db::threads::this_thread;
 use crate::journal::{Level, Point, lock};
 use crate::store::View;
+use crate::trace::event;
 use crate::{Error, ErrorKind, Result};
 use annals_storage::step;
 
@@ -130,6 +131,10 @@ impl Group {
         let took = self.clock.elapsed().saturating_sub(begun);
         drop(leading);
 
+        if level.flushes() {
+            event!(TRACE, "flushed", txid = target.txid.0, micros = took.as_micros());
+            self.counts.add_flush(took);
+        }
         let mut queue = lock(&self.queue);
         queue.took = took;
         queue.is_led = false;
@@ -175,6 +180,7 @@ impl Group {
         self.let_see(view, point, file);
         self.feed().tell(|| self.published());
         segment.checkpoints.acknowledge(point, count, flushed);
+        self.counts.add_commits(count);
     }
 }
 

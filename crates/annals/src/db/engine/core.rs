@@ -11,6 +11,7 @@
 //! handle has all to itself): there a backfill waits for other processes before it takes the writer's side, for the
 //! threads of this one would wait for them, too.
 
+use annals_schema::Txid;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError, Weak};
 use std::time::Duration;
 
@@ -132,8 +133,8 @@ impl Core {
     /// Lets a transaction continue to read in a rebuilt state when it needs a lost page, as long as it has changed
     /// nothing.
     pub(in crate::db) fn let_rescue(&self, writing: &mut Writing) {
-        let txid = writing.writer.committed().txid;
-        if self.group.published().point.txid == txid {
+        let Txid(txid) = writing.writer.committed().txid;
+        if self.group.published().point.txid.0 == txid {
             let shown = Shown { txid, is_adapted: false };
             writing.store.be_rescued_by(&self.rescue(), shown);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Weak;
 
-use annals_schema::Timestamp;
+use annals_schema::{Timestamp, Txid};
 
 use crate::db::engine::core::Core;
 use crate::db::outcome::Forgotten;
@@ -17,7 +17,7 @@ pub(in crate::db) fn segments(core: &Core) -> Result<Vec<SegmentFacts>> {
     let head = Head::read(&*file.storage, &file.name)?;
     let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
     let point = core.checkpoints().acknowledged();
-    let mut facts = past.facts((point.position, point.txid));
+    let mut facts = past.facts((point.position, point.txid.0));
     // This handle's own locks would conflict.
     drop(past);
     for facts in facts.iter_mut().filter(|facts| facts.number < file.segment) {
@@ -62,7 +62,7 @@ pub(in crate::db) fn forget_before(
     let forgotten = (!removed.is_empty()).then(|| Forgotten {
         segments: removed.len() as u64,
         bytes: removed.iter().map(|(_, bytes)| bytes).sum(),
-        transactions: (oldest.first_own_txid(), base.first_own_txid() - 1),
+        transactions: (Txid(oldest.first_own_txid()), Txid(base.first_own_txid() - 1)),
         times: (Timestamp(oldest.created), Timestamp(base.created)),
     });
     Ok((forgotten, pinned))

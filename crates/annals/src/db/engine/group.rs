@@ -22,6 +22,7 @@ use arc_swap::ArcSwap;
 use crate::Result;
 use crate::db::changes::feed::Feed;
 use crate::db::changes::feed::Slot;
+use crate::db::engine::counts::Counts;
 use crate::db::present::segment::{Current, JournalFile};
 use crate::db::present::snapshot::Published;
 use crate::journal::{Level, Point, lock};
@@ -48,6 +49,7 @@ pub(in crate::db) struct Group {
     pub(super) written: AtomicUsize,
     /// True if a leader may wait for others.
     is_patient: bool,
+    pub(in crate::db) counts: Counts,
     /// Rebuilds views after the loss of a page.
     rescue: OnceLock<Weak<dyn Rescue>>,
 }
@@ -94,6 +96,7 @@ impl Group {
             open: AtomicUsize::new(0),
             written: AtomicUsize::new(0),
             is_patient: true,
+            counts: Counts::default(),
             rescue: OnceLock::new(),
         }
     }
@@ -107,15 +110,16 @@ impl Group {
     pub(in crate::db) fn be_rescued_by(&self, rescue: Weak<dyn Rescue>) {
         let rescue = self.rescue.get_or_init(|| rescue);
         let Published { view, point, .. } = &*self.published.load_full();
-        view.rescued_by(rescue, Shown { txid: point.txid, is_adapted: false });
+        view.rescued_by(rescue, Shown { txid: point.txid.0, is_adapted: false });
     }
 
     /// Publishes a view.
     pub(super) fn let_see(&self, view: Arc<View>, point: Point, file: Arc<JournalFile>) {
         if let Some(rescue) = self.rescue.get() {
-            view.rescued_by(rescue, Shown { txid: point.txid, is_adapted: false });
+            view.rescued_by(rescue, Shown { txid: point.txid.0, is_adapted: false });
         }
-        self.published.store(Arc::new(Published { view, point, file }));
+        let old = self.published.swap(Arc::new(Published { view, point, file }));
+        self.counts.note_replaced(&old, || self.clock.elapsed());
     }
 
     /// Returns the last commit.
@@ -208,6 +212,8 @@ impl Group {
 
 #[cfg(test)]
 mod tests {
+    use annals_schema::Txid;
+
     use super::*;
     use crate::storage::MemoryDirectory;
     use crate::storage::simulated::SimulatedClock;
@@ -226,7 +232,7 @@ mod tests {
                 scope.spawn(move || commit_at_all_levels(database, thread));
             }
         });
-        assert_eq!(database.read().txid(), 3 * 4);
+        assert_eq!(database.read().txid(), Txid(3 * 4));
     }
 
     fn commit_at_all_levels(database: &Database, thread: usize) {
@@ -237,8 +243,8 @@ mod tests {
             transaction.comment("a commit").unwrap();
             let txid = transaction.commit().unwrap().txid;
             let seen = database.read().txid();
-            assert!(txid > before && seen >= txid, "{before}, {txid}, {seen}");
-            before = seen;
+            assert!(txid > Txid(before) && seen >= txid, "{before}, {txid}, {seen}");
+            before = seen.0;
         }
     }
 }

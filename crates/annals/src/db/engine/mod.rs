@@ -5,6 +5,7 @@ pub(in crate::db) mod background;
 pub(in crate::db) mod checkpointer;
 pub(in crate::db) mod commit;
 pub(in crate::db) mod core;
+pub(in crate::db) mod counts;
 pub(in crate::db) mod forget;
 pub(in crate::db) mod group;
 pub(in crate::db) mod index_history;

@@ -29,6 +29,7 @@ use crate::db::progress::{Watch, Watched};
 use crate::db::replay::forward::{Caught, replay_between};
 use crate::journal::lock;
 use crate::storage::{Access, Clock as _, SystemClock};
+use crate::trace::event;
 use crate::{Error, ErrorKind, Result};
 
 /// How many bytes of the journal are replayed with the writer's lock.
@@ -48,6 +49,7 @@ pub(in crate::db) fn start_rebuild(core: &Core) {
     if state.is_running {
         return;
     }
+    event!(WARN, "a page of the image is lost: the state is rebuilt without it");
     let before = state.thread.take();
     state.failure = None;
     let known = core.image().map_or(0, |image_state| image_state.damage().count());

@@ -1,5 +1,6 @@
 //! The handling of a lost page in a view: the database rebuilds its state, and the view continues in that.
 
+use annals_schema::Txid;
 use std::sync::Arc;
 
 use crate::db::engine::core::{Core, Rescuer};
@@ -31,7 +32,7 @@ fn rebuilt_view(core: &Core, lost: &View, shown: Shown) -> Result<Arc<View>> {
     if !is_over {
         return Err(too_late(&published));
     }
-    let is_it = published.point.txid == shown.txid && !shown.is_adapted;
+    let is_it = published.point.txid == Txid(shown.txid) && !shown.is_adapted;
     if is_it && published.view.root() != lost.root() {
         return Ok(Arc::clone(&published.view));
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use annals_schema::Blob;
+use annals_schema::{Blob, Txid};
 use annals_storage::step;
 
 use crate::db::engine::core::{Core, Writing};
@@ -64,8 +64,8 @@ pub(in crate::db) fn restart_in_turn(
     let _paused = lock(&core.keeping);
     let head = Head::read(storage, name)?;
     let end = writing.writer.committed();
-    let has_state = head.header.begins_with_state() && end.txid == head.header.first_txid;
-    if has_state || end.txid == 0 || (older == Older::Kept && end == head.start()) {
+    let has_state = head.header.begins_with_state() && end.txid == Txid(head.header.first_txid);
+    if has_state || end.txid == Txid(0) || (older == Older::Kept && end == head.start()) {
         // Nothing was committed since the last restart.
         return end_restart(core, older, false);
     }
@@ -74,7 +74,7 @@ pub(in crate::db) fn restart_in_turn(
     let (directory, journal) = (&*old.file.directory, old.file.journal.as_str());
     let repeats = older != Older::Kept;
     let by = Maker { clock: &*core.clock, shared: old.turns.is_some() };
-    let header = by.header_after(&head.header, end.txid, repeats);
+    let header = by.header_after(&head.header, end.txid.0, repeats);
     let (segment, secret) = (head.hash, old.checkpoints.secret());
     let sealer = Sealer { segment, secret, nonce: core.clock.random() };
     let sealing = Sealing::new(end, header, &kept_name(journal, header.segment), sealer)?;

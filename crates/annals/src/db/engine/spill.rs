@@ -32,7 +32,7 @@ pub(in crate::db) fn spill(core: &Core, writing: &mut Writing) -> Result<bool> {
     if !writing.store.has_unsaved(image_state.spill_limit()) {
         return Ok(false);
     }
-    let txid = writing.writer.committed().txid + 1;
+    let txid = writing.writer.committed().txid.0 + 1;
     image_state.spill(&mut working, &mut writing.store, txid, true).map(|()| true)
 }
 

@@ -129,7 +129,7 @@ impl Background {
 }
 
 /// Returns the end of the journal, in bytes as [`JournalFile::reach`] counts them.
-fn end(core: &Core) -> u64 {
+pub(in crate::db) fn end(core: &Core) -> u64 {
     let segment = core.segment.load();
     segment.file.reach(segment.checkpoints.acknowledged().position)
 }

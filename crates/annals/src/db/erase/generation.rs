@@ -158,7 +158,7 @@ impl Generation {
     /// Returns what is known of the segments without reading them.
     #[must_use]
     pub fn facts(&self) -> Vec<SegmentFacts> {
-        self.past.facts((self.end.position, self.end.txid))
+        self.past.facts((self.end.position, self.end.txid.0))
     }
 
     /// Returns the time of its last commit that the clock gave.
@@ -237,9 +237,9 @@ impl Generation {
         for (place, old) in self.segments.iter().enumerate() {
             let start = old.head.start();
             let next = self.segments.get(place + 1).map(|next| next.header().first_txid);
-            let txids = start.txid..=next.unwrap_or(u64::MAX);
+            let txids = start.txid.0..=next.unwrap_or(u64::MAX);
             if tails.iter().any(|(txid, _)| txids.contains(txid)) {
-                known.insert((start.txid, start.chain));
+                known.insert((start.txid.0, start.chain));
                 self.read(place, &mut |frame| {
                     let point = (frame.header.txid, frame.chain);
                     if frame.header.is_commit() && tails.contains(&point) {

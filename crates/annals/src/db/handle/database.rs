@@ -1,21 +1,22 @@
 //! The handle of an open database.
 
-use crate::db::engine::{rebuild, spill, trigger};
+use crate::db::engine::{rebuild, spill};
 use crate::db::handle::checks::{Checked, Checks, Proposed};
+use crate::db::handle::gate::Gate;
 use crate::db::handle::inner::Inner;
 use crate::db::handle::shared;
 use crate::db::replay::unapplied::Unapplied;
 use crate::db::threads::this_thread;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use crate::db::engine::background::Background;
 use crate::db::engine::checkpointer::Checkpointer;
-use crate::db::engine::core::Rescuer;
 use crate::db::engine::core::{Core, Working, Writing};
 use crate::db::engine::group::Group;
+use crate::db::handle::lifetime::Open;
 use crate::db::handle::sharing::Sharing;
 use crate::db::handle::transaction::Transaction;
 use crate::db::history::keeping::Keeping;
@@ -25,31 +26,26 @@ use crate::db::present::segment::{Current, Segment};
 use crate::db::present::snapshot::Snapshot;
 use crate::debug::brief;
 use crate::journal::{Level, Point, Recovered, Retention, Writer, lock};
-use crate::storage::{Clock, Lock, MemoryDirectory, Origin, SystemClock};
+use crate::storage::{Clock, MemoryDirectory, Origin, SystemClock};
 use crate::store::{Store, View};
-use crate::{Error, ErrorKind, Result};
-
-/// How long dropping a database waits for a backfill, and closing it for the state to be rebuilt.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::{Error, Result};
 
 /// A database, open for reading and writing.
 ///
-/// It is `Send` and `Sync`: share it by reference or in an `Arc`. There is one writer at a time, and any number of
-/// readers, which never wait. Dropping it closes it, and ignores errors of closing; [`Database::close`] returns them.
+/// It is a handle, `Send` and `Sync`: a clone costs one reference count, and is a handle of the same open database.
+/// There is one writer at a time, and any number of readers, which never wait. Dropping the last handle closes the
+/// database, and ignores errors of closing; [`Database::close`] closes it for all handles, and returns them.
 /// Dropping waits 5 s at most for a backfill, and then ends it: the next opening replays more. Closing waits for it.
 ///
 /// It belongs to the process that opened it. A forked child can read inherited snapshots, except their blobs; all
 /// else is an error there, and the parent isn't affected. The child opens the database again, when the parent has
 /// closed it, or opens it read-only.
+#[derive(Clone)]
 pub struct Database {
-    inner: Inner,
-    /// Rebuilds the state for snapshots that need a lost page.
-    rescuer: Arc<Rescuer>,
-    recovered: Recovered,
-    closed: bool,
+    open: Arc<Open>,
 }
 
-brief!(Database, "Database", "file": |it| it.inner.file().name, "level": |it| it.inner.level);
+brief!(Database, "Database", "file": |it| it.inner().file().name, "level": |it| it.inner().level);
 
 /// The parts of an open database.
 pub(in crate::db) struct Setup {
@@ -112,15 +108,16 @@ impl Database {
             sharing: setup.sharing,
             level: setup.level,
             origin: Origin::here(),
-            has_fixed_schema: false,
+            has_fixed_schema: AtomicBool::new(false),
+            gate: Gate::default(),
             checks: Checks::default(),
         };
-        Self { inner, rescuer, recovered: setup.recovered, closed: false }
+        Self { open: Arc::new(Open::new(inner, rescuer, setup.recovered)) }
     }
 
     /// Returns what transactions and the other rooms see of it.
-    pub(in crate::db) const fn inner(&self) -> &Inner {
-        &self.inner
+    pub(in crate::db) fn inner(&self) -> &Inner {
+        &self.open.inner
     }
 
     /// Opens or creates a database with the default [`Options`].
@@ -146,43 +143,48 @@ impl Database {
     }
 
     /// Refuses every change of the schema from now on.
-    pub(in crate::db) fn fix_schema(mut self) -> Self {
-        self.inner.has_fixed_schema = true;
+    pub(in crate::db) fn fix_schema(self) -> Self {
+        self.inner().has_fixed_schema.store(true, Ordering::Relaxed);
         self
     }
 
-    /// Returns a snapshot of the last commit. Never waits; costs one reference count.
+    /// Returns a snapshot of the last commit. Never waits; costs one reference count. After the database was closed
+    /// it still returns the last commit before that.
     #[must_use]
     pub fn read(&self) -> Snapshot {
-        Snapshot::new(self.inner.core.group.published())
+        self.inner().read()
     }
 
     /// Begins a transaction; waits until the one before has ended or is on its way to permanent storage. It sees all
     /// earlier writes, also those that aren't acknowledged yet.
     ///
     /// # Errors
-    /// `Invalid` in a thread that has a transaction open already (it would wait for itself);
+    /// `Invalid` in a thread that has a transaction open already (it would wait for itself); `Closed`;
     /// `Poisoned` after a failed flush, or in a forked child; `Io` if the bytes that a failed transaction wrote
     /// can't be truncated.
     pub fn begin(&self) -> Result<Transaction<'_>> {
-        self.inner.check_origin()?;
-        self.inner.refuse_nesting()?;
-        self.inner.core.group.arrive();
-        let mut writing = lock(&self.inner.core.writing);
-        let begun = shared::take_or_join_turn(&self.inner, &mut writing).and_then(|()| {
-            writing.writer.begin(self.inner.level).inspect_err(|_| shared::end_turn(&self.inner))
+        let inner = self.inner();
+        inner.check_origin()?;
+        inner.refuse_nesting()?;
+        inner.core.group.arrive();
+        let mut writing = lock(&inner.core.writing);
+        // With the lock: closing waits for it.
+        let open = inner.check_open();
+        let begun = open.and_then(|()| shared::take_or_join_turn(inner, &mut writing));
+        let begun = begun.and_then(|()| {
+            writing.writer.begin(inner.level).inspect_err(|_| shared::end_turn(inner))
         });
-        begun.inspect_err(|_| self.inner.core.group.leave())?;
-        if let Some(image_state) = self.inner.core.image() {
+        begun.inspect_err(|_| inner.core.group.leave())?;
+        if let Some(image_state) = inner.core.image() {
             image_state.install(&mut writing.store);
-            rebuild::see_to_damage(&self.inner.core, image_state, &mut writing);
+            rebuild::see_to_damage(&inner.core, image_state, &mut writing);
             if writing.store.view().lies_over_image() {
-                self.inner.core.let_rescue(&mut writing);
+                inner.core.let_rescue(&mut writing);
             }
         }
-        self.inner.wake_checkpointer();
-        self.inner.owner.store(this_thread(), Ordering::Relaxed);
-        Ok(Transaction::new(&self.inner, writing, self.inner.level))
+        inner.wake_checkpointer();
+        inner.owner.store(this_thread(), Ordering::Relaxed);
+        Ok(Transaction::new(inner, writing, inner.level))
     }
 
     /// Runs `change` in a transaction and commits it, at the level of the [`Options`] or the one
@@ -229,16 +231,16 @@ impl Database {
         name: &str,
         check: impl Fn(&Proposed<'_>) -> Checked + Send + Sync + 'static,
     ) -> Result<()> {
-        self.inner.check_origin()?;
-        self.inner.refuse_nesting()?;
-        let _writing = lock(&self.inner.core.writing);
-        self.inner.checks.add(name, Box::new(check))
+        self.inner().check_open()?;
+        self.inner().refuse_nesting()?;
+        let _writing = lock(&self.inner().core.writing);
+        self.inner().checks.add(name, Box::new(check))
     }
 
     /// Returns the report of opening.
     #[must_use]
-    pub const fn recovered(&self) -> &Recovered {
-        &self.recovered
+    pub fn recovered(&self) -> &Recovered {
+        &self.open.recovered
     }
 
     /// Makes a soft checkpoint: publishes all commits to other processes; the operating system has their bytes.
@@ -247,9 +249,10 @@ impl Database {
     /// # Errors
     /// `Poisoned` after a failed flush, or in a forked child; `Io` if the live block can't be written.
     pub fn soft_checkpoint(&self) -> Result<Point> {
-        self.inner.check_origin()?;
-        self.inner.core.group.settle()?;
-        shared::in_turn(&self.inner, || self.inner.checkpoints().soft())
+        let inner = self.inner();
+        let _entered = inner.enter()?;
+        inner.core.group.settle()?;
+        shared::in_turn(inner, || inner.checkpoints().soft())
     }
 
     /// Makes a hard checkpoint: flushes all commits to permanent storage, then writes a slot and flushes that too.
@@ -259,19 +262,36 @@ impl Database {
     /// `Poisoned` if a flush fails or has failed, or in a forked child; `Io` if a slot or the live
     /// block can't be written.
     pub fn hard_checkpoint(&self) -> Result<Point> {
-        self.inner.check_origin()?;
-        self.inner.core.group.settle()?;
-        shared::in_turn(&self.inner, || self.inner.checkpoints().hard())
+        let inner = self.inner();
+        let _entered = inner.enter()?;
+        inner.core.group.settle()?;
+        shared::in_turn(inner, || inner.checkpoints().hard())
     }
 
     /// Makes a hard checkpoint, truncates the space that was zeroed ahead, and closes. The next opening then has
     /// nothing to recover. Snapshots stay valid, and continue reading blobs.
     ///
+    /// It closes the database for all its handles, after the open transaction and the running backfill of other
+    /// threads. Then other handles get errors of kind [`Closed`](crate::ErrorKind::Closed), except that
+    /// [`read`](Self::read) returns the last commit, and that subscriptions end after it. Closing another one does
+    /// nothing.
+    ///
+    /// ```
+    /// # fn main() -> annals::Result<()> {
+    /// let db = annals::Database::in_memory()?;
+    /// let handle = db.clone();
+    /// db.close()?;
+    /// assert_eq!(handle.begin().unwrap_err().kind(), annals::ErrorKind::Closed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// `Poisoned` or `Io`: commits acknowledged as durable are durable even so. In a forked child closing does
+    /// `Invalid` if there are other handles, and this thread has a transaction open or is within a callback of a
+    /// backfill: then it isn't closed. `Poisoned` or `Io`: commits acknowledged as durable are durable even so. In a forked child closing does
     /// nothing, and is `Poisoned`.
-    pub fn close(mut self) -> Result<()> {
-        self.close_once(Duration::MAX)
+    pub fn close(self) -> Result<()> {
+        self.open.close()
     }
 
     /// Does at once the background work after a while without commits.
@@ -280,59 +300,13 @@ impl Database {
     /// As the background work would meet: `Poisoned` or `Io`.
     #[cfg(feature = "testing")]
     pub fn rest(&self) -> Result<()> {
-        shared::in_turn(&self.inner, || {
-            let checkpoints = self.inner.checkpoints();
+        let _entered = self.inner().enter()?;
+        shared::in_turn(self.inner(), || {
+            let checkpoints = self.inner().checkpoints();
             checkpoints.prefill()?;
             checkpoints.tell()?;
             checkpoints.advance_slot()
         })
-    }
-
-    fn close_once(&mut self, patience: Duration) -> Result<()> {
-        if std::mem::replace(&mut self.closed, true) {
-            return Ok(());
-        }
-        let (checkpointer, background) =
-            (self.inner.checkpointer.take(), self.inner.background.take());
-        if let Err(error) = self.inner.check_origin() {
-            // Their threads aren't in this process, and locks that they held at the fork are never released.
-            std::mem::forget((checkpointer, background));
-            return Err(error);
-        }
-        if let Some(image_state) = self.inner.core.image() {
-            // Else the next opening would do it. Not for ever: it may wait for a transaction that was forgotten.
-            image_state.rebuilding().stop(PATIENCE);
-        }
-        self.rescuer.close();
-        let is_imaged = background.is_none_or(|background| background.stop(patience));
-        if let Some(checkpointer) = checkpointer {
-            checkpointer.stop();
-        }
-        let checkpoints = self.inner.checkpoints();
-        let closed = match checkpoints.check_usable() {
-            Err(error) if error.kind() == ErrorKind::Unapplied => Ok(()), // nothing is written any more
-            // In shared mode the end of the turn noted that.
-            Err(error) if self.inner.sharing.is_some() => Err(error),
-            Err(error) => {
-                // Marks for the next opening that the last flush failed; ignores an error of that. In shared mode
-                // that was marked in the turn in which it failed.
-                if self.inner.sharing.is_none() {
-                    let _ = checkpoints.tell();
-                }
-                Err(Error::new(ErrorKind::Poisoned, error.to_string()))
-            }
-            Ok(()) if self.inner.sharing.is_some() => shared::close_shared(&self.inner),
-            Ok(()) => self.close_journal(is_imaged.then_some(patience)),
-        };
-        self.inner.core.group.feed().close();
-        // Snapshots keep the file open, to read blobs; they must not keep others from writing.
-        let file = self.inner.file();
-        let unlocked = file.storage.unlock(Lock::Head);
-        closed.and(
-            unlocked.map_err(|error| {
-                Error::io(format!("{}: can't let go of its lock", file.name), error)
-            }),
-        )
     }
 
     /// Loads the commits of other processes since, and returns a snapshot of them. Takes no lock of the file; it
@@ -346,44 +320,21 @@ impl Database {
     /// if a commit doesn't apply: all before it was loaded. `SchemaMismatch` if another program upgraded the schema
     /// that this one's code relies on; `Corrupt`; `Io`.
     pub fn pull(&self) -> Result<Snapshot> {
-        shared::pull(&self.inner)
+        self.inner().check_open()?;
+        shared::pull(self.inner())
     }
 
     /// Returns the recoveries since the database was opened, in shared mode: when this process began a transaction,
     /// another one had been killed, or its flush had failed.
     #[must_use]
     pub fn recoveries(&self) -> Vec<Recovered> {
-        lock(self.inner.later_recoveries()).clone()
+        lock(self.inner().later_recoveries()).clone()
     }
 
     /// Returns the commit that doesn't apply, if the journal holds one. Then the database shows the state before
     /// it, and every write is an error of kind `Unapplied`.
     #[must_use]
     pub fn unapplied(&self) -> Option<&Unapplied> {
-        self.inner.unapplied.get()
-    }
-}
-
-impl Database {
-    /// Closes a journal that no other process writes. `patience` limits the time to update the image; with `None` it
-    /// isn't updated.
-    fn close_journal(&mut self, patience: Option<Duration>) -> Result<()> {
-        // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever. The thread
-        // that shared it has ended.
-        if let Some(core) = Arc::get_mut(&mut self.inner.core) {
-            let writing = core.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
-            writing.writer.rollback()?;
-        }
-        self.inner.core.group.settle()?;
-        // A problem of the image doesn't prevent closing: the next opening replays more.
-        let _ = patience.map(|patience| trigger::backfill_at_close(&self.inner.core, patience));
-        self.inner.checkpoints().close()
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        // No caller can receive an error, and nothing acknowledged as durable depends on it.
-        let _ = self.close_once(PATIENCE);
+        self.inner().unapplied.get()
     }
 }

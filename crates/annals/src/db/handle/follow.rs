@@ -28,7 +28,7 @@ pub(in crate::db) fn follow(db: &Inner, writing: &mut Writing, sharing: &Sharing
     let old = db.segment().load_full();
     let id = Head::read(&*old.file.storage, &old.file.name)?.header.journal_id;
     for _ in 0..TRIES {
-        let txid = writing.writer.committed().txid;
+        let txid = writing.writer.committed().txid.0;
         let Some(found) = find(&old.file, id, txid, Access::Write)? else {
             return finish_before(db, &old, sharing);
         };

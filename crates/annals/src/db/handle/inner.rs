@@ -8,6 +8,7 @@ use crate::db::engine::core::Core;
 use crate::db::engine::core::Writing;
 use crate::db::engine::group::Group;
 use crate::db::handle::checks::Checks;
+use crate::db::handle::gate::{Entered, Gate};
 use crate::db::handle::sharing::Sharing;
 use crate::db::present::segment::Current;
 use crate::db::present::segment::JournalFile;
@@ -22,6 +23,7 @@ use crate::{ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
@@ -42,7 +44,9 @@ pub(in crate::db) struct Inner {
     pub(in crate::db) clock: Arc<dyn Clock>,
     pub(in crate::db) origin: Origin,
     /// True if a program's typed code relies on the schema.
-    pub(in crate::db) has_fixed_schema: bool,
+    pub(in crate::db) has_fixed_schema: AtomicBool,
+    /// What closing waits for.
+    pub(in crate::db) gate: Gate,
     /// The checks that the program registered.
     pub(in crate::db) checks: Checks,
 }
@@ -54,8 +58,8 @@ impl Inner {
     }
 
     /// True if a program's typed code relies on the schema.
-    pub(in crate::db) const fn has_fixed_schema(&self) -> bool {
-        self.has_fixed_schema
+    pub(in crate::db) fn has_fixed_schema(&self) -> bool {
+        self.has_fixed_schema.load(Ordering::Relaxed)
     }
 
     /// Returns the checkpoints of the current segment.
@@ -139,10 +143,36 @@ impl Inner {
         ))
     }
 
-    /// Fails where nothing of this database may be written: in a forked child, and where a commit doesn't apply.
-    pub(in crate::db) fn check_writable(&self) -> Result<()> {
+    /// Fails in a forked child, and after the database was closed.
+    pub(in crate::db) fn check_open(&self) -> Result<()> {
         self.check_origin()?;
-        self.refuse_unapplied()
+        if self.gate.is_closed() { Err(self.closed()) } else { Ok(()) }
+    }
+
+    /// Returns the error of handles of a closed database.
+    #[cold]
+    pub(in crate::db) fn closed(&self) -> Error {
+        let message = format!(
+            "{}: the database was closed by another of its handles: open it again, or close it only when all \
+             other handles are done",
+            self.file().name
+        );
+        Error::new(ErrorKind::Closed, message)
+    }
+
+    /// Begins an operation on the files, which closing waits for.
+    ///
+    /// # Errors
+    /// Those of [`check_open`](Self::check_open).
+    pub(in crate::db) fn enter(&self) -> Result<Entered<'_>> {
+        self.check_origin()?;
+        self.gate.enter().ok_or_else(|| self.closed())
+    }
+
+    /// Begins an operation that writes files. Fails also where a commit doesn't apply.
+    pub(in crate::db) fn enter_to_write(&self) -> Result<Entered<'_>> {
+        let entered = self.enter()?;
+        self.refuse_unapplied().map(|()| entered)
     }
 
     /// Fails where a commit doesn't apply.
@@ -157,7 +187,7 @@ impl Inner {
     /// says so.
     pub(in crate::db) fn stay_before(&self, unapplied: Unapplied) -> Error {
         let error = unapplied.error(&self.file().name);
-        self.checkpoints().refuse(error.to_string());
+        self.checkpoints().refuse(ErrorKind::Unapplied, error.to_string());
         let _ = self.unapplied.set(unapplied);
         error
     }

@@ -13,67 +13,14 @@ use crate::db::changes::touched::Touched;
 use crate::db::engine::commit::{Request, Written};
 use crate::db::engine::core::Writing;
 use crate::db::handle::inner::Inner;
+use crate::db::handle::pending::{Commit, Pending};
 use crate::db::handle::savepoints::Savepoints;
 use crate::debug::brief;
 use crate::event::Event;
-use crate::journal::{Level, Point};
+use crate::journal::Level;
 use crate::store::{Uniqueness, View};
+use crate::trace::span;
 use crate::{Error, Result};
-
-/// The result of a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Commit {
-    /// The transaction's number.
-    pub txid: u64,
-    /// The end of its commit frame in the journal, in bytes.
-    pub position: u64,
-    /// The level that it reached.
-    pub level: Level,
-}
-
-/// A commit that was written, and that may still have to reach its level.
-///
-/// Dropped without [`wait`](Self::wait), it is acknowledged together with a later one, or when the database closes:
-/// an error of that is lost.
-#[must_use = "nothing is promised before `wait` has returned"]
-pub struct Pending<'db> {
-    database: &'db Inner,
-    point: Point,
-    level: Level,
-    is_empty: bool,
-    /// True if nothing is missing any more.
-    is_acknowledged: bool,
-}
-
-brief!(Pending<'_>, "Pending", "txid": |it| it.point.txid, "level": |it| it.level);
-
-impl Pending<'_> {
-    /// Returns once the commit is acknowledged: it is visible, and its level's promise holds, and so are all before
-    /// it. Does the missing steps itself, or waits for the thread that does.
-    ///
-    /// # Errors
-    /// `UnknownOutcome` if a flush failed: reopen the database to see whether the transaction survived. `Poisoned` or
-    /// `Io` if a transaction without events can't make earlier commits durable.
-    pub fn wait(self) -> Result<Commit> {
-        let Self { database, level, .. } = self;
-        database.check_origin()?;
-        if self.is_acknowledged {
-            // Done by `submit`.
-        } else if !self.is_empty {
-            database.group().wait(self.point)?;
-            // It may have fallen asleep in the meantime.
-            database.wake_checkpointer();
-        } else if database.sharing().is_some() {
-            // Done by `submit`, before the turn ended.
-        } else if level.flushes() {
-            database.harden()?;
-        } else {
-            // The state that the transaction saw must not be taken back.
-            database.group().settle()?;
-        }
-        Ok(Commit { txid: self.point.txid, position: self.point.position, level })
-    }
-}
 
 /// A set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Transaction::commit), it is rolled back.
@@ -339,6 +286,7 @@ impl<'db> Transaction<'db> {
     /// `Refused` by a [check](crate::Database::check_commits); `Io` if the journal can't be written: in these cases everything is rolled back. `UnknownOutcome` if the flush
     /// failed: reopen the database to see whether the transaction survived.
     pub fn commit(self) -> Result<Commit> {
+        span!(DEBUG, "commit");
         self.submit()?.wait()
     }
 

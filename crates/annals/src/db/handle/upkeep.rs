@@ -1,7 +1,7 @@
 //! Operations on the segments of a journal: restart it, and forget old ones.
 
 use crate::db::engine::backfill;
-use crate::db::engine::{forget, restart, retain};
+use crate::db::engine::{forget, restart, retain, trigger};
 use crate::db::handle::restarting;
 use crate::db::handle::upgrade;
 use crate::db::handle::upgrade::Customs;
@@ -12,14 +12,17 @@ use crate::db::image::report::Backfilled;
 use crate::db::image::report::Restarting;
 use crate::db::pack;
 use crate::db::pack::Packed;
-use annals_schema::Schema;
+use annals_schema::{Schema, Timestamp};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::db::handle::database::Database;
 use crate::db::image::BackfillMode;
 use crate::db::outcome::{Forgotten, Older, Restarted};
+use crate::db::stats::{CacheStats, Stats};
 use crate::journal::{Plan, Retention, SegmentFacts, lock};
+use crate::store::PagerUse;
 use crate::{Error, ErrorKind, Result};
 
 impl Database {
@@ -30,7 +33,7 @@ impl Database {
     /// # Errors
     /// `Corrupt` if a segment that is needed to know the state is missing or damaged; `Io`.
     pub fn segments(&self) -> Result<Vec<SegmentFacts>> {
-        self.inner().check_origin()?;
+        let _entered = self.inner().enter()?;
         forget::segments(self.inner().core())
     }
 
@@ -42,7 +45,7 @@ impl Database {
     /// `Invalid` if that segment doesn't begin with the state; `Corrupt` if it is missing or damaged;
     /// `Io`.
     pub fn forget_before(&self, before: u64) -> Result<(Option<Forgotten>, Option<u64>)> {
-        self.inner().check_writable()?;
+        let _entered = self.inner().enter_to_write()?;
         forget::forget_before(self.inner().core(), before)
     }
 
@@ -59,7 +62,7 @@ impl Database {
     /// over; `Io` if nothing was changed, or if all is done but removing older segments; `Poisoned` if it was
     /// interrupted half done (opening the database again ends it), or after a failed flush.
     pub fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
-        self.inner().check_writable()?;
+        let _entered = self.inner().enter_to_write()?;
         self.inner().refuse_nesting()?;
         self.refuse_nested_backfill()?;
         self.refuse_device()?;
@@ -106,7 +109,7 @@ impl Database {
     /// `NotFound` if there is no image yet, which [`backfill`](Self::backfill) makes; `Unsupported` on a raw
     /// device; `Corrupt`; `Io`.
     pub fn live_bytes(&self) -> Result<u64> {
-        self.inner().check_writable()?;
+        let _entered = self.inner().enter_to_write()?;
         self.refuse_nested_backfill()?;
         Ok(retain::reached(self.inner().core())?
             .saturating_add(retain::blob_bytes(self.inner().core())?))
@@ -118,7 +121,7 @@ impl Database {
     /// # Errors
     /// As [`Self::segments`].
     pub fn plan_retention(&self, live: u64, rules: &Retention) -> Result<Plan> {
-        self.inner().check_origin()?;
+        let _entered = self.inner().enter()?;
         retain::plan_retention(self.inner().core(), live, rules)
     }
 
@@ -133,7 +136,7 @@ impl Database {
     /// As [`backfill`](Self::backfill), [`restart`](Self::restart) and [`forget_before`](Self::forget_before).
     /// Completed steps stay done.
     pub fn retain(&self, rules: &Retention, timeout: Duration) -> Result<Option<Forgotten>> {
-        self.inner().check_writable()?;
+        let _entered = self.inner().enter_to_write()?;
         // Removing unneeded segments first frees space for the rest.
         let first = retain::forget_by(self.inner().core(), rules)?;
         self.backfill(BackfillMode::Full)?;
@@ -202,7 +205,7 @@ impl Database {
         mode: BackfillMode,
         watch: &mut dyn FnMut(BackfillProgress) -> ControlFlow<()>,
     ) -> Result<Backfilled> {
-        self.inner().check_writable()?;
+        let _entered = self.inner().enter_to_write()?;
         self.refuse_nested_backfill()?;
         if mode != BackfillMode::Passive {
             self.inner().refuse_nesting()?;
@@ -219,6 +222,59 @@ impl Database {
     /// Refuses to wait for a backfill that this thread watches.
     pub(in crate::db) fn refuse_nested_backfill(&self) -> Result<()> {
         self.inner().core().image().map_or(Ok(()), ImageState::refuse_nesting)
+    }
+
+    /// Returns what the database has done since it was opened, and what it holds now.
+    ///
+    /// ```
+    /// # fn main() -> annals::Result<()> {
+    /// let db = annals::Database::in_memory()?;
+    /// let before = db.read();
+    /// println!("{}", db.stats());
+    /// assert_eq!((db.stats().readers, db.stats().commits), (1, 0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Cost: some locks for a few instructions, and a question to the system for the length of the image. Counting
+    /// costs commits two or three atomic additions for each group, and reads nothing.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let core = self.inner().core();
+        let (group, now) = (&core.group, core.clock.elapsed());
+        let (subscribers, kept) = group.feed().subscribers();
+        let (old_readers, oldest_reader) = group.counts.readers(now);
+        let latest = group.published();
+        let txid = latest.point.txid;
+        // Besides the group, this function, and the feed, if that has followers.
+        let others = 2 + usize::from(kept.is_some_and(|kept| Arc::ptr_eq(&kept, &latest)));
+        let readers = old_readers + Arc::strong_count(&latest).saturating_sub(others);
+        let (mut image, mut reached) = Default::default();
+        let mut limit = 0;
+        if let Some(image_state) = core.image() {
+            (image, reached, limit) =
+                (image_state.figures(), image_state.state().0, image_state.budget());
+        }
+        let (root, image_bytes, PagerUse { hits, loads, loaded_bytes, cached_bytes }) = image;
+        Stats {
+            txid,
+            commits: group.counts.commits(),
+            flushes: group.counts.flushes(),
+            tail_bytes: trigger::end(core).saturating_sub(reached),
+            tail_transactions: txid.0.saturating_sub(root.map_or(0, |root| root.point.txid.0)),
+            image_bytes,
+            last_backfill: root.map(|root| Timestamp(root.time)),
+            cache: CacheStats {
+                hits,
+                misses: loads,
+                read_bytes: loaded_bytes,
+                bytes: cached_bytes,
+                limit,
+            },
+            readers: readers as u64,
+            oldest_reader,
+            subscribers: subscribers as u64,
+        }
     }
 
     /// Returns the problem of the image in the background since the last backfill; nothing is lost by that.
@@ -250,6 +306,7 @@ impl Database {
     /// (`Unique`: rows have the same key in a new unique index), with the line of the schema and the rows; an error
     /// of a custom function, with its name. The file is then unchanged.
     pub fn upgrade(&self, schema: &Schema, customs: &mut Customs<'_>) -> Result<()> {
+        self.inner().check_open()?;
         upgrade::upgrade(self, schema, customs)
     }
 

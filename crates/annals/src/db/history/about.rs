@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use annals_schema::{Schema, TableNumber, Timestamp};
+use annals_schema::{Schema, TableNumber, Timestamp, Txid};
 
 use crate::db::replay::segments::Since;
 use crate::event::compact;
@@ -108,7 +108,7 @@ impl About {
         let mut out = Vec::new();
         let Since { segment, point: Point { position, txid, chain } } = self.end;
         out.extend_from_slice(&chain.to_le_bytes());
-        let head = [segment, position, txid, self.commands, self.parts.len() as u64];
+        let head = [segment, position, txid.0, self.commands, self.parts.len() as u64];
         head.iter().for_each(|&number| compact::put(&mut out, number));
         for Part { segment, base, end, state } in &self.parts {
             let state = state.map_or([0; 3], |state| [state.end, state.txid, zigzag(state.time.0)]);
@@ -124,7 +124,7 @@ impl About {
         let chain = chain.map(u64::from_le_bytes).ok_or_else(damaged)?;
         let mut take = || compact::take(&mut bytes).map_err(|_| damaged());
         let segment = take()?;
-        let point = Point { position: take()?, txid: take()?, chain };
+        let point = Point { position: take()?, txid: Txid(take()?), chain };
         let (commands, count) = (take()?, take()?);
         let mut parts = Vec::new();
         for _ in 0..count {

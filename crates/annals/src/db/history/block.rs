@@ -1,6 +1,6 @@
 //! Blocks: parts of a long frame that are read and verified alone.
 
-use annals_schema::{FieldNumber, RowId, TableNumber};
+use annals_schema::{FieldNumber, RowId, TableNumber, Txid};
 
 use super::about::damaged;
 use crate::Result;
@@ -79,7 +79,7 @@ impl Block {
                 numbers
             }
             Self::Frames { commands, from: Point { position, txid, chain }, end } => {
-                vec![FRAMES, *commands, *position, *txid, *chain, *end]
+                vec![FRAMES, *commands, *position, txid.0, *chain, *end]
             }
         }
     }
@@ -109,9 +109,11 @@ impl Block {
                     part: VectorPart { is_cells, count, nulls, ..VectorPart::default() },
                 })
             }
-            (FRAMES, &[_, commands, position, txid, chain, end]) => {
-                Ok(Self::Frames { commands, from: Point { position, txid, chain }, end })
-            }
+            (FRAMES, &[_, commands, position, txid, chain, end]) => Ok(Self::Frames {
+                commands,
+                from: Point { position, txid: Txid(txid), chain },
+                end,
+            }),
             _ => Err(damaged()),
         }
     }

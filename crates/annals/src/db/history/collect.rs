@@ -1,6 +1,6 @@
 //! Making the entries of a history index from frames.
 
-use annals_schema::{RowId, Schema, TableNumber, Timestamp};
+use annals_schema::{RowId, Schema, TableNumber, Timestamp, Txid};
 
 use super::about::{About, COMMANDS, MARKS, Part, SMALL, State, TRANSACTIONS, zigzag};
 use super::block::Block;
@@ -93,7 +93,7 @@ impl Collector {
             }
         }
         let txid = if header.is_commit() { header.txid } else { header.txid.saturating_sub(1) };
-        let point = Point { position: frame.end, txid, chain: frame.chain };
+        let point = Point { position: frame.end, txid: Txid(txid), chain: frame.chain };
         self.about.end = Since { segment, point };
         if header.is_commit() {
             self.commit(seen);

@@ -1,5 +1,6 @@
 //! Finds the transaction of a moment.
 
+use annals_schema::Txid;
 use std::sync::Arc;
 
 use super::about::COMMENTS;
@@ -17,9 +18,9 @@ use crate::{Error, ErrorKind, Result};
 /// # Errors
 /// `NotFound` if there is none; of a time, if it was forgotten; `Corrupt`, `Unsupported`, `Io`.
 pub(in crate::db) fn txid_of(published: &Arc<Published>, moment: &Moment) -> Result<u64> {
-    let now = published.point.txid;
+    let Txid(now) = published.point.txid;
     let what = match moment {
-        Moment::Txid(txid) if *txid <= now => return Ok(*txid),
+        Moment::Txid(txid) if txid.0 <= now => return Ok(txid.0),
         Moment::Txid(txid) => format!("there is no transaction {txid}: the last is {now}"),
         Moment::Time(time) => {
             let (found, places) = ask(published, |places| places.last_at(time.0))?;

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use annals_schema::{RowId, Schema, TableNumber, Timestamp, ValueRef};
+use annals_schema::{RowId, Schema, TableNumber, Timestamp, Txid, ValueRef};
 
 use super::about::{
     About, BLOCKS, COMMANDS, COMMENTED, MARKS, Part, TRANSACTIONS, damaged, table_key, unzigzag,
@@ -193,7 +193,7 @@ impl Places {
         let read = self.files.singles(segment)?.read(position, &mut buffer);
         let frame = read.map_err(|error| self.cannot_read(segment, error))?;
         let end = frame.map(|frame| {
-            let point = Point { position: frame.end, txid, chain: frame.chain };
+            let point = Point { position: frame.end, txid: Txid(txid), chain: frame.chain };
             End { since: Since { segment, point }, unit: (base + frame.end) / 8 }
         });
         self.buffer = buffer;
@@ -215,7 +215,7 @@ impl Places {
     /// `Corrupt`, `Io`.
     pub(super) fn marks_back(&self, visit: &mut dyn FnMut(u64, i64) -> bool) -> Result<()> {
         let start = self.start();
-        let last = Key { table: MARKS, row: self.published.point.txid };
+        let last = Key { table: MARKS, row: self.published.point.txid.0 };
         self.index.records_back(last, &mut |mark| match *mark.numbers.as_slice() {
             [unit, _] if unit < start => false,
             [unit, least] => visit(unit, unzigzag(least)),

@@ -21,7 +21,7 @@ use crate::db::threads::this_thread;
 use crate::image::{Damage, Guarded, Identity, Image, KeyFrames, Root, set_aside};
 use crate::journal::lock;
 use crate::storage::{Clock, Directory};
-use crate::store::{Pager, Saved, Store, View};
+use crate::store::{Pager, PagerUse, Saved, Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// The state of the image of an open database.
@@ -71,7 +71,7 @@ impl Drop for Retiring<'_> {
 /// Facts of the image that need no wait for a backfill.
 #[derive(Clone, Debug, Default)]
 struct Status {
-    image: Option<Arc<Image>>,
+    image: Option<(Arc<Image>, Arc<Pager>)>,
     root: Option<Root>,
     reached: u64,
     wrote: u64,
@@ -79,8 +79,12 @@ struct Status {
 
 impl Status {
     fn of(working: &Working) -> Self {
-        let image = working.image.as_ref().map(|(image, _)| Arc::clone(image));
-        Self { image, root: working.root, reached: working.reached, wrote: working.wrote }
+        Self {
+            image: working.image.clone(),
+            root: working.root,
+            reached: working.reached,
+            wrote: working.wrote,
+        }
     }
 }
 
@@ -438,10 +442,17 @@ impl ImageState {
 
     /// Returns how many bytes the newest root reaches, in whole units, if there is one.
     pub(in crate::db) fn reached(&self) -> Result<Option<u64>> {
-        let Status { image: Some(image), root: Some(root), .. } = self.status() else {
+        let Status { image: Some((image, _)), root: Some(root), .. } = self.status() else {
             return Ok(None);
         };
         image.reached(&root).map(Some)
+    }
+
+    /// Returns the newest root, the length of the image in bytes, and the use of its pages.
+    pub(in crate::db) fn figures(&self) -> (Option<Root>, u64, PagerUse) {
+        let Status { image, root, .. } = self.status();
+        let Some((image, pager)) = image else { return (root, 0, PagerUse::default()) };
+        (root, image.len().unwrap_or(0), pager.usage())
     }
 
     /// Returns how much of the image may be kept in memory, in bytes.

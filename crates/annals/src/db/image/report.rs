@@ -1,6 +1,7 @@
 //! The modes and the report of a backfill.
 
 use crate::db::inspection::OldestReader;
+use annals_schema::Txid;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ pub struct Backfilled {
     /// Its outcome.
     pub outcome: BackfillOutcome,
     /// The last transaction that the image has now.
-    pub txid: u64,
+    pub txid: Txid,
     /// The segment of the journal in which that transaction is.
     pub segment: u64,
     /// The end of that transaction in the segment, in bytes.

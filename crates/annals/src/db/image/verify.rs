@@ -1,5 +1,6 @@
 //! Verifying the image of a journal without opening, for people: its checksums, its journal, and its contents.
 
+use annals_schema::Txid;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::image::{self, Report, Slot};
 use crate::journal::{Head, Point, Recovery};
 use crate::storage::{Directory, Storage, SystemClock};
 use crate::store::{Store, View};
+use crate::trace::event;
 use crate::{Error, ErrorKind, Result};
 
 /// The findings in an image.
@@ -27,7 +29,7 @@ pub struct ImageCheck {
     /// none.
     pub root: u64,
     /// The last transaction that the image has.
-    pub txid: u64,
+    pub txid: Txid,
     /// The end of that transaction in the journal, in bytes.
     pub position: u64,
     /// How many objects verified: pages, long values, nodes of the directory, and catalogs.
@@ -52,9 +54,9 @@ pub struct ImageCheck {
 #[non_exhaustive]
 pub struct ImageComparison {
     /// The last transaction of both states.
-    pub txid: u64,
+    pub txid: Txid,
     /// The last transaction in the image itself.
-    pub image_txid: u64,
+    pub image_txid: Txid,
     /// The first thing in which they differ.
     pub difference: Option<String>,
 }
@@ -107,6 +109,9 @@ pub fn check_image_in(
                 && image::slots(&**directory, &image) == report.slots
         };
         if check.problem.is_none() || looks == LOOKS || is_as_before() {
+            if let Some(problem) = &check.problem {
+                event!(WARN, "a check found damage of the image", problem = problem.as_str());
+            }
             return Ok(Some(check));
         }
     }
@@ -249,7 +254,7 @@ fn told(path: String, report: &Report) -> ImageCheck {
     ImageCheck {
         path,
         root: report.root.map_or(0, |root| root.number),
-        txid: point.map_or(0, |point| point.txid),
+        txid: point.map_or(Txid(0), |point| point.txid),
         position: point.map_or(0, |point| point.position),
         objects: report.objects,
         bytes: report.bytes,

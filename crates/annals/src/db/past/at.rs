@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::{Command, OnDelete, RowId, Type, Value};
+use annals_schema::{Command, OnDelete, RowId, Txid, Type, Value};
 
 use crate::db::past::nearest_root::NearestRoot;
 use crate::db::past::nearest_root::late_entries;
@@ -190,7 +190,7 @@ impl Present<'_> {
         };
         let mut reader =
             FrameReader::new(&watched, part.head.hash, from, part.end).confirming(&part.head.slots);
-        while reader.point().txid < txid {
+        while reader.point().txid < Txid(txid) {
             let Some(frame) = reader.next().map_err(io)? else {
                 return Err(Error::corrupt(format!(
                     "{}: damaged at position {}: from there on it doesn't verify; restore it from a backup",

@@ -28,7 +28,7 @@ const MOST_ABSENT: usize = 8;
 pub(in crate::db) struct Source {
     pub(in crate::db) published: Arc<Published>,
     pub(in crate::db) clock: Arc<dyn Clock>,
-    /// How much of the image may be kept in memory, in bytes; none: half of the machine's.
+    /// How much of the image may be kept in memory, in bytes; none: the default.
     pub(in crate::db) budget: Option<u64>,
     /// The known damage of images.
     pub(in crate::db) damage: Arc<Damage>,
@@ -70,7 +70,7 @@ impl Source {
     pub(in crate::db) fn present(&self) -> Present<'_> {
         let Self { published, clock, budget, damage, .. } = self;
         let (published, damage) = (Arc::clone(published), Arc::clone(damage));
-        let budget = budget.unwrap_or_else(|| storage::memory() / 2);
+        let budget = budget.unwrap_or_else(storage::memory_for_pages);
         Present { published, clock: &**clock, budget, damage, watch: None }
     }
 
@@ -132,7 +132,7 @@ pub(in crate::db) struct Beginning {
 
 impl Past for PastState {
     fn whole(&self) -> Result<Arc<View>> {
-        self.source.whole(self.end.since.point.txid)
+        self.source.whole(self.end.since.point.txid.0)
     }
 
     fn row(&self, table: TableNumber, ids: &Ids<u64>) -> Result<PastRow> {

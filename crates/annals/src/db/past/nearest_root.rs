@@ -1,5 +1,6 @@
 //! Where the past is replayed from: the nearest earlier root of the image.
 
+use annals_schema::Txid;
 use std::sync::Arc;
 
 use crate::db::image::opening::load;
@@ -42,7 +43,8 @@ impl NearestRoot {
         // A new image that was made meanwhile may be for a later segment.
         let (journal_id, segment) = (header.journal_id, u64::MAX);
         let identity = Identity { journal_id, segment, segment_hash: 0 };
-        let is_before = |root: &Root| root.segment <= header.segment && root.point.txid <= txid;
+        let is_before =
+            |root: &Root| root.segment <= header.segment && root.point.txid <= Txid(txid);
         let found =
             Image::frame(directory, &name, &identity, *clock, damage, &is_before).ok()??;
         let Frame { image, root, catalog, pin } = found;

@@ -1,5 +1,6 @@
 //! Snapshots: a committed state, as long as it is referenced.
 
+use annals_schema::Txid;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ impl Snapshot {
 
     /// Returns the number of the last transaction in it; 0 if there was none.
     #[must_use]
-    pub fn txid(&self) -> u64 {
+    pub fn txid(&self) -> Txid {
         self.published.point.txid
     }
 

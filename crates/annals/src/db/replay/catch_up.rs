@@ -98,7 +98,7 @@ pub(in crate::db) fn catch_up(
                 Err(_) => (replay.give_up(), Err(error)),
             }
         }
-        Err(error) => (replay.give_up(), Err(unapplied(error, since.point.txid))),
+        Err(error) => (replay.give_up(), Err(unapplied(error, since.point.txid.0))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::{Blob, RowId, Schema, TableNumber, ValueRef};
+use annals_schema::{Blob, RowId, Schema, TableNumber, Txid, ValueRef};
 use annals_storage::step;
 
 use crate::db::progress::Watched;
@@ -24,7 +24,7 @@ pub trait Sink {
     ///
     /// # Errors
     /// Any error ends the scan.
-    fn begin(&mut self, txid: u64) -> Result<()> {
+    fn begin(&mut self, txid: Txid) -> Result<()> {
         let _ = txid;
         Ok(())
     }
@@ -136,7 +136,7 @@ impl<S: Sink> Scan<'_, S> {
         }
         if frame.header.has_events() {
             if !self.is_open {
-                self.sink.begin(frame.header.txid)?;
+                self.sink.begin(Txid(frame.header.txid))?;
             }
             self.is_open = !frame.header.is_commit();
         }

@@ -1,5 +1,6 @@
 //! The kept segments before a file: those needed for the state, or for the whole history.
 
+use annals_schema::Txid;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -246,8 +247,8 @@ impl Past {
             .map(|((header, bytes), last_txid)| SegmentFacts {
                 number: header.segment,
                 bytes: *bytes,
-                first_txid: header.first_own_txid(),
-                last_txid,
+                first_txid: Txid(header.first_own_txid()),
+                last_txid: Txid(last_txid),
                 begun: header.created,
                 begins_with_state: header.begins_with_state(),
                 is_pinned: false,
@@ -258,7 +259,7 @@ impl Past {
     /// True if the file repeats the state in its first transaction, which is known before.
     pub(in crate::db) fn repeats_state(&self) -> bool {
         let is_before = |since: Since| {
-            since.segment < self.header.segment || since.point.txid < self.header.first_txid
+            since.segment < self.header.segment || since.point.txid < Txid(self.header.first_txid)
         };
         let is_known = self.since.map_or(!self.kept.is_empty(), is_before);
         self.header.begins_with_state() && is_known
@@ -340,7 +341,7 @@ impl Past {
         let from = self.point().unwrap_or_else(|| head.start());
         let visit = &mut |frame: &Frame<'_>| self.replay_frame(replay, frame, to, shown);
         let end = scan::read_to(storage, head, from, to, shown, visit)?;
-        match !self.header.begins_with_state() || end.txid >= self.header.first_txid {
+        match !self.header.begins_with_state() || end.txid >= Txid(self.header.first_txid) {
             true => Ok(end),
             false => Err(scan::changed(shown, end.position)),
         }

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use annals_schema::{Schema, TableNumber, ValueRef};
+use annals_schema::{Schema, TableNumber, Txid, ValueRef};
 
 use crate::event::{self, Event, compact, opcode};
 use crate::journal::segments::Place;
@@ -22,7 +22,7 @@ use crate::{Error, ErrorKind, Result};
 #[non_exhaustive]
 pub struct Unapplied {
     /// The transaction.
-    pub txid: u64,
+    pub txid: Txid,
     /// The number of the event in the transaction, from 1 on.
     pub event: u64,
     /// A description of the event: `a deletion of row 3 of table t`.
@@ -46,7 +46,7 @@ impl Unapplied {
     /// Describes in sentences the problem of the file at this path, and the advice.
     #[must_use]
     pub fn explain(&self, shown: &str) -> String {
-        let (last, path) = (self.txid.saturating_sub(1), shown_path(shown));
+        let (last, path) = (self.txid - 1, shown_path(shown));
         let remedy = match self.is_hard {
             true => format!(
                 "It is known to be on permanent storage, so it is never cut: `annals recover {path} --salvage NEW` \
@@ -198,7 +198,7 @@ impl Stop {
     /// Returns the facts of the transaction, if it is accepted.
     pub(in crate::db) fn unapplied(&self, counted: &Counted<'_>) -> Result<Option<Unapplied>> {
         let Counted { head, shown, end, hard, .. } = *counted;
-        if self.txid > end.txid {
+        if self.txid > end.txid.0 {
             return Ok(None); // it never committed
         }
         let Some(Found { what, position, reason }) = &self.found else {
@@ -210,7 +210,7 @@ impl Stop {
             return Err(Error::corrupt(message));
         };
         Ok(Some(Unapplied {
-            txid: self.txid,
+            txid: Txid(self.txid),
             event: self.events + 1,
             what: what.clone(),
             position: *position,

@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use annals_schema::{Blob, Command, RowId, Table, TableNumber, Timestamp, ValueRef};
+use annals_schema::{Blob, Command, RowId, Table, TableNumber, Timestamp, Txid, ValueRef};
 
 use crate::db::changes::changed::is_same;
 use crate::db::image::load;
@@ -64,7 +64,7 @@ pub(super) fn of_segment(
     let io = |error| Error::io(format!("{}: can't read this segment", part.shown), error);
     let start = Point {
         position: crate::journal::format::FRAMES_AT,
-        txid: header.first_txid.saturating_sub(1),
+        txid: Txid(header.first_txid.saturating_sub(1)),
         chain: header.hash(),
     };
     let len = part.storage.len().map_err(io)?;
@@ -72,7 +72,7 @@ pub(super) fn of_segment(
         FrameReader::new(&*part.storage, header.hash(), start, len).confirming(&part.copies.slots);
     let mut replay = Replay::default();
     replay.begin(header);
-    while reader.point().txid < header.first_txid {
+    while reader.point().txid < Txid(header.first_txid) {
         let frame = reader.next().map_err(io)?.ok_or_else(not_whole)?;
         replay.frame(&frame, u64::MAX, &part.shown)?;
     }

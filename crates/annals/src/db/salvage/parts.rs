@@ -197,7 +197,7 @@ impl Parts {
 
     /// Returns the txid of the newest root of the image.
     pub(super) fn imaged(&self) -> Option<u64> {
-        self.roots.iter().map(|(_, point)| point.txid).max()
+        self.roots.iter().map(|(_, point)| point.txid.0).max()
     }
 
     /// Returns the points that are known to have been on permanent storage, in a segment.

@@ -5,6 +5,7 @@
 //! proof. These are a slot, a seal and the header of the next segment, a root of the image, or a frame with a tag
 //! made with the file's secret. Frames that follow those by the chain count with them.
 
+use annals_schema::Txid;
 use std::io;
 
 use annals_storage::step;
@@ -40,7 +41,8 @@ impl Proof {
         let mut walk = Walk::new(storage, &part.copies)?;
         while let Some(step) = walk.next()? {
             let frame = &step.frame;
-            let point = Point { position: frame.end, txid: frame.header.txid, chain: frame.chain };
+            let point =
+                Point { position: frame.end, txid: Txid(frame.header.txid), chain: frame.chain };
             let is_sealed = frame.header.is_seal()
                 && Seal::of(frame)
                     .zip(parts.after(place))

@@ -1,6 +1,6 @@
 //! The result for each transaction of a salvaged journal.
 
-use annals_schema::Timestamp;
+use annals_schema::{Timestamp, Txid};
 
 /// The report of a salvage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct Gap {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// The old journal's transaction after which the state was so.
-    pub txid: u64,
+    pub txid: Txid,
     /// Where it was taken from: the path of an image, or of a segment that begins with it.
     pub from: String,
     /// How many commands of the schema were applied.

@@ -154,7 +154,7 @@ impl<'db> Salvage<'db> {
             Ok(None) => Ok(()),
             Ok(Some((state, restored))) => {
                 self.schema = Schema::clone(state.schema());
-                self.seen = self.seen.max(Some(state.txid()));
+                self.seen = self.seen.max(Some(state.txid().0));
                 self.is_torn = false;
                 self.report.transactions += u64::from(!restored.is_nothing());
                 self.report.restored.extend((!restored.is_nothing()).then_some(restored));
@@ -309,7 +309,7 @@ impl<'db> Salvage<'db> {
 
     fn commit(&mut self, committed: &Committed) -> Result<()> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
-        self.seen = Some(committed.txid);
+        self.seen = Some(committed.txid.0);
         let position = Some(open.position);
         let fits = match open.unfit.take() {
             Some(why) => Err(why),
@@ -317,7 +317,7 @@ impl<'db> Salvage<'db> {
         };
         if let Err(why) = fits {
             self.take_back(open)?;
-            self.lose(committed.txid, position, Fate::Unfit(why));
+            self.lose(committed.txid.0, position, Fate::Unfit(why));
             return Ok(());
         }
         open.transaction.set_level(committed.level);
@@ -330,7 +330,7 @@ impl<'db> Salvage<'db> {
             false => self.pending = Some(pending),
         }
         self.report.last_time = Some(committed.time);
-        self.note(committed.txid, position, Fate::Kept);
+        self.note(committed.txid.0, position, Fate::Kept);
         Ok(())
     }
 
@@ -363,8 +363,8 @@ impl<'db> Salvage<'db> {
         self.reach(u64::MAX)?;
         let copies = self.from.parts.all.iter().map(|part| &part.copies);
         let known = copies.flat_map(|copies| {
-            let slots = copies.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
-            slots.chain(copies.live.iter().flatten().map(|live| live.soft.txid))
+            let slots = copies.slots.iter().flatten().flatten().map(|slot| slot.point.txid.0);
+            slots.chain(copies.live.iter().flatten().map(|live| live.soft.txid.0))
         });
         let known = known.max().unwrap_or_default();
         self.lose_before(known.saturating_add(1));

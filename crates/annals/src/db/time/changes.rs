@@ -1,5 +1,6 @@
 //! The changes of a range of transactions, in order.
 
+use annals_schema::Txid;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -45,19 +46,19 @@ impl Changes {
     /// Begins with the transactions of a range, as far as there are any.
     pub(in crate::db) fn between(
         published: &Arc<Published>,
-        txids: &impl RangeBounds<u64>,
+        txids: &impl RangeBounds<Txid>,
     ) -> Result<Self> {
         let first = match txids.start_bound() {
-            Bound::Included(&txid) => Some(txid),
-            Bound::Excluded(&txid) => Some(txid.saturating_add(1)),
+            Bound::Included(&txid) => Some(txid.0),
+            Bound::Excluded(&txid) => Some(txid.0.saturating_add(1)),
             Bound::Unbounded => None,
         };
         let last = match txids.end_bound() {
-            Bound::Included(&txid) => txid,
-            Bound::Excluded(&txid) => txid.saturating_sub(1),
+            Bound::Included(&txid) => txid.0,
+            Bound::Excluded(&txid) => txid.0.saturating_sub(1),
             Bound::Unbounded => u64::MAX,
         };
-        let last = last.min(published.point.txid);
+        let last = last.min(published.point.txid.0);
         let (file, position) = (Arc::clone(&published.file), published.point.position);
         let is_over = first.is_some_and(|first| first > last);
         let Beginning { base, cursor } = match first {
@@ -77,7 +78,7 @@ impl Changes {
     /// Returns the state after a transaction, of which only the rows are read that change later, if the history index
     /// leads there.
     fn begin(published: &Arc<Published>, txid: u64) -> Result<Beginning> {
-        if txid == published.point.txid {
+        if txid == published.point.txid.0 {
             return Ok(state_of(published));
         }
         match Source::of(published).beginning(txid)? {
@@ -144,7 +145,7 @@ pub(in crate::db) fn state_of(published: &Published) -> Beginning {
 
 /// Returns the state after a transaction, which is published.
 pub(in crate::db) fn state_after(published: &Published, txid: u64) -> Result<Beginning> {
-    if txid == published.point.txid {
+    if txid == published.point.txid.0 {
         return Ok(state_of(published));
     }
     let end = End { file: &published.file, position: published.point.position };

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::Schema;
+use annals_schema::{Schema, Txid};
 
 use crate::db::past::at::Present;
 use crate::db::present::segment::JournalFile;
@@ -76,7 +76,7 @@ impl JournalCursor {
 
     /// Returns the number of the last transaction that was read.
     pub(in crate::db) const fn txid(&self) -> u64 {
-        self.since.point.txid
+        self.since.point.txid.0
     }
 
     /// Returns where that ends, in its segment.
@@ -131,7 +131,7 @@ impl JournalCursor {
             let Point { position, txid, .. } = self.since.point;
             match () {
                 () if is_open => {}
-                () if txid >= last || position >= end => return Ok(Stop::Reached),
+                () if txid >= Txid(last) || position >= end => return Ok(Stop::Reached),
                 () if position - begun >= most => return Ok(Stop::Enough),
                 () => repeats = position == FRAMES_AT && self.repeats(storage, shown)?,
             }
@@ -154,7 +154,7 @@ impl JournalCursor {
             }
             if !repeats {
                 if !is_begun && frame.header.has_events() {
-                    sink.begin(frame.header.txid)?;
+                    sink.begin(Txid(frame.header.txid))?;
                     is_begun = true;
                 }
                 self.take(&frame, shown, sink)?;
@@ -164,7 +164,7 @@ impl JournalCursor {
                 is_begun = false;
                 self.knows_state = true;
                 let Frame { header, end, chain, .. } = frame;
-                self.since.point = Point { position: end, txid: header.txid, chain };
+                self.since.point = Point { position: end, txid: Txid(header.txid), chain };
             }
         }
     }
@@ -248,12 +248,12 @@ pub(in crate::db) fn state_at(end: &End<'_>, txid: u64) -> Result<(Arc<View>, Si
     }
     // Only the end of the history is asked of it, not the state there.
     let (view, file) = (Arc::clone(Store::new().published()), Arc::clone(file));
-    let point = Point { position: end.position, txid, chain: 0 };
+    let point = Point { position: end.position, txid: Txid(txid), chain: 0 };
     let published = Arc::new(Published { view, point, file });
     Present {
         published,
         clock: &SystemClock,
-        budget: storage::memory() / 2,
+        budget: storage::memory_for_pages(),
         damage: Arc::default(),
         watch: None,
     }

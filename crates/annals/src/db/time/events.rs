@@ -26,7 +26,7 @@ impl Events {
     pub(in crate::db) fn between(published: &Published, after: u64, last: u64) -> Result<Self> {
         let (file, position) = (Arc::clone(&published.file), published.point.position);
         let Beginning { base: begin, cursor } = state_after(published, after)?;
-        let last = last.min(published.point.txid);
+        let last = last.min(published.point.txid.0);
         Ok(Self { file, position, last, cursor, begin })
     }
 

@@ -8,8 +8,8 @@ use crate::db::time::subscription::Feeding;
 use crate::db::time::subscription::Subscription;
 use crate::db::time::versions::History;
 use crate::journal::lock;
-use annals_schema::RowId;
 use annals_schema::TableNumber;
+use annals_schema::{RowId, Txid};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
@@ -76,13 +76,13 @@ impl Database {
     /// # Errors
     /// `NotFound` if there is no such transaction, or no state is left that is so old; `Corrupt`, `Unsupported`,
     /// `Io`; `Poisoned` in a forked child.
-    pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<u64> {
-        self.inner().check_origin()?;
-        txid_of(&self.read().published, &moment.into())
+    pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<Txid> {
+        self.inner().check_open()?;
+        txid_of(&self.read().published, &moment.into()).map(Txid)
     }
 
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
-        self.inner().check_origin()?;
+        self.inner().check_open()?;
         past_of(self.inner(), self.read().published, moment, through)
     }
 
@@ -107,7 +107,7 @@ impl Database {
     /// })?;
     ///
     /// // The first transaction made the tables, the second inserted a row.
-    /// let all: Vec<_> = db.as_dynamic().changes(3..)?.collect::<annals::Result<_>>()?;
+    /// let all: Vec<_> = db.as_dynamic().changes(annals::Txid(3)..)?.collect::<annals::Result<_>>()?;
     /// let change = &all[0].rows[0];
     /// assert_eq!(change.before, Some(vec![annals::Value::String("Lile".to_owned())]));
     /// assert_eq!(change.fields().count(), 1);
@@ -122,8 +122,8 @@ impl Database {
     /// `NotFound`: the beginning was forgotten, and the message says from where on there is history; `Corrupt`;
     /// `Unsupported`; `Io`. In a forked child `Poisoned`. Later transactions may return the same errors; then it
     /// ends.
-    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes> {
-        self.inner().check_origin()?;
+    pub fn changes(&self, txids: impl RangeBounds<Txid>) -> Result<Changes> {
+        self.inner().check_open()?;
         self.read().changes(txids)
     }
 
@@ -155,7 +155,8 @@ impl Database {
     /// Cost: for each commit a wake-up, and reading it from the journal. Without subscribers, nothing.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
-        Feeding::of_database(self).now()
+        let closed = self.inner().check_open().err();
+        Feeding::of_database(self).now().or_fail(closed)
     }
 
     /// Does what [`subscribe`](Self::subscribe) does, beginning with transaction `first`, which may be the next one
@@ -165,9 +166,9 @@ impl Database {
     ///
     /// # Errors
     /// `NotFound`: the history there was forgotten; `Invalid`: it is later than the next one; `Corrupt`; `Io`.
-    pub fn subscribe_from(&self, first: u64) -> Result<Subscription> {
-        self.inner().check_origin()?;
-        Feeding::of_database(self).from(first)
+    pub fn subscribe_from(&self, first: Txid) -> Result<Subscription> {
+        self.inner().check_open()?;
+        Feeding::of_database(self).from(first.0)
     }
 
     /// Returns the history of a row: each version, with the transaction that made it. A row that never existed has
@@ -180,7 +181,7 @@ impl Database {
     /// # Errors
     /// `NotFound`: no such table (now); `Corrupt`, `Io`; `Poisoned` in a forked child.
     pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
-        self.inner().check_origin()?;
+        self.inner().check_open()?;
         History::open(&self.read().published, table, row)
     }
 
@@ -196,7 +197,7 @@ impl Database {
     /// `NotFound`: there is no such table or row (the message names the transaction that deleted the row);
     /// `Corrupt`, `Io`; `Poisoned` in a forked child.
     pub fn blame(&self, table: TableNumber, row: RowId) -> Result<Vec<Blame>> {
-        self.inner().check_origin()?;
+        self.inner().check_open()?;
         blame_of(&self.read().published, table, row)
     }
 }
@@ -224,8 +225,8 @@ impl Reader {
     ///
     /// # Errors
     /// As there. Commits since the last [`pull`](Self::pull) aren't found.
-    pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<u64> {
-        txid_of(&self.read().published, &moment.into())
+    pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<Txid> {
+        txid_of(&self.read().published, &moment.into()).map(Txid)
     }
 
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
@@ -239,7 +240,7 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Database::changes`].
-    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes> {
+    pub fn changes(&self, txids: impl RangeBounds<Txid>) -> Result<Changes> {
         self.read().changes(txids)
     }
 
@@ -259,8 +260,8 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Database::subscribe_from`].
-    pub fn subscribe_from(&self, first: u64) -> Result<Subscription> {
-        Feeding::of_reader(self).from(first)
+    pub fn subscribe_from(&self, first: Txid) -> Result<Subscription> {
+        Feeding::of_reader(self).from(first.0)
     }
 
     /// Returns the history of a row up to the last loaded commit, as [`Database::history_of`] does.
@@ -299,7 +300,7 @@ pub(in crate::db) fn past_of(
 /// Returns the state at a moment: of the present schema one that is made when it is read.
 fn past(source: &Source, moment: &Moment, through: Through) -> Result<Snapshot> {
     let txid = txid_of(&source.published, moment)?;
-    if txid == source.published.point.txid {
+    if txid == source.published.point.txid.0 {
         return Ok(Snapshot::new(Arc::clone(&source.published)));
     }
     if through == Through::Present
@@ -330,7 +331,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Database::changes`].
-    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes> {
+    pub fn changes(&self, txids: impl RangeBounds<Txid>) -> Result<Changes> {
         Changes::between(&self.published, &txids)
     }
 
@@ -359,7 +360,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Database::changes`]; `Invalid` if there is no such transaction yet.
-    pub fn differences(&self, from: u64, to: u64) -> Result<Vec<RowChange>> {
+    pub fn differences(&self, from: Txid, to: Txid) -> Result<Vec<RowChange>> {
         let (early, late) = (from.min(to), from.max(to));
         if late > self.txid() {
             return Err(crate::Error::invalid(format!(
@@ -367,7 +368,7 @@ impl Snapshot {
                 self.txid()
             )));
         }
-        let mut rows = self.changes(early.saturating_add(1)..=late)?.differences()?;
+        let mut rows = self.changes(early + 1..=late)?.differences()?;
         if from > to {
             for row in &mut rows {
                 std::mem::swap(&mut row.before, &mut row.after);
@@ -383,7 +384,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// `NotFound`: the state as of `after` was forgotten; `Corrupt`; `Unsupported`; `Io`.
-    pub fn events(&self, after: u64, last: u64) -> Result<Events> {
-        Events::between(&self.published, after, last)
+    pub fn events(&self, after: Txid, last: Txid) -> Result<Events> {
+        Events::between(&self.published, after.0, last.0)
     }
 }

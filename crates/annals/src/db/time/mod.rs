@@ -1,7 +1,7 @@
 //! Reading the past and following the present: handles of past states, changes, histories and subscriptions.
 //!
 //! The `handles` return past states. A `cursor` reads a journal from a position on: `changes` returns a range of
-//! transactions with it, and a `subscription` new ones. A `tail` and the `events` of a range return plain events;
+//! transactions with it, and a `subscription` new ones, also as a `stream`. A `tail` and the `events` of a range return plain events;
 //! `versions` are those of one row, and
 //! `blame` returns the origins of its values.
 
@@ -10,6 +10,8 @@ mod changes;
 mod cursor;
 mod events;
 mod handles;
+#[cfg(feature = "tokio")]
+mod stream;
 mod subscription;
 mod tail;
 mod versions;
@@ -18,6 +20,8 @@ pub use changes::Changes;
 pub(in crate::db) use changes::events_of;
 pub use events::Events;
 pub(in crate::db) use handles::past_of;
+#[cfg(feature = "tokio")]
+pub use stream::SubscriptionStream;
 pub use subscription::Subscription;
 pub use tail::Tail;
 pub use versions::History;

@@ -4,6 +4,7 @@
 //! wakes it. The old values of a row come from the state at that point, which is the last snapshot as long as the
 //! subscription keeps up.
 
+use annals_schema::Txid;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -23,16 +24,15 @@ use crate::storage::{Clock, Directory, Origin, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
 /// The polling interval of a file that other processes write.
-const INTERVAL: Duration = Duration::from_millis(10);
+pub(super) const INTERVAL: Duration = Duration::from_millis(10);
 
 /// The commits from some transaction on, each once, in the order of txids: see [`Database::subscribe`].
 ///
 /// As an iterator it waits for the next one; [`try_next`](Self::try_next) doesn't wait, and
-/// [`next_timeout`](Self::next_timeout) waits up to a timeout. It ends when the database or the reader is dropped,
-/// after all commits up to then. After an error it ends too: begin another one after [`txid`](Self::txid).
+/// [`next_timeout`](Self::next_timeout) waits up to a timeout. It ends when the database is closed or the reader is
+/// dropped, after all commits up to then. After an error it ends too: begin another one after [`txid`](Self::txid).
 ///
-/// Waiting blocks the thread. In an async program run it in a separate thread, and send the transactions through a
-/// channel.
+/// Waiting blocks the thread. For async programs `into_stream`, of the feature `tokio`, makes it a stream.
 pub struct Subscription {
     source: Source,
     slot: Arc<Slot>,
@@ -60,6 +60,17 @@ enum Source {
     /// From a file that this process writes in turn with others: read through a reader, since a handle loads commits
     /// of others only when requested.
     Shared { feed: Arc<Feed>, place: (Arc<dyn Directory>, String), reader: Option<Reader> },
+}
+
+/// What wakes a task that waits for a commit.
+#[cfg(feature = "tokio")]
+pub(super) enum Wake {
+    /// The commit, of this process.
+    ByCommit,
+    /// Nothing: the file is written by others.
+    ByPolling,
+    /// There is a commit already.
+    AtOnce,
 }
 
 /// The end up to which it can be read.
@@ -141,10 +152,15 @@ impl Subscription {
         }
     }
 
+    /// Fails at its first commit, if there is an error.
+    pub(super) fn or_fail(self, failure: Option<Error>) -> Self {
+        Self { is_over: failure.is_some(), failure, ..self }
+    }
+
     /// Returns the number of the last transaction that it returned; at first of the one that it begins after.
     #[must_use]
-    pub const fn txid(&self) -> u64 {
-        self.txid
+    pub const fn txid(&self) -> Txid {
+        Txid(self.txid)
     }
 
     /// Returns the next transaction if there is one already.
@@ -166,17 +182,33 @@ impl Subscription {
         self.next_within(Some(timeout))
     }
 
-    /// True if it has ended: the database or the reader was dropped, or there was an error.
+    /// True if it has ended: the database was closed or the reader dropped, or there was an error.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over && self.ready.is_empty() && self.failure.is_none()
     }
 
+    /// Returns the next transaction if it was read already.
+    pub(super) fn take_ready(&mut self) -> Option<Changed> {
+        let changed = self.ready.pop_front()?;
+        self.txid = changed.txid.0;
+        Some(changed)
+    }
+
+    /// Lets the next commit wake a task, if there is none yet that wasn't read.
+    #[cfg(feature = "tokio")]
+    pub(super) fn wake(&self, waker: &std::task::Waker) -> Wake {
+        match &self.source {
+            Source::Own(feed) if feed.wake_after(self.cursor.txid(), waker) => Wake::ByCommit,
+            Source::Own(_) => Wake::AtOnce,
+            Source::Reader(_) | Source::Shared { .. } => Wake::ByPolling,
+        }
+    }
+
     fn next_within(&mut self, timeout: Option<Duration>) -> Result<Option<Changed>> {
         let begun = SystemClock.elapsed();
         loop {
-            if let Some(changed) = self.ready.pop_front() {
-                self.txid = changed.txid;
+            if let Some(changed) = self.take_ready() {
                 return Ok(Some(changed));
             }
             if self.is_over {
@@ -245,7 +277,7 @@ impl Subscription {
             Some(standing) => {
                 standing.take_over(published);
             }
-            none if published.point.txid == txid => {
+            none if published.point.txid == Txid(txid) => {
                 let rows = RowChanges::new(Arc::clone(view), Arc::clone(view.schema()));
                 *none = Some(Standing { rows, txid, target: None, is_idle: false });
             }
@@ -283,7 +315,7 @@ impl Iterator for Subscription {
 /// Returns the state before transaction `first`, and its position.
 fn before(published: &Published, first: u64) -> Result<Beginning> {
     let txid = first.saturating_sub(1);
-    let newest = published.point.txid;
+    let Txid(newest) = published.point.txid;
     if txid > newest {
         return Err(Error::invalid(format!(
             "{}: a subscription can't begin with transaction {first}: the last one is {newest}",

@@ -1,5 +1,6 @@
 //! The tail of a journal: plain events, existing and new ones.
 
+use annals_schema::Txid;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,8 +55,8 @@ impl Tail {
 
     /// Returns the number of the last transaction that was read; 0: none was.
     #[must_use]
-    pub fn txid(&self) -> u64 {
-        self.cursor.as_ref().map_or(0, JournalCursor::txid)
+    pub fn txid(&self) -> Txid {
+        Txid(self.cursor.as_ref().map_or(0, JournalCursor::txid))
     }
 
     /// Reads all new events into a sink, and returns. Writes nothing, and keeps nothing open afterwards.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use annals_schema::{RowId, Schema, TableNumber, Value};
+use annals_schema::{RowId, Schema, TableNumber, Txid, Value};
 
 use crate::db::changes::changed::RowChange;
 use crate::db::changes::changed::Version;
@@ -146,7 +146,7 @@ impl History {
         }
         let change = RowChange { table: self.row.table, id: self.row.id, before, after };
         let Whose { txid, time, is_state, .. } = whose;
-        Ok(Some(Version { txid, time, comments, change, is_beginning: is_state }))
+        Ok(Some(Version { txid: Txid(txid), time, comments, change, is_beginning: is_state }))
     }
 
     /// Starts anew with an index made of the journal: what the present one says can't be.

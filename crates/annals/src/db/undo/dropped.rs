@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use annals_schema::{Schema, Table, Value};
+use annals_schema::{Schema, Table, Txid, Value};
 
 use crate::db::changes::changed::{RowChange, is_same};
 use crate::db::changes::moment::Moment;
@@ -24,7 +24,7 @@ pub(super) fn dropped(
     published: &Arc<Published>,
     txid: u64,
 ) -> Result<Vec<Obstacle>> {
-    let moment = Moment::Txid(txid - 1);
+    let moment = Moment::Txid(Txid(txid - 1));
     let before = past_of(tx.database, Arc::clone(published), &moment, Through::Then)?;
     let (then, now) = (Arc::clone(before.schema()), tx.view().schema());
     let mut changes = RowChanges::new(Arc::clone(&before.published.view), Arc::clone(&then));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::FieldNumber;
+use annals_schema::{FieldNumber, Txid};
 
 use crate::Result;
 use crate::db::changes::rows::Key;
@@ -33,7 +33,7 @@ impl Erased {
                 Ok(())
             })?;
         }
-        marks.retain(|mark| mark.txid > txid);
+        marks.retain(|mark| mark.txid > Txid(txid));
         Ok(Self(marks))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::{RowId, TableNumber};
+use annals_schema::{RowId, TableNumber, Txid};
 
 use crate::db::changes::moment::Moment;
 use crate::db::changes::rows::{Key, fitted, load};
@@ -36,7 +36,7 @@ impl Transaction<'_> {
     /// let before = db.read().txid();
     /// db.write(|tx| Ok(tx.delete(lille)?))?;
     ///
-    /// db.write(|tx| Ok(tx.restore(lille, annals::Txid(before))?))?;
+    /// db.write(|tx| Ok(tx.restore(lille, before)?))?;
     /// assert_eq!(db.read().city().require(lille)?.name(), "Lille");
     /// # Ok(())
     /// # }
@@ -97,8 +97,8 @@ impl Transaction<'_> {
     /// `Conflict`: later changes stand against it. `NotFound`: there is no such transaction, or it was forgotten.
     /// `Invalid`: it changed the schema, or no rows of the present tables. `Corrupt`, `Io`. The commit returns
     /// `Unique` and `Reference` for other changes of the same transaction.
-    pub fn revert(&mut self, txid: u64) -> Result<()> {
-        as_one(self, |tx| revert::revert(tx, &committed(tx), txid))
+    pub fn revert(&mut self, txid: Txid) -> Result<()> {
+        as_one(self, |tx| revert::revert(tx, &committed(tx), txid.0))
     }
 }
 
@@ -108,7 +108,7 @@ fn restore(tx: &mut Transaction<'_>, key: Key, moment: &Moment) -> Result<()> {
     let then = past_of(tx.database, committed(tx), moment, Through::Present)?;
     let target = fitted(load(&then, key)?, &described);
     let step = Step { table, id, now: load(tx.view(), key)?, target };
-    let erased = Erased::since(&committed(tx), then.txid())?;
+    let erased = Erased::since(&committed(tx), then.txid().0)?;
     let obstacles = step.missing_values(tx, &described, &erased);
     if !obstacles.is_empty() {
         let what = format!("row {} of table `{}` as of {moment}", id.0, described.name);

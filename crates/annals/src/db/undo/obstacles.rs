@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::collections::BTreeMap;
 
 use annals_schema::{
-    Field, FieldNumber, Index, Table, TableNumber, Type, Value, ValueRef, write_value,
+    Field, FieldNumber, Index, Table, TableNumber, Txid, Type, Value, ValueRef, write_value,
 };
 
 use crate::db::changes::changed::RowChange;
@@ -41,7 +41,7 @@ pub(super) fn standing(
 ) -> Vec<Obstacle> {
     let by = |txid: u64, did: &str| {
         let reason = format!("transaction {txid} {did} it");
-        Obstacle::new(&table.name, change.id, reason).by(Some(txid))
+        Obstacle::new(&table.name, change.id, reason).by(Some(Txid(txid)))
     };
     if change.after.is_none() {
         return later.first().map(|(txid, _)| by(*txid, "inserted")).into_iter().collect();
@@ -112,7 +112,7 @@ impl Plan<'_, '_> {
             let name = self.table(target).map_or("?", |table| &table.name);
             let reason = format!("it referred to row {} of table `{name}`, deleted{by}", to.0);
             let obstacle = Obstacle::new(&table.name, step.id, reason);
-            obstacles.push(obstacle.in_field(&field.name).by(txid));
+            obstacles.push(obstacle.in_field(&field.name).by(txid.map(Txid)));
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ impl Plan<'_, '_> {
                 "it has the key {shown} of index `{}`, which row {} had{by}",
                 index.name, step.id.0
             );
-            obstacles.push(Obstacle::new(&table.name, holder, reason).by(txid));
+            obstacles.push(Obstacle::new(&table.name, holder, reason).by(txid.map(Txid)));
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Plan<'_, '_> {
         let table = self.table(from.0);
         let obstacle = Obstacle::new(table.map_or("?", |table| &table.name), from.1, reason);
         let field = table.and_then(|table| table.field(field)).map_or("?", |field| &field.name);
-        Ok(obstacle.in_field(field).by(txid))
+        Ok(obstacle.in_field(field).by(txid.map(Txid)))
     }
 }
 

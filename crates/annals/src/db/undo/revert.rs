@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use annals_schema::{Table, Value};
+use annals_schema::{Table, Txid, Value};
 
 use crate::db::changes::changed::{RowChange, is_same};
 use crate::db::changes::rows::{Key, Values, fitted, load};
@@ -71,7 +71,7 @@ pub(super) fn revert(
 }
 
 fn check_number(published: &Arc<Published>, txid: u64) -> Result<()> {
-    let last = published.point.txid;
+    let Txid(last) = published.point.txid;
     if (1..=last).contains(&txid) {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use annals_schema::{FieldNumber, RowId, Schema, TableNumber};
+use annals_schema::{FieldNumber, RowId, Schema, TableNumber, Txid};
 
 use crate::Result;
 use crate::db::changes::changed::RowChange;
@@ -118,19 +118,19 @@ pub(super) fn versions_since(
         for &(table, id) in rows {
             for version in History::open(published, table, id)? {
                 let version = version?;
-                if version.txid >= first && !version.is_beginning {
-                    found.entry((table, id)).or_default().push((version.txid, version.change));
+                if version.txid >= Txid(first) && !version.is_beginning {
+                    found.entry((table, id)).or_default().push((version.txid.0, version.change));
                 }
             }
         }
         return Ok(found);
     }
-    for changed in Changes::between(published, &(first..))? {
+    for changed in Changes::between(published, &(Txid(first)..))? {
         let changed = changed?;
         for change in changed.rows {
             let key = (change.table, change.id);
             if rows.contains(&key) {
-                found.entry(key).or_default().push((changed.txid, change));
+                found.entry(key).or_default().push((changed.txid.0, change));
             }
         }
     }
@@ -147,7 +147,7 @@ pub(super) fn last_change(
     for version in History::open(published, key.0, key.1)? {
         let version = version?;
         let counts = field.is_none_or(|field| version.change.fields().any(|it| it == field));
-        last = if counts { Some(version.txid) } else { last };
+        last = if counts { Some(version.txid.0) } else { last };
     }
     Ok(last)
 }

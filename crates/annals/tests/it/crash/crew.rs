@@ -120,7 +120,7 @@ impl Others {
 
 /// Returns what somebody was shown; none if the power is off.
 fn shown(pulled: annals::Result<Snapshot>) -> Checked<Option<Shown>> {
-    let shown = pulled.and_then(|snapshot| Ok((snapshot.txid(), State::of(&snapshot)?)));
+    let shown = pulled.and_then(|snapshot| Ok((snapshot.txid().0, State::of(&snapshot)?)));
     match shown {
         Ok(shown) => Ok(Some(shown)),
         Err(error) if is_power_off(&error) => Ok(None),
@@ -262,11 +262,11 @@ impl Crew {
         if closed.is_ok() && !self.disk.is_off() {
             let inspection = inspect_in(&self.disk, NAME)
                 .map_err(|error| format!("inspecting what was closed: {error:?}"))?;
-            self.world.history.settled(inspection.end.txid)?;
+            self.world.history.settled(inspection.end.txid.0)?;
             self.world.history.harden();
             let is_last = self.world.sharing.is_some_and(|sharing| !sharing.joins);
             if is_last {
-                self.world.history.hard = inspection.end.txid;
+                self.world.history.hard = inspection.end.txid.0;
                 judge::closed(&self.disk)?;
             } else if inspection.holder.is_none() {
                 return Err(Stop::Broken("closed, though others have it open".to_owned()));

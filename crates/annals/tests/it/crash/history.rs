@@ -165,7 +165,7 @@ impl History {
 
     /// Notes what can be seen: that is acknowledged, in the order in which it was handed in.
     pub(super) fn see(&mut self, database: &Database) -> Checked {
-        let txid = usize::try_from(database.read().txid()).unwrap();
+        let txid = usize::try_from(database.read().txid().0).unwrap();
         if txid < self.acknowledged() || txid > self.submitted() {
             let (from, to) = (self.acknowledged(), self.submitted());
             return Err(format!("transaction {txid} can be seen, but only {from} to {to} may be"));
@@ -249,7 +249,7 @@ impl History {
             }
             _ => {}
         }
-        let txid = usize::try_from(snapshot.txid()).unwrap();
+        let txid = usize::try_from(snapshot.txid().0).unwrap();
         self.states.extend(self.pending.drain(..).map(|(state, _)| state));
         if txid < at_least || txid > self.acknowledged() {
             let upto = self.acknowledged();
@@ -259,7 +259,7 @@ impl History {
         self.durable = txid;
         self.opened = true;
         if database.recovered().unclean {
-            self.hard = snapshot.point().txid;
+            self.hard = snapshot.point().txid.0;
         }
         self.shows_the_newest(&snapshot)
     }

@@ -51,7 +51,7 @@ pub(super) fn opened(world: &World) -> Checked {
 
 /// Judges what the past shows, some moments of it.
 fn past(database: &Database, history: &History) -> Checked {
-    let last = database.read().txid();
+    let last = database.read().txid().0;
     for txid in [last / 3, last.saturating_sub(1)] {
         match database.as_it_was(Txid(txid)) {
             Ok(then) => {

@@ -80,7 +80,8 @@ impl World {
         };
         let newest = database.read().txid();
         // Another process may have the turn, for which a passive one doesn't wait.
-        let rests = newest == self.history.submitted() as u64 && self.sharing.is_none();
+        let rests =
+            newest == annals::Txid(self.history.submitted() as u64) && self.sharing.is_none();
         let is_behind = done.txid != newest || done.outcome == BackfillOutcome::Postponed;
         if is_behind && (mode == BackfillMode::Full || rests) {
             return Err(Stop::Broken(format!("transaction {newest} is published: {done:?}")));
@@ -130,12 +131,12 @@ impl World {
     /// Notes what a backfill did: it only goes forward, and what it has is durable.
     pub(super) fn advanced(&mut self, done: &Backfilled) -> Result<(), Stop> {
         let Some(imaging) = &mut self.imaging else { return Ok(()) };
-        if done.txid < imaging.txid {
+        if done.txid < annals::Txid(imaging.txid) {
             return Err(Stop::Broken(format!("back from transaction {}: {done:?}", imaging.txid)));
         }
-        imaging.txid = done.txid;
+        imaging.txid = done.txid.0;
         if done.outcome == BackfillOutcome::Advanced {
-            self.history.harden_up_to(usize::try_from(done.txid).unwrap())?;
+            self.history.harden_up_to(usize::try_from(done.txid.0).unwrap())?;
         }
         Ok(())
     }

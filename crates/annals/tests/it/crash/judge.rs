@@ -41,7 +41,7 @@ pub(super) fn before(disk: &SimulatedDisk, history: &History) -> Checked<Before>
     let slots = inspection.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
     match slots.max() {
         None => return Err("neither slot is whole".to_owned()),
-        Some(newest) if newest < history.hard => {
+        Some(newest) if newest < annals::Txid(history.hard) => {
             return Err(format!(
                 "no slot of segment {} reaches transaction {}, as one did before: {:?}",
                 inspection.segment, history.hard, inspection.slots
@@ -95,7 +95,7 @@ fn whole_history(disk: &SimulatedDisk, database: &Database) -> Checked {
     let are_all = (0..newest).all(is_there);
     let mut told = Told(Vec::new());
     scan_in(disk, NAME, &mut told).map_err(|error| format!("scanning: {error:?}"))?;
-    let (from, to) = (told.0.first().copied().unwrap_or(1), database.read().txid());
+    let (from, to) = (told.0.first().copied().unwrap_or(1), database.read().txid().0);
     let is_whole = told.0.iter().copied().eq(from..=to);
     match is_whole && (from == 1 || !are_all) {
         true => Ok(()),
@@ -111,7 +111,7 @@ impl Sink for Told {
         Ok(())
     }
     fn commit(&mut self, _: &Schema, committed: &Committed) -> annals::Result<()> {
-        self.0.push(committed.txid);
+        self.0.push(committed.txid.0);
         Ok(())
     }
 }

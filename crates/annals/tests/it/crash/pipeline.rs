@@ -83,7 +83,7 @@ impl World {
             7 => {
                 let point = database.hard_checkpoint()?;
                 self.history.see(database)?;
-                self.history.hard = point.txid;
+                self.history.hard = point.txid.0;
                 self.history.harden();
             }
             _ => {
@@ -133,7 +133,7 @@ impl World {
         if self.history.acknowledged() < txid {
             return Err(format!("transaction {txid} was acknowledged and can't be seen").into());
         }
-        if (commit.txid, commit.level) != (txid as u64, level) {
+        if (commit.txid, commit.level) != (annals::Txid(txid as u64), level) {
             return Err(format!("transaction {txid} was acknowledged as {commit:?}").into());
         }
         Ok(())

@@ -87,7 +87,7 @@ fn garbage_is_never_shown() {
                 let cut = database.recovered().cut.as_ref();
                 let is_saved =
                     cut.is_some_and(|cut| cut.may_have_been_acknowledged && cut.saved_as.is_some());
-                if usize::try_from(database.read().txid()).unwrap() < history.durable {
+                if usize::try_from(database.read().txid().0).unwrap() < history.durable {
                     less += 1;
                     assert!(is_saved, "{place}: durable transactions are missing in silence");
                 }

@@ -33,7 +33,7 @@ impl World {
         if begun.is_err() {
             return self.shrug("beginning", begun).map(|()| false);
         }
-        let txid = self.database().read().txid();
+        let txid = self.database().read().txid().0;
         self.history.settled(txid)?;
         Ok(true)
     }

@@ -210,13 +210,13 @@ impl World {
                 let reached = self.database().hard_checkpoint();
                 if let Ok(point) = reached {
                     self.see_all()?;
-                    self.history.hard = point.txid;
+                    self.history.hard = point.txid.0;
                     self.history.harden();
                 }
                 self.shrug("a hard checkpoint", reached.map(drop))
             }
             Step::Reopen => {
-                let end = self.database().read().txid();
+                let end = self.database().read().txid().0;
                 let closed = self.database.take().unwrap().close();
                 if closed.is_ok() {
                     self.history.hard = end;
@@ -232,7 +232,7 @@ impl World {
     pub(super) fn see_all(&mut self) -> Checked {
         let database = self.database.as_ref().unwrap();
         match self.sharing {
-            Some(_) => self.history.settled(database.read().txid()),
+            Some(_) => self.history.settled(database.read().txid().0),
             None => self.history.see(database),
         }
     }
@@ -316,7 +316,7 @@ impl World {
             let database = database.as_ref().unwrap();
             let mut tx = database.begin()?;
             if sharing.is_some() {
-                found = history.settled(database.read().txid());
+                found = history.settled(database.read().txid().0);
             }
             change(&mut tx, rng)?;
             let Some(level) = level else { return tx.rollback() };

@@ -165,7 +165,7 @@ impl Sink for Log {
 
     fn commit(&mut self, _: &Schema, committed: &Committed) -> Result<()> {
         let Committed { txid, level, time, explicit_time, .. } = *committed;
-        self.commits.push((txid, level, time, explicit_time, self.events.len()));
+        self.commits.push((txid.0, level, time, explicit_time, self.events.len()));
         self.ends.push(*committed);
         Ok(())
     }
@@ -398,7 +398,7 @@ fn a_tail_tells_that_what_it_read_was_written_anew() {
     journal(&disk, Older::Kept);
     let mut tail = annals::Tail::open_in(&disk, NAME);
     tail.read(&mut Log::default()).unwrap();
-    assert_eq!(tail.txid(), 7);
+    assert_eq!(tail.txid(), annals::Txid(7));
     erase(&disk, &of("person", 1, None)).unwrap();
     let error = tail.read(&mut Log::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Diverged, "{error}");
@@ -431,21 +431,21 @@ fn the_state_that_history_begins_with_is_written_anew_too() {
     journal(&disk, Older::Kept);
     let database = try_open(&disk).unwrap();
     database.pack(NOW).unwrap();
-    let last = database.read().txid();
+    let last = database.read().txid().0;
     database.close().unwrap();
     let before = end_of(&disk);
     let erased = erase(&disk, &of("person", 1, None)).unwrap();
     assert_eq!((erased.held, erased.rewritten), ((last, last), (last, last)));
     let marks = log(&disk).marks;
     assert_eq!(marks.len(), 1);
-    let after = marks[0].carry(before.0, before.1);
+    let after = marks[0].carry(annals::Txid(before.0), before.1);
     assert!(after.is_some_and(|chain| chain != before.1), "{after:?}");
 }
 
 /// Returns the last transaction and its chain.
 fn end_of(disk: &SimulatedDisk) -> (u64, u64) {
     let end = annals::inspect_in(disk, NAME).unwrap().end;
-    (end.txid, end.chain)
+    (end.txid.0, end.chain)
 }
 
 #[test]

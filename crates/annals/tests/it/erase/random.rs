@@ -243,7 +243,7 @@ impl Sink for Masked<'_> {
 
     fn commit(&mut self, _: &Schema, committed: &Committed) -> Result<()> {
         self.lines.push(format!("commit {} at {}", committed.level.name(), committed.time));
-        self.commits.push((committed.txid, committed.chain));
+        self.commits.push((committed.txid.0, committed.chain));
         Ok(())
     }
 }
@@ -358,7 +358,7 @@ fn erase_something(world: &mut World, place: &str) -> bool {
     let last = examination.erasures.last().unwrap();
     let mut carried = 0;
     for (&(txid, old), &(_, new)) in before.commits.iter().zip(&after.commits) {
-        if let Some(chain) = last.carry(txid, old) {
+        if let Some(chain) = last.carry(annals::Txid(txid), old) {
             assert_eq!(chain, new, "{place}: {txid}");
             carried += 1;
         } else {

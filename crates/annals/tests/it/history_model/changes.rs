@@ -8,7 +8,7 @@ use std::time::Duration;
 use annals::storage::{MemoryDirectory, SystemClock};
 use annals::{
     BackfillMode, Changed, Database, Level, Older, Options, Reader, RowChange, RowId, Subscription,
-    TableNumber, Value,
+    TableNumber, Txid, Value,
 };
 
 use super::NAME;
@@ -65,12 +65,14 @@ impl Past {
         let directory = Arc::new(self.directory.clone());
         let database = options().open_in(directory, NAME, Arc::new(SystemClock)).unwrap();
         let reader = Reader::open(&self.directory, NAME).unwrap();
-        let begun = database.read().txid() + 1;
+        let begun = database.read().txid().0 + 1;
         let all = self.compare_followers();
         assert_eq!(all, begun - 1, "nobody missed anything");
         self.followers = [100, 30, 3]
             .into_iter()
-            .map(|chance| (chance, database.subscribe_from(begun).unwrap(), Vec::new()))
+            .map(|chance| {
+                (chance, database.subscribe_from(annals::Txid(begun)).unwrap(), Vec::new())
+            })
             .collect();
         self.followers.push((30, reader.subscribe(), Vec::new()));
         (self.database, self.reader) = (Some(database), Some(reader));
@@ -80,16 +82,19 @@ impl Past {
     fn compare_followers(&mut self) -> u64 {
         let mut last = self.states.len() as u64 - 1;
         for (place, (_, follower, heard)) in self.followers.iter().enumerate() {
-            let txids: Vec<u64> = heard.iter().map(|changed| changed.txid).collect();
+            let txids: Vec<u64> = heard.iter().map(|changed| changed.txid.0).collect();
             assert!(txids.is_sorted_by(|a, b| a + 1 == *b), "{txids:?}");
-            assert_eq!(follower.txid(), txids.last().copied().unwrap_or(follower.txid()));
+            assert_eq!(
+                follower.txid(),
+                annals::Txid(txids.last().copied().unwrap_or(follower.txid().0))
+            );
             for changed in heard {
-                let expected = self.difference(changed.txid - 1, changed.txid);
+                let expected = self.difference(changed.txid.0 - 1, changed.txid.0);
                 assert_eq!(self.shown(&changed.rows), expected, "transaction {}", changed.txid);
             }
             // One ends with its reader, which was dropped; the others have heard all.
             if place < 3 {
-                last = last.min(follower.txid());
+                last = last.min(follower.txid().0);
             }
         }
         last
@@ -143,7 +148,7 @@ impl Past {
             }
         }
         let (_, _, always) = &self.followers[0];
-        let last = always.last().map_or(0, |changed| changed.txid);
+        let last = always.last().map_or(0, |changed| changed.txid.0);
         assert!(always.is_empty() || last == self.states.len() as u64 - 1, "it hears at once");
     }
 
@@ -185,10 +190,10 @@ impl Past {
         let database = self.database.as_ref().unwrap();
         let changes: Vec<Changed> =
             database.changes(..).unwrap().collect::<Result<_, _>>().unwrap();
-        let txids: Vec<u64> = changes.iter().map(|changed| changed.txid).collect();
+        let txids: Vec<u64> = changes.iter().map(|changed| changed.txid.0).collect();
         assert_eq!(txids, (1..=last).collect::<Vec<_>>());
         for changed in &changes {
-            assert_eq!(sorted(&changed.rows), self.difference(changed.txid - 1, changed.txid));
+            assert_eq!(sorted(&changed.rows), self.difference(changed.txid.0 - 1, changed.txid.0));
             for row in &changed.rows {
                 assert!(
                     row.fields().next().is_some() || row.before.is_none() || row.after.is_none()
@@ -198,14 +203,14 @@ impl Past {
         for _ in 0..6 {
             let from = self.random.below(last + 1);
             let to = self.random.below(last + 1);
-            let found = database.read().differences(from, to).unwrap();
+            let found = database.read().differences(annals::Txid(from), annals::Txid(to)).unwrap();
             assert_eq!(found, self.difference(from, to), "between {from} and {to}");
             let some: Vec<Changed> =
-                database.changes(from..to).unwrap().collect::<Result<_, _>>().unwrap();
+                database.changes(Txid(from)..Txid(to)).unwrap().collect::<Result<_, _>>().unwrap();
             let first = usize::try_from(from.max(1)).unwrap() - 1;
             let expected = changes.get(first..(usize::try_from(to).unwrap().max(1) - 1).max(first));
             assert_eq!(some, expected.unwrap_or_default());
-            let rest = database.subscribe_from(from.max(1)).unwrap();
+            let rest = database.subscribe_from(annals::Txid(from.max(1))).unwrap();
             let rest: Vec<Changed> =
                 rest.map(Result::unwrap).take(changes.len().saturating_sub(first)).collect();
             assert_eq!(rest, changes[first..]);

@@ -33,7 +33,7 @@ impl Sink for Replay {
         self.store.commit();
         self.model.end_transaction();
         let time = committed.explicit_time.then_some(committed.time.0);
-        self.commits.push((committed.txid, committed.level, time));
+        self.commits.push((committed.txid.0, committed.level, time));
         Ok(())
     }
 }

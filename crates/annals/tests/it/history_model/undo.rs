@@ -164,7 +164,7 @@ impl World {
         let back = self.random.below(most);
         let txid = (last + 1).saturating_sub(back);
         let expected = self.expected(txid, model, tx.is_empty());
-        let done = tx.revert(txid);
+        let done = tx.revert(annals::Txid(txid));
         match expected {
             Expected::Refused(kind) => {
                 self.met(format!("refused: {kind:?}"));
@@ -305,7 +305,7 @@ impl World {
                 assert_eq!(numbers, fields);
                 for Blame { field: FieldNumber(field), value, txid, kind, .. } in found {
                     let (expected, expected_value) = &expected[&(field as usize)];
-                    assert_eq!((txid, kind), *expected, "row {id} of {table}, field {field}");
+                    assert_eq!((txid.0, kind), *expected, "row {id} of {table}, field {field}");
                     assert_eq!(value, *expected_value);
                 }
             }

@@ -79,7 +79,7 @@ impl World {
         let findings = &opened.recovered().findings;
         let of_image = findings.iter().find(|finding| finding.contains("image"));
         assert_eq!(of_image, None, "the image is always good");
-        let found = usize::try_from(opened.read().txid()).unwrap();
+        let found = usize::try_from(opened.read().txid().0).unwrap();
         if let Some((_, state)) = self.states.iter().find(|(commits, _)| *commits == found) {
             self.committed = Rc::clone(state);
         }
@@ -101,7 +101,7 @@ impl World {
     /// Compares what is committed.
     pub(super) fn look(&mut self, all: bool) {
         let now = self.database.as_ref().unwrap().read();
-        assert_eq!(now.txid(), self.commits.len() as u64);
+        assert_eq!(now.txid(), annals::Txid(self.commits.len() as u64));
         look::snapshot(&now, &self.committed, &mut self.random, all);
     }
 
@@ -160,7 +160,7 @@ impl World {
                 let commit = tx.commit();
                 if let Ok(commit) = &commit {
                     let expected = (before + u64::from(wrote), level);
-                    assert_eq!((commit.txid, commit.level), expected);
+                    assert_eq!((commit.txid.0, commit.level), expected);
                 }
                 agree(commit, verdict);
                 match verdict {
@@ -212,10 +212,10 @@ impl World {
     pub(super) fn checkpoint(&mut self) {
         let (last, database) = (self.commits.len() as u64, self.database.as_ref().unwrap());
         match self.random.below(3) {
-            0 => assert_eq!(database.soft_checkpoint().unwrap().txid, last),
+            0 => assert_eq!(database.soft_checkpoint().unwrap().txid, annals::Txid(last)),
             1 => database.rest().unwrap(),
             _ => {
-                assert_eq!(database.hard_checkpoint().unwrap().txid, last);
+                assert_eq!(database.hard_checkpoint().unwrap().txid, annals::Txid(last));
                 self.is_durable();
             }
         }
@@ -225,7 +225,7 @@ impl World {
     pub(super) fn backfill(&mut self) {
         let mode = *self.random.pick(&[BackfillMode::Passive, BackfillMode::Full]);
         let told = self.database().backfill(mode).unwrap();
-        assert_eq!(told.txid, self.commits.len() as u64, "{told:?}");
+        assert_eq!(told.txid, annals::Txid(self.commits.len() as u64), "{told:?}");
         self.is_durable();
         self.look(false);
     }
@@ -247,7 +247,7 @@ impl World {
             let txid = self.random.below(self.past.len() as u64);
             let then = Rc::clone(&self.past[usize::try_from(txid).unwrap()]);
             let found = self.database().as_it_was(Txid(txid)).unwrap();
-            assert_eq!(found.txid(), txid);
+            assert_eq!(found.txid(), annals::Txid(txid));
             look::snapshot(&found, &then, &mut self.random, false);
             let through = self.database().at(Txid(txid)).unwrap();
             let mut known: Vec<_> = self.committed.commands.clone();

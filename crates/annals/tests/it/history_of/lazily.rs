@@ -8,8 +8,8 @@ use crate::store_model::Random;
 
 /// Asks the same of some past states, and of others of the same moments that are whole.
 pub(super) fn compare_lazily(database: &Database, random: &mut Random) {
-    let first = database.segments().unwrap()[0].first_txid;
-    let last = database.read().txid();
+    let first = database.segments().unwrap()[0].first_txid.0;
+    let last = database.read().txid().0;
     for _ in 0..8 {
         let moment = Txid(first + random.below(last + 1 - first));
         let at = || -> Snapshot { database.at(moment).unwrap() };

@@ -82,17 +82,17 @@ fn answers(database: &Database) -> Vec<String> {
     for id in (0..30).map(RowId) {
         all.push(format!("{:?}", database.blame(CITY, id).unwrap()));
         for txid in [5, 31, 40, 77] {
-            let then = database.at(Moment::Txid(txid)).unwrap();
+            let then = database.at(Moment::Txid(annals::Txid(txid))).unwrap();
             let row = then.table(CITY).unwrap().get(id).map(|row| row.value(PEOPLE).to_value());
             all.push(format!("{:?}", row.map_err(|error| error.kind())));
         }
     }
     let now = database.read();
-    all.push(format!("{:?}", now.differences(20, 30).unwrap()));
-    all.push(format!("{:?}", now.differences(60, 50).unwrap()));
+    all.push(format!("{:?}", now.differences(annals::Txid(20), annals::Txid(30)).unwrap()));
+    all.push(format!("{:?}", now.differences(annals::Txid(60), annals::Txid(50)).unwrap()));
     let mut tx = database.begin().unwrap();
-    tx.restore(CITY, RowId(3), Moment::Txid(31)).unwrap();
-    tx.revert(91).unwrap();
+    tx.restore(CITY, RowId(3), Moment::Txid(annals::Txid(31))).unwrap();
+    tx.revert(annals::Txid(91)).unwrap();
     all.extend(tx.view().table(CITY).unwrap().rows().map(|row| {
         let row = row.unwrap();
         format!("{:?}", row.value(PEOPLE))

@@ -99,13 +99,13 @@ fn moments(oracle: &Oracle, database: &Database) {
         commits.iter().rfind(|commit| is_it(commit)).map(|commit| commit.0)
     };
     let found = |moment: Moment| match database.txid_of(moment) {
-        Ok(txid) => Some(txid),
+        Ok(txid) => Some(txid.0),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => panic!("{error}"),
     };
     let begins = database.segments().unwrap()[0].begins_with_state;
     for (txid, time, comments) in commits.iter().step_by(3) {
-        assert_eq!(found(Moment::Txid(*txid)), Some(*txid));
+        assert_eq!(found(Moment::Txid(annals::Txid(*txid))), Some(*txid));
         for time in [*time, Timestamp(time.0 - 1)] {
             let expected = last(&|(_, other, _)| *other <= time).or((!begins).then_some(0));
             assert_eq!(found(Moment::Time(time)), expected, "{time}");
@@ -115,8 +115,8 @@ fn moments(oracle: &Oracle, database: &Database) {
             assert_eq!(found(Moment::Comment(comment.clone())), expected, "{comment}");
         }
     }
-    assert_eq!(found(Moment::Txid(0)), Some(0));
-    assert_eq!(found(Moment::Txid(u64::MAX)), None);
+    assert_eq!(found(Moment::Txid(annals::Txid(0))), Some(0));
+    assert_eq!(found(Moment::Txid(annals::Txid(u64::MAX))), None);
     assert_eq!(found(Moment::Comment("nobody wrote this".to_owned())), None);
 }
 

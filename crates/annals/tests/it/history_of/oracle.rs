@@ -66,7 +66,7 @@ impl Oracle {
             };
             let (before, after) = (side(&step.before), side(&step.after));
             (!same_rows(before.as_ref(), after.as_ref())).then(|| Version {
-                txid: step.txid,
+                txid: annals::Txid(step.txid),
                 time: step.time,
                 comments: step.comments.clone(),
                 change: annals::RowChange { table, id, before, after },
@@ -142,13 +142,13 @@ impl Sink for Oracle {
     }
 
     fn commit(&mut self, _: &Schema, committed: &Committed) -> annals::Result<()> {
-        self.first.get_or_insert(committed.txid);
+        self.first.get_or_insert(committed.txid.0);
         let comments = std::mem::take(&mut self.comments);
-        self.commits.push((committed.txid, committed.time, comments.clone()));
+        self.commits.push((committed.txid.0, committed.time, comments.clone()));
         for (of, before) in std::mem::take(&mut self.before) {
             let after = self.rows.get(&of).cloned();
             self.steps.entry(of).or_default().push(Step {
-                txid: committed.txid,
+                txid: committed.txid.0,
                 time: committed.time,
                 comments: comments.clone(),
                 before,

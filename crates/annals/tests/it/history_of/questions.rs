@@ -114,21 +114,22 @@ impl Told {
                 self.at(reader, Moment::Comment(comment.clone()), *txid, id);
             }
             1 => self.at(reader, Moment::Time(Timestamp(time(some).0 + 7)), some, id),
-            2 => self.at(reader, Moment::Txid(some), some, id),
+            2 => self.at(reader, Moment::Txid(annals::Txid(some)), some, id),
             3 => {
-                let found = reader.read().differences(some, other).unwrap();
+                let found =
+                    reader.read().differences(annals::Txid(some), annals::Txid(other)).unwrap();
                 assert_eq!(found, differences(self.state(some), self.state(other)));
             }
             4 => {
                 let history = reader.history_of(CITY, RowId(id)).unwrap().map(Result::unwrap);
                 let found: Vec<_> =
-                    history.map(|it| (it.txid, it.comments, it.change.after)).collect();
+                    history.map(|it| (it.txid.0, it.comments, it.change.after)).collect();
                 assert_eq!(found, self.history(id));
             }
             _ => {
                 let found = reader.blame(CITY, RowId(id)).ok();
                 let found = found
-                    .map(|all| all.into_iter().map(|it| (it.txid, it.value)).collect::<Vec<_>>());
+                    .map(|all| all.into_iter().map(|it| (it.txid.0, it.value)).collect::<Vec<_>>());
                 assert_eq!(found, self.blame(id));
             }
         }
@@ -136,7 +137,7 @@ impl Told {
 
     fn at(&self, reader: &Reader, moment: Moment, txid: u64, id: u64) {
         let then = reader.at(moment).unwrap();
-        assert_eq!(then.txid(), txid);
+        assert_eq!(then.txid(), annals::Txid(txid));
         let row = then.table(CITY).unwrap().find(RowId(id)).unwrap();
         let row = row.map(|row| [0, 1].map(|at| row.value(annals::FieldNumber(at)).to_value()));
         let expected = self.state(txid).get(&id);
@@ -230,11 +231,14 @@ fn index_is_replaced(told: &Told) -> bool {
     let database = open(&told.directory);
     for id in 0..400 {
         let history = database.history_of(CITY, RowId(id)).unwrap().map(Result::unwrap);
-        let found: Vec<_> = history.map(|it| (it.txid, it.comments, it.change.after)).collect();
+        let found: Vec<_> = history.map(|it| (it.txid.0, it.comments, it.change.after)).collect();
         assert_eq!(found, told.history(id));
     }
     for (comment, txid) in &told.commented {
-        assert_eq!(database.txid_of(Moment::Comment(comment.clone())).unwrap(), *txid);
+        assert_eq!(
+            database.txid_of(Moment::Comment(comment.clone())).unwrap(),
+            annals::Txid(*txid)
+        );
     }
     let damage = database.image_damage();
     let is_alone = |finding: &String| finding.contains("only makes reading the past faster");
@@ -262,7 +266,7 @@ fn undo(told: &Told, database: &Database, is_restored: bool) {
     database
         .write(|tx| {
             if !is_restored {
-                return tx.revert(last);
+                return tx.revert(annals::Txid(last));
             }
             let ids = differences(told.state(last - 1), told.state(last)).into_iter();
             ids.map(|change| change.id).try_for_each(|id| tx.restore(CITY, id, Txid(last - 1)))

@@ -69,7 +69,7 @@ impl Draft {
         }
         let txid = header.first_txid.wrapping_sub(1);
         let mut draft = Self { bytes, segment: header.hash(), chain: header.hash(), txid };
-        let point = Point { position: FRAMES_AT, txid, chain: header.hash() };
+        let point = Point { position: FRAMES_AT, txid: annals::Txid(txid), chain: header.hash() };
         draft.put_slots(
             Slot { point, zeroed_to: FRAMES_AT, sequence: 1, secret: SECRET },
             header.hash(),
@@ -213,7 +213,7 @@ fn an_independent_writer_s_journal_is_read() {
     assert_eq!(database.read().table(CITY).unwrap().len(), 2);
     database.close().unwrap();
     let database = open(&directory, Recovery::Refuse, 4).unwrap();
-    assert_eq!(database.read().txid(), 2);
+    assert_eq!(database.read().txid(), annals::Txid(2));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn unknown_frames_are_refused_or_skipped() {
     let ignorable = Frame { kind: 0x85, level: 1, flags: 0x98, ..Frame::commit(&[0xff; 100]) };
     let draft = Draft::new().with(&ignorable).with(&base);
     let (_, database) = open_all(&draft.bytes, "ignorable").unwrap();
-    assert_eq!((database.read().txid(), database.recovered().cut.is_none()), (2, true));
+    assert_eq!((database.read().txid().0, database.recovered().cut.is_none()), (2, true));
     let mut log = Log::default();
     scan_in(&*install(&draft.bytes), NAME, &mut log).unwrap();
     assert_eq!(log.after.len(), 2);
@@ -255,12 +255,12 @@ pub(crate) fn absurd_frames() {
         let draft = Draft::new().with(&Frame { length: Some(length), ..Frame::commit(&[]) });
         let (_, database) = open_all(&draft.bytes, "a frame's length").unwrap();
         let cut = database.recovered().cut.clone().unwrap();
-        assert_eq!((cut.txid, cut.may_have_been_acknowledged), (1, true));
+        assert_eq!((cut.txid.0, cut.may_have_been_acknowledged), (1, true));
     }
     for txid in [0, 1, 3, u64::MAX] {
         let draft = Draft::new().with(&Frame { txid: Some(txid), ..Frame::commit(&[]) });
         let (_, database) = open_all(&draft.bytes, "a frame's txid").unwrap();
-        assert_eq!(database.read().txid(), 1);
+        assert_eq!(database.read().txid(), annals::Txid(1));
     }
     // A frame after the end that proves that more was flushed; without the secret it proves nothing.
     for (secret, opens) in [(SECRET, false), ([6; 16], true)] {
@@ -271,7 +271,7 @@ pub(crate) fn absurd_frames() {
         match opens {
             true => {
                 let (_, database) = open_all(&draft.bytes, "another secret").unwrap();
-                assert_eq!(database.recovered().cut.as_ref().unwrap().txid, 1);
+                assert_eq!(database.recovered().cut.as_ref().unwrap().txid, annals::Txid(1));
             }
             false => refused(&draft.bytes, "durable", ErrorKind::Corrupt, "damaged"),
         }
@@ -283,15 +283,15 @@ pub(crate) fn absurd_frames() {
     let header = hash(&Draft::new().bytes[..HEADER_LEN]);
     for position in [u64::MAX, 1 << 62, FRAMES_AT + 8_000_000] {
         let mut draft = Draft::new();
-        let point = Point { position, txid: u64::MAX, chain: 0 };
+        let point = Point { position, txid: annals::Txid(u64::MAX), chain: 0 };
         draft.put_slots(Slot { point, zeroed_to: u64::MAX, sequence: 1, secret: SECRET }, header);
         refused(&draft.bytes, "a slot's position", ErrorKind::Corrupt, "damaged");
     }
-    let good = Point { position: FRAMES_AT, txid: 0, chain: header };
+    let good = Point { position: FRAMES_AT, txid: annals::Txid(0), chain: header };
     let end = Draft::new().bytes.len() as u64;
     for point in [
         Point { position: FRAMES_AT + 8, ..good },
-        Point { txid: 1, ..good },
+        Point { txid: annals::Txid(1), ..good },
         Point { chain: 1, ..good },
         Point { position: end, ..good },
     ] {
@@ -314,7 +314,7 @@ fn frames_within_a_frame_are_not_looked_at() {
     draft.bytes.extend([1; 64]);
     (0..13_000).for_each(|_| draft.add(&claims));
     let (_, database) = open_all(&draft.bytes, "overlapping frames").unwrap();
-    assert_eq!(database.recovered().cut.as_ref().unwrap().txid, 1);
+    assert_eq!(database.recovered().cut.as_ref().unwrap().txid, annals::Txid(1));
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn slot_commits(journal: &Journal) -> usize {
     let directory = install(&journal.bytes);
     let inspection = inspect_in(&*directory, NAME).unwrap();
     let txids = inspection.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
-    usize::try_from(txids.max().unwrap()).unwrap()
+    usize::try_from(txids.max().unwrap().0).unwrap()
 }
 
 #[test]

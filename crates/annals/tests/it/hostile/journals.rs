@@ -326,7 +326,7 @@ fn try_judge(journal: &Journal, bytes: &[u8], tolerance: Tolerance) -> Result<bo
     match inspect_in(&*directory, NAME) {
         Ok(inspection) => match inspection.damage {
             Some(damage) => helpful(&Error::corrupt(damage))?,
-            None if inspection.end.txid < tolerance.least as u64 => {
+            None if inspection.end.txid < annals::Txid(tolerance.least as u64) => {
                 return Err("inspecting finds too few commits".to_owned());
             }
             None => {}

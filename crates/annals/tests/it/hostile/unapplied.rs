@@ -12,7 +12,7 @@ use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{
     BackfillMode, Database, ErrorKind, Level, Moment, Older, Options, Reader, Recovery, Result,
-    Retention, ValueRef, inspect_in,
+    Retention, Txid, ValueRef, inspect_in,
 };
 
 use super::crafted::{Draft, Frame, open_all};
@@ -105,7 +105,7 @@ fn each_event_that_does_not_apply_is_told_by_number_kind_and_table() {
         let database = stays_before(&draft.bytes, what, reason);
         let unapplied = database.unapplied().unwrap();
         assert_eq!((unapplied.event, unapplied.what.as_str()), (event, what));
-        assert_eq!(unapplied.txid, 2);
+        assert_eq!(unapplied.txid, annals::Txid(2));
     }
 }
 
@@ -115,9 +115,9 @@ fn commits_after_one_that_does_not_apply_are_not_shown() {
     let draft = draft.with(&commit(&[0x10, 1, 0x17, 1])).with(&commit(NO_ROW));
     let database = stays_before(&draft.bytes, "two of them", "row 1");
     assert_eq!(database.read().table(CITY).unwrap().len(), 1);
-    assert_eq!(database.at(Moment::Txid(1)).unwrap().table(CITY).unwrap().len(), 0);
-    assert!(database.at(Moment::Txid(3)).is_err());
-    let changes: Vec<_> = database.changes(2..).unwrap().collect::<Result<_>>().unwrap();
+    assert_eq!(database.at(Moment::Txid(annals::Txid(1))).unwrap().table(CITY).unwrap().len(), 0);
+    assert!(database.at(Moment::Txid(annals::Txid(3))).is_err());
+    let changes: Vec<_> = database.changes(Txid(2)..).unwrap().collect::<Result<_>>().unwrap();
     assert_eq!(changes.len(), 1);
     database.close().unwrap();
 }
@@ -143,7 +143,7 @@ fn events_without_a_commit_are_a_tail_whether_they_apply_or_not() {
     let draft = Draft::new().with(&commit(ROW)).with(&Frame { kind: 1, ..commit(NO_ROW) });
     let draft = draft.with(&Frame { kind: 1, flags: 0, ..commit(&[0x10, 1, 0x17, 9]) });
     let (_, database) = open_all(&draft.bytes, "no commit").unwrap();
-    assert_eq!((database.unapplied(), database.read().txid()), (None, 2));
+    assert_eq!((database.unapplied(), database.read().txid().0), (None, 2));
     assert_eq!(database.recovered().cut.as_ref().unwrap().uncommitted_frames, 2);
     database.write(|tx| tx.comment("more")).unwrap();
 }
@@ -171,7 +171,7 @@ pub(crate) fn cut_only_on_request() {
     }
     let directory = install(&draft.bytes);
     let database = open(&directory, Recovery::ToHard, 3).unwrap();
-    assert_eq!((database.unapplied(), database.read().txid()), (None, 1));
+    assert_eq!((database.unapplied(), database.read().txid().0), (None, 1));
     assert!(database.recovered().cut.as_ref().unwrap().saved_as.is_some());
     database.write(|tx| tx.comment("more")).unwrap();
     drop(database);
@@ -184,7 +184,7 @@ pub(crate) fn cut_only_on_request() {
     assert!(end < hard);
     let database = open(&directory, Recovery::ToHard, 3).unwrap();
     assert_eq!(
-        database.unapplied().map(|unapplied| (unapplied.txid, unapplied.is_hard)),
+        database.unapplied().map(|unapplied| (unapplied.txid.0, unapplied.is_hard)),
         Some((3, true))
     );
     let told = database.recovered().findings.join("\n");
@@ -204,7 +204,7 @@ fn a_tail_after_a_commit_that_does_not_apply_stays() {
     draft.bytes.extend([7; 100]);
     let directory = install(&draft.bytes);
     let database = open(&directory, Recovery::Checked, 3).unwrap();
-    assert_eq!(database.unapplied().map(|unapplied| unapplied.txid), Some(2));
+    assert_eq!(database.unapplied().map(|unapplied| unapplied.txid.0), Some(2));
     database.close().unwrap();
     assert_eq!(content(&*directory), draft.bytes);
     let refused = open(&directory, Recovery::Refuse, 3).unwrap_err();
@@ -219,7 +219,7 @@ fn added(directory: &Arc<MemoryDirectory>, payload: &[u8]) {
         segment: hash(&bytes[..HEADER_LEN]),
         bytes: bytes[..usize::try_from(end.position).unwrap()].to_vec(),
         chain: end.chain,
-        txid: end.txid,
+        txid: end.txid.0,
     };
     draft.add(&Frame { durable: FRAMES_AT, ..commit(payload) });
     let added = draft.bytes.split_off(usize::try_from(end.position).unwrap());
@@ -232,7 +232,7 @@ fn told(directory: &MemoryDirectory, txid: u64) {
     let storage = directory.open(NAME, Access::Write).unwrap();
     let mut live = inspect_in(directory, NAME).unwrap().live.unwrap();
     live.soft = inspect_in(directory, NAME).unwrap().end;
-    assert_eq!(live.soft.txid, txid);
+    assert_eq!(live.soft.txid, annals::Txid(txid));
     for copy in LIVE_COPY_AT {
         storage.write_at(LIVE_AT + copy, &live.encode()).unwrap();
     }
@@ -261,7 +261,7 @@ fn a_commit_that_does_not_apply_after_the_image_is_judged_without_it() {
     added(&directory, &[0x10, 1, 0x17, 19]);
     let names = names(&directory);
     let (before, database) = (content(&*directory), opened(&directory, false));
-    assert_eq!(database.unapplied().map(|unapplied| unapplied.txid), Some(5));
+    assert_eq!(database.unapplied().map(|unapplied| unapplied.txid.0), Some(5));
     assert_eq!(database.read().table(CITY).unwrap().len(), 3);
     for refused in writes(&database) {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unapplied);
@@ -269,7 +269,7 @@ fn a_commit_that_does_not_apply_after_the_image_is_judged_without_it() {
     let reader = Reader::open(&*directory, NAME).unwrap();
     assert_eq!(dump(&reader.read()), dump(&database.read()));
     let hard = Options::new().hard_only(true).open_read_only_in(&*directory, NAME).unwrap();
-    assert_eq!((hard.read().txid(), hard.unapplied()), (4, None));
+    assert_eq!((hard.read().txid().0, hard.unapplied()), (4, None));
     drop((reader, hard));
     database.close().unwrap();
     assert_eq!((self::names(&directory), content(&*directory)), (names, before));
@@ -300,18 +300,18 @@ fn a_follower_stays_before_a_commit_that_does_not_apply() {
             let error = reader.pull().err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Unapplied, "{error}");
             let unapplied = reader.unapplied().unwrap();
-            assert_eq!((unapplied.txid, reader.read().txid()), (5, 4));
+            assert_eq!((unapplied.txid.0, reader.read().txid().0), (5, 4));
             assert_eq!(reader.read().table(CITY).unwrap().len(), 3);
         }
         // The live block tells that the new ones are acknowledged.
         told(&directory, 6);
-        assert_eq!(changes.try_next().unwrap().map(|changed| changed.txid), Some(4));
+        assert_eq!(changes.try_next().unwrap().map(|changed| changed.txid.0), Some(4));
         let error = changes.try_next().unwrap_err();
         assert_eq!((error.kind(), changes.is_over()), (ErrorKind::Unapplied, true), "{error}");
         let Some(follower) = follower else { continue };
         let error = follower.pull().err().unwrap();
         assert!(error.to_string().contains("a deletion of row 9 of table t"), "{error}");
-        assert_eq!((follower.read().txid(), follower.unapplied().unwrap().txid), (4, 5));
+        assert_eq!((follower.read().txid().0, follower.unapplied().unwrap().txid.0), (4, 5));
         // The other one finds it when it begins a transaction.
         for database in [&follower, &database] {
             for refused in writes(database) {
@@ -322,7 +322,7 @@ fn a_follower_stays_before_a_commit_that_does_not_apply() {
         }
         let before = content(&*directory);
         let third = opened(&directory, true);
-        assert_eq!(third.unapplied().map(|unapplied| unapplied.txid), Some(5));
+        assert_eq!(third.unapplied().map(|unapplied| unapplied.txid.0), Some(5));
         for database in [third, follower, database] {
             database.close().unwrap();
         }
@@ -403,7 +403,7 @@ fn a_commit_that_does_not_apply_in_a_kept_segment_is_named() {
         assert!(error.to_string().contains("--salvage"), "{error}");
     }
     let examination = Options::new().examine_in(&*made, NAME).unwrap();
-    assert_eq!(examination.unapplied.map(|unapplied| unapplied.txid), Some(3));
+    assert_eq!(examination.unapplied.map(|unapplied| unapplied.txid.0), Some(3));
     assert!(examination.problem.unwrap().contains(words));
     let clock = Arc::new(SimulatedClock::new(1));
     annals_tools::salvage_in(&Options::new(), &*made, NAME, Arc::clone(&made) as _, "new", clock)

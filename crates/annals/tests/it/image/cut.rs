@@ -236,7 +236,7 @@ fn what_an_interrupted_restart_leaves_is_no_older_file() {
         std::fs::write(kept(&path, 0), &bytes).unwrap();
         assert_eq!(damage(&path), None);
         let reader = Options::new().open_read_only(&path).unwrap();
-        assert_eq!(reader.read().txid(), 2);
+        assert_eq!(reader.read().txid(), annals::Txid(2));
     }
     // A name is no proof.
     std::fs::remove_file(kept(&path, 0)).unwrap();

@@ -20,7 +20,7 @@ fn make_frames(folder: &Path) -> (PathBuf, Vec<u64>) {
     let (mut rng, mut txids) = (Rng::new(5), Vec::new());
     for _ in 0..6 {
         db.write(|tx| change(tx, &mut rng, 30)).unwrap();
-        txids.push(db.backfill(BackfillMode::Full).unwrap().txid);
+        txids.push(db.backfill(BackfillMode::Full).unwrap().txid.0);
     }
     db.close().unwrap();
     (path, txids)

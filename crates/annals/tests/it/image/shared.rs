@@ -126,7 +126,7 @@ fn nobody_waits_for_a_passive_backfill() {
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     transaction.commit().unwrap();
     let done = two.backfill(BackfillMode::Passive).unwrap();
-    assert_eq!((done.outcome, done.txid), (BackfillOutcome::Advanced, 3));
+    assert_eq!((done.outcome, done.txid.0), (BackfillOutcome::Advanced, 3));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn the_last_one_to_close_leaves_an_image() {
     let all = dump(&two.pull().unwrap());
     two.close().unwrap();
     let image = inspect(&path).unwrap().image.unwrap();
-    assert_eq!(image.newest.map(|root| (root.txid, root.tail)), Ok((2, 0)));
+    assert_eq!(image.newest.map(|root| (root.txid.0, root.tail)), Ok((2, 0)));
     let db = Database::open(&path).unwrap();
     assert_eq!(dump(&db.read()), all);
 }

@@ -145,7 +145,7 @@ fn an_image_is_checked_and_compared_with_the_replay() {
     assert_eq!(problem(&path), None, "the journal goes on behind it");
     // A state that the journal has gone on from is brought to the end that both have.
     let compared = annals_tools::compare_image(&Options::new(), &path, &now).unwrap().unwrap();
-    assert_eq!((compared.txid, compared.difference), (3, None));
+    assert_eq!((compared.txid.0, compared.difference), (3, None));
     drop(db);
 
     // A state that the journal doesn't lead to.

@@ -241,7 +241,7 @@ fn answer(db: &Database, question: Question, row: u64, sought: i64) -> Vec<(u64,
     match question {
         Question::HotHistory | Question::ShortHistory => {
             let versions = db.history_of(TABLE, RowId(row)).unwrap().map(Result::unwrap);
-            versions.map(|found| (found.txid - LOADED, value(&found.change.after))).collect()
+            versions.map(|found| (found.txid.0 - LOADED, value(&found.change.after))).collect()
         }
         Question::Row => of(at(()).table(TABLE).unwrap().find(RowId(row)).unwrap().unwrap()),
         Question::RowByIndex => {
@@ -256,7 +256,8 @@ fn answer(db: &Database, question: Question, row: u64, sought: i64) -> Vec<(u64,
         }
         Question::Difference => {
             let from = LOADED + HALF;
-            let changes = db.read().differences(from, from + 1).unwrap();
+            let changes =
+                db.read().differences(annals::Txid(from), annals::Txid(from + 1)).unwrap();
             let both = changes.iter().flat_map(|change| {
                 [&change.before, &change.after].map(|values| (change.id.0, value(values)))
             });

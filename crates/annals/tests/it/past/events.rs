@@ -67,8 +67,10 @@ fn the_end_of_a_long_history_costs_little() {
     annals::scan_in(&directory, NAME, &mut whole).unwrap();
     let now = database.read();
     // A scan reads all of it twice.
-    for (after, most) in [(now.txid(), len / 20), (1900, len * 2 / 3), (3, len * 2)] {
-        for last in [after + 5, u64::MAX] {
+    for (after, most) in
+        [(now.txid(), len / 20), (annals::Txid(1900), len * 2 / 3), (annals::Txid(3), len * 2)]
+    {
+        for last in [after + 5, annals::Txid(u64::MAX)] {
             read.0.store(0, Ordering::Relaxed);
             let events = now.events(after, last).unwrap();
             let mut part = Text::default();
@@ -80,7 +82,7 @@ fn the_end_of_a_long_history_costs_little() {
                 let end = format!("commit {txid}");
                 whole.1.iter().position(|line| *line == end).unwrap() + 1
             };
-            let expected = &whole.1[ends(after)..ends(last.min(now.txid()))];
+            let expected = &whole.1[ends(after.0)..ends(last.min(now.txid()).0)];
             assert_eq!(part.1, expected, "after {after} up to {last}");
         }
     }

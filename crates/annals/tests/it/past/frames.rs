@@ -74,7 +74,7 @@ fn key_frames_stay_within_their_budget_and_divide_the_journal() {
         assert_eq!(frames.is_empty(), budget == 0, "{budget}: {frames:?}");
         let check = world.check().unwrap();
         assert_eq!(check.problem, None);
-        let gaps: Vec<_> = frames.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let gaps: Vec<_> = frames.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
         let (least, most) = (gaps.iter().min(), gaps.iter().max());
         // Where one is taken away, its gap is twice as wide; transactions are of different lengths.
         assert!(
@@ -125,7 +125,10 @@ fn forgotten_history_leaves_no_key_frames() {
     let first = *world.states.keys().last().unwrap();
     world.restart(true);
     let frames = world.key_frames();
-    assert!(frames.iter().all(|txid| *txid >= first), "{frames:?} of forgotten history");
+    assert!(
+        frames.iter().all(|txid| *txid >= annals::Txid(first)),
+        "{frames:?} of forgotten history"
+    );
     for txid in [0, 3, first - 1] {
         let error = world.database().at(Txid(txid)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);

@@ -105,7 +105,7 @@ impl World {
     fn write(&mut self, change: impl FnOnce(&mut Transaction<'_>) -> Result<()>) {
         self.database().write(change).unwrap();
         let now = self.database().read();
-        self.states.insert(now.txid(), content(&now));
+        self.states.insert(now.txid().0, content(&now));
     }
 
     /// Changes some rows: new ones at the end, others anywhere.
@@ -148,7 +148,7 @@ impl World {
         if forget {
             self.states.clear();
         }
-        self.states.insert(now.txid(), content(&now));
+        self.states.insert(now.txid().0, content(&now));
     }
 
     /// Compares the state after some transactions; all of them if that is said.
@@ -157,7 +157,7 @@ impl World {
         for (at, (&txid, expected)) in self.states.iter().enumerate() {
             if all || self.random.below(last) < 3 || at == 0 {
                 let then = self.database().at(Txid(txid)).unwrap();
-                assert_eq!(then.txid(), txid);
+                assert_eq!(then.txid(), annals::Txid(txid));
                 let found = self.database().as_it_was(Txid(txid)).unwrap();
                 assert!(content(&found) == *expected, "transaction {txid}");
                 assert_eq!(then.table(TABLE).is_ok(), txid > 0 || last > 1);
@@ -177,7 +177,7 @@ impl World {
     }
 
     /// Returns the transactions for which the image has key frames.
-    fn key_frames(&self) -> Vec<u64> {
+    fn key_frames(&self) -> Vec<annals::Txid> {
         let image = annals::inspect_in(&self.directory, NAME).unwrap().image;
         image.map(|image| image.key_frames).unwrap_or_default()
     }

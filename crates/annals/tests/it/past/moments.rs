@@ -22,7 +22,7 @@ fn dated(times: &[i64]) -> World {
 
 fn rows(db: &Database, moment: impl Into<Moment>) -> (u64, u64) {
     let then = db.at(moment).unwrap();
-    (then.txid(), then.table(TABLE).unwrap().len())
+    (then.txid().0, then.table(TABLE).unwrap().len())
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_time_means_the_last_transaction_that_is_not_later() {
         assert_eq!(rows(db, Timestamp(time)), (txid, txid.saturating_sub(1)), "{time}");
     }
     let now = db.read();
-    assert_eq!(rows(db, Timestamp(i64::MAX)).0, now.txid());
+    assert_eq!(rows(db, Timestamp(i64::MAX)).0, now.txid().0);
 }
 
 #[test]
@@ -71,17 +71,17 @@ fn what_is_not_there_is_said() {
 #[test]
 fn what_was_forgotten_is_said() {
     let mut world = dated(&[1, 2, 3]);
-    assert_eq!(world.database().txid_of(Timestamp(0)).unwrap(), 0);
+    assert_eq!(world.database().txid_of(Timestamp(0)).unwrap(), annals::Txid(0));
     world.restart(true);
     let db = world.database();
-    for moment in [Moment::Time(Timestamp(0)), Moment::Txid(2)] {
+    for moment in [Moment::Time(Timestamp(0)), Moment::Txid(annals::Txid(2))] {
         let error = db.at(moment).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         let text = error.to_string();
         let says = "was forgotten: the history begins with the state after transaction 4";
         assert!(text.contains(says), "{text}");
     }
-    let error = db.read().differences(2, 4).unwrap_err().to_string();
+    let error = db.read().differences(annals::Txid(2), annals::Txid(4)).unwrap_err().to_string();
     let says = "the state after transaction 2 was forgotten: the oldest state that is known is the one after \
                 transaction 4; begin again with that or a newer one, and read on from transaction 5";
     assert!(error.ends_with(says), "{error}");
@@ -108,7 +108,7 @@ fn readers_see_the_past_too_and_snapshots_of_it_stay() {
     let last = *world.states.keys().last().unwrap();
     assert_eq!(reader.at(Txid(last)).unwrap_err().kind(), ErrorKind::NotFound);
     reader.pull().unwrap();
-    assert_eq!(reader.at(Txid(last)).unwrap().txid(), last);
+    assert_eq!(reader.at(Txid(last)).unwrap().txid(), annals::Txid(last));
 }
 
 /// Rows that a later rule of the schema would refuse are read without it.

@@ -154,7 +154,11 @@ impl<'a> Worker<'a> {
         for (txid, pending) in pending {
             match pending.wait() {
                 Ok(commit) => {
-                    assert_eq!(commit.txid, txid, "what was counted is what was numbered");
+                    assert_eq!(
+                        commit.txid,
+                        annals::Txid(txid),
+                        "what was counted is what was numbered"
+                    );
                     self.look(txid);
                     let crowd = self.crowd;
                     crowd.acknowledged.fetch_max(txid, Ordering::SeqCst);
@@ -177,10 +181,14 @@ impl<'a> Worker<'a> {
         let others = self.crowd.acknowledged.load(Ordering::SeqCst);
         let snapshot = self.crowd.database.read();
         let (_, transactions) = totals(&snapshot);
-        assert_eq!(transactions + 1, snapshot.txid());
+        assert_eq!(transactions + 1, snapshot.txid().0);
         let least = acknowledged.max(others).max(self.seen);
-        assert!(snapshot.txid() >= least, "{least} was seen or promised, not {}", snapshot.txid());
-        self.seen = snapshot.txid();
+        assert!(
+            snapshot.txid() >= annals::Txid(least),
+            "{least} was seen or promised, not {}",
+            snapshot.txid()
+        );
+        self.seen = snapshot.txid().0;
     }
 
     fn level(&mut self) -> Level {

@@ -168,7 +168,7 @@ fn half_commits_outlive_the_death_of_one_that_was_written_meanwhile() {
             }
             // Acknowledges what was written when it began.
             let point = database.soft_checkpoint().unwrap();
-            assert_eq!(point.txid, 2 + number);
+            assert_eq!(point.txid, annals::Txid(2 + number));
         }
         disk.fail_from(disk.operations() + operation, Fault::Io);
         let _ = database.soft_checkpoint();

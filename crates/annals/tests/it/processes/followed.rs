@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use annals::storage::simulated::Rng;
 use annals::{
-    BackfillMode, Changed, Database, ErrorKind, Level, Older, Options, Reader, Subscription,
+    BackfillMode, Changed, Database, ErrorKind, Level, Older, Options, Reader, Subscription, Txid,
 };
 
 use super::{effort, work};
@@ -94,9 +94,9 @@ fn a_reader_hears_all_that_writers_commit_who_are_killed() {
             let late = changes.iter().filter(|changed| changed.txid > first);
             late.map(|changed| (changed.txid, changed.clone())).collect::<Vec<_>>()
         };
-        let known: Vec<u64> = heard.iter().map(|changed| changed.txid).collect();
+        let known: Vec<u64> = heard.iter().map(|changed| changed.txid.0).collect();
         let mut expected = of(&all);
-        expected.retain(|(txid, _)| known.contains(txid));
+        expected.retain(|(txid, _)| known.contains(&txid.0));
         assert!(of(&heard) == expected, "{mode}");
     }
 }
@@ -151,7 +151,7 @@ fn threads_hear_all_however_slow_they_are_and_end_with_the_database() {
             })
         })
         .collect();
-    let mut slow = database.subscribe_from(1).unwrap();
+    let mut slow = database.subscribe_from(annals::Txid(1)).unwrap();
     for round in 0..300 {
         write(&database, 1 + round % 7).unwrap();
         match round % 100 {
@@ -161,7 +161,7 @@ fn threads_hear_all_however_slow_they_are_and_end_with_the_database() {
             _ => {}
         }
     }
-    assert_eq!(slow.try_next().unwrap().unwrap().txid, 1);
+    assert_eq!(slow.try_next().unwrap().unwrap().txid, annals::Txid(1));
     database.close().unwrap();
     let expected = all(&path);
     assert_eq!(expected.len(), 301);
@@ -189,12 +189,16 @@ fn a_subscription_says_when_what_it_needs_was_forgotten() {
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let from: u64 = error.to_string().rsplit(' ').next().unwrap().parse().unwrap();
     assert!(late.is_over() && late.next().is_none());
-    assert_eq!(database.changes(2..).unwrap_err().kind(), ErrorKind::NotFound);
-    let rest = database.changes(from..).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+    assert_eq!(database.changes(Txid(2)..).unwrap_err().kind(), ErrorKind::NotFound);
+    let rest = database.changes(Txid(from)..).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
     assert_eq!(rest.len() as u64, 8 - from);
     let first = database.changes(..).unwrap().next().unwrap().unwrap();
-    assert_eq!(first.txid, from - 1, "the state as it was then is what it begins with");
+    assert_eq!(
+        first.txid,
+        annals::Txid(from - 1),
+        "the state as it was then is what it begins with"
+    );
     assert_eq!(first.rows.len() as u64, 3 * (from - 2));
-    let future = database.subscribe_from(100).unwrap_err();
+    let future = database.subscribe_from(annals::Txid(100)).unwrap_err();
     assert_eq!(future.kind(), ErrorKind::Invalid);
 }

@@ -111,7 +111,7 @@ impl Seen {
 /// Looks at a whole snapshot; panics at anything that no order of whole transactions gives.
 #[track_caller]
 pub(super) fn audit(snapshot: &Snapshot) -> Seen {
-    let mut seen = Seen { txid: snapshot.txid(), ..Seen::default() };
+    let mut seen = Seen { txid: snapshot.txid().0, ..Seen::default() };
     if seen.txid == 0 {
         return seen;
     }

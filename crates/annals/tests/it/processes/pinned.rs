@@ -220,11 +220,11 @@ fn writers_in_turn_bring_the_image_forward_and_are_killed() {
             let done = member.backfill(mode).unwrap();
             advanced += u64::from(done.outcome == BackfillOutcome::Advanced);
             let snapshot = member.read();
-            assert!(audit(&snapshot).txid >= done.txid);
+            assert!(audit(&snapshot).txid >= done.txid.0);
             // Whoever opens now begins with the image, and sees the same.
             let now = Options::new().open_read_only(&club.path).unwrap();
             assert_eq!(now.findings(), [""; 0]);
-            assert!(audit(&now.read()).txid >= snapshot.txid());
+            assert!(audit(&now.read()).txid >= snapshot.txid().0);
         }
         children.iter().for_each(|child| club.hear(child));
         let place = rng.index(children.len());

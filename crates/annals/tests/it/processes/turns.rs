@@ -66,13 +66,13 @@ impl Club {
         while !self.ended.load(Ordering::Relaxed) {
             let said = self.said.lock().unwrap().clone();
             let snapshot = pull();
-            if snapshot.txid() > before.txid {
+            if snapshot.txid() > annals::Txid(before.txid) {
                 let seen = audit(&snapshot);
                 seen.follows(&before);
                 before = seen;
                 looks += 1;
             }
-            assert_eq!(snapshot.txid(), before.txid);
+            assert_eq!(snapshot.txid(), annals::Txid(before.txid));
             if all {
                 said.is_kept_by(&before);
             }
@@ -201,9 +201,9 @@ fn who_waits_too_long_is_told_for_whom() {
         assert!(text.contains(club.path.to_str().unwrap()), "{text}");
     }
     // Reading doesn't wait for anybody.
-    assert_eq!(member.pull().unwrap().txid(), 2);
+    assert_eq!(member.pull().unwrap().txid(), annals::Txid(2));
     assert!(child.end().success());
-    assert_eq!(member.pull().unwrap().txid(), 3);
+    assert_eq!(member.pull().unwrap().txid(), annals::Txid(3));
     drop(member.begin().unwrap());
 }
 

@@ -68,7 +68,7 @@ fn define(database: &Database) {
 
 /// Inserts the row of a transaction, which is its number.
 fn insert(database: &Database, level: Level) -> u64 {
-    let txid = database.read().txid() + 1;
+    let txid = database.read().txid().0 + 1;
     let text = format!("row of {txid}");
     let inserted = database.write(|tx| {
         tx.set_level(level);

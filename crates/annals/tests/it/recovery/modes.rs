@@ -10,7 +10,7 @@ fn opened(bytes: &[u8], recovery: Recovery) -> u64 {
     let disk = install(bytes);
     let database = open(&disk, recovery).unwrap();
     let point = database.read().point();
-    let rows: Vec<u64> = (3..=point.txid).collect();
+    let rows: Vec<u64> = (3..=point.txid.0).collect();
     assert_eq!(ids(&database.read()), rows, "{recovery:?}");
     database.read().check().unwrap();
     let end = usize::try_from(point.position).unwrap();
@@ -33,7 +33,7 @@ fn opened(bytes: &[u8], recovery: Recovery) -> u64 {
     let inspection = inspect_in(&disk, NAME).unwrap();
     assert!(inspection.closed, "{recovery:?}");
     assert_eq!(inspection.end, point);
-    point.txid
+    point.txid.0
 }
 
 fn all_modes(bytes: &[u8]) -> [u64; 4] {

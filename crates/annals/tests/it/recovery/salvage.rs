@@ -167,7 +167,8 @@ fn judge(sound: &[u8], damaged: &[u8], what: &str) {
         sound[ends[at - 1]..ends[at]] != *damaged.get(ends[at - 1]..ends[at]).unwrap_or_default()
     };
     let slots = annals::inspect_in(&install(sound), NAME).unwrap().slots;
-    let is_told = |txid: u64| slots.iter().flatten().flatten().any(|it| it.point.txid == txid);
+    let is_told =
+        |txid: u64| slots.iter().flatten().flatten().any(|it| it.point.txid == annals::Txid(txid));
     // A stored chain is no loss where a slot or the frames after it say what it must be.
     let is_lost = |txid: u64| {
         let end = ends[usize::try_from(txid).unwrap()];
@@ -200,7 +201,7 @@ fn judge(sound: &[u8], damaged: &[u8], what: &str) {
     assert_eq!(rows, expected, "{what}");
     let old = commits(&install(sound), NAME);
     for (new, txid) in commits(&disk, NEW).iter().zip(&model.kept) {
-        let old = old.iter().find(|old| old.txid == *txid).unwrap();
+        let old = old.iter().find(|old| old.txid == annals::Txid(*txid)).unwrap();
         assert_eq!((new.time, new.level), (old.time, old.level), "{what}: {txid}");
         assert!(new.explicit_time);
     }

@@ -55,11 +55,11 @@ fn some(states: &CrashStates, seed: u64) -> Vec<SimulatedDisk> {
 
 fn end_of(database: &Database, place: &str) -> u64 {
     let snapshot = database.read();
-    let rows: Vec<u64> = (3..=snapshot.txid()).collect();
+    let rows: Vec<u64> = (3..=snapshot.txid().0).collect();
     let with_rows = ids(&snapshot);
     assert!(rows.starts_with(&with_rows) && with_rows.len() + 1 >= rows.len(), "{place}");
     snapshot.check().unwrap();
-    snapshot.txid()
+    snapshot.txid().0
 }
 
 #[test]

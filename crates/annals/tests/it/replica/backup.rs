@@ -103,8 +103,8 @@ fn backups_are_consistent_while_others_write_restart_and_forget() {
             let snapshot = reader.unwrap().read();
             content(&snapshot);
             assert_eq!(snapshot.point(), copied.end);
-            assert!(copied.end.txid >= last);
-            last = copied.end.txid;
+            assert!(copied.end.txid >= annals::Txid(last));
+            last = copied.end.txid.0;
             let examined = annals::examine(&to).unwrap();
             assert_eq!((examined.problem, examined.inspection.closed), (None, true));
             assert_eq!(examined.inspection.journal_id, annals::inspect(&path).unwrap().journal_id);

@@ -62,7 +62,7 @@ fn run(moments: &[MemoryDirectory], disk: &SimulatedDisk) -> (u64, Result<()>) {
     for moment in moments {
         let mut pushing = push(moment, Arc::new(disk.clone()));
         match pushing.bring_up() {
-            Ok(copied) => told = copied.end.txid,
+            Ok(copied) => told = copied.end.txid.0,
             Err(error) => return (told, Err(error)),
         }
         if let Err(error) = pushing.close() {
@@ -89,14 +89,14 @@ fn judge(original: &Original, told: u64, make: &dyn Fn() -> SimulatedDisk, what:
         assert!(txid == 0 || text == *expected, "{what}: {who}: not as transaction {txid} left it");
     };
     match Reader::open(&make(), COPY) {
-        Ok(reader) => check(reader.read().txid(), content(&reader.read()), "a reader"),
+        Ok(reader) => check(reader.read().txid().0, content(&reader.read()), "a reader"),
         Err(error) => assert!(error.kind() == ErrorKind::NotFound && told == 0, "{what}: {error}"),
     }
     // By whoever writes it, which also ends a restart; and then by the next push.
     let disk = make();
     if Reader::open(&disk, COPY).is_ok() {
         let database = open_copy(&disk).unwrap_or_else(|error| panic!("{what}: {error}"));
-        check(database.read().txid(), content(&database.read()), "a writer");
+        check(database.read().txid().0, content(&database.read()), "a writer");
         database.close().unwrap();
         let _ = disk.remove(&format!("{COPY}-image"));
     }
@@ -105,7 +105,7 @@ fn judge(original: &Original, told: u64, make: &dyn Fn() -> SimulatedDisk, what:
         let (end, done) = run(std::slice::from_ref(last), &disk);
         done.unwrap_or_else(|error| panic!("{what}: another push: {error}"));
         let reader = Reader::open(&disk, COPY).unwrap();
-        assert_eq!(end, reader.read().txid());
+        assert_eq!(end, reader.read().txid().0);
         assert_eq!(content(&reader.read()), *original.content.last().unwrap(), "{what}");
         let chain = |inspected: Result<annals::Inspection>| inspected.unwrap().end.chain;
         let expected = chain(annals::inspect_in(last, NAME));

@@ -70,11 +70,11 @@ fn what_isnt_known_to_be_hard_stays_behind() {
     }
     let mut pushing = push(&from, Arc::new(to.clone()));
     let copied = pushing.bring_up().unwrap();
-    assert_eq!((copied.transactions, copied.soft, copied.end.txid), (4, 2, 4));
+    assert_eq!((copied.transactions, copied.soft, copied.end.txid.0), (4, 2, 4));
     assert_eq!(content(&Reader::open(&to, COPY).unwrap().read()), hard);
     database.hard_checkpoint().unwrap();
     let copied = pushing.bring_up().unwrap();
-    assert_eq!((copied.transactions, copied.soft, copied.end.txid), (2, 0, 6));
+    assert_eq!((copied.transactions, copied.soft, copied.end.txid.0), (2, 0, 6));
     pushing.close().unwrap();
     database.close().unwrap();
     assert_same(&from, &to);

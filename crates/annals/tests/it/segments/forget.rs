@@ -3,7 +3,7 @@
 use annals::storage::Directory;
 use annals::{
     Blob, Command, ErrorKind, FieldNumber, IndexNumber, Older, OnDelete, Reader, Result, Retention,
-    RowId, TableNumber, Transaction, Type, ValueRef,
+    RowId, TableNumber, Transaction, Txid, Type, ValueRef,
 };
 
 use super::{NAME, NOW, TABLE, content, directory, history, open, split, try_replay, write};
@@ -16,7 +16,7 @@ fn the_state_is_all_that_is_left_of_forgotten_history() {
     let expected = content(&before);
     let restarted = database.restart(Older::Forgotten, NOW).unwrap();
     let forgotten = restarted.forgotten.unwrap();
-    assert_eq!((forgotten.segments, forgotten.transactions), (4, (1, txid)));
+    assert_eq!((forgotten.segments, forgotten.transactions), (4, (Txid(1), txid)));
     assert!(forgotten.bytes > 4 * 16_384 && forgotten.times.0 < forgotten.times.1);
     assert_eq!((restarted.segment, restarted.pinned), (4, None));
     assert_eq!(many.list().unwrap(), [NAME]);

@@ -8,7 +8,7 @@ use annals::storage::simulated::{Rng, SimulatedClock};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
     BackfillMode, BackfillOutcome, Database, ErrorKind, Older, Options, Reader, Restarting,
-    Retention,
+    Retention, Txid,
 };
 
 use super::{NAME, NOW, content, define, history, open, options, split, try_replay, write};
@@ -88,7 +88,7 @@ fn history_is_forgotten_only_if_that_is_said() {
     let gone = done.restarted.unwrap();
     let forgotten = gone.forgotten.unwrap();
     assert_eq!((gone.segment, gone.pinned), (4, None));
-    assert_eq!((forgotten.segments, forgotten.transactions), (4, (1, txid + 1)));
+    assert_eq!((forgotten.segments, forgotten.transactions), (4, (Txid(1), txid + 1)));
     assert_eq!(many.list().unwrap(), [NAME, IMAGE]);
     assert_eq!(content(&database.read()), grown);
     drop(database);
@@ -222,7 +222,8 @@ fn rules_of_retention_bound_the_journal() {
         forgotten += gone.map_or(0, |gone| gone.bytes);
         let segments = database.segments().unwrap();
         let newest = segments.last().unwrap();
-        assert!(newest.last_txid + 1 - segments[0].first_txid >= 6 || segments[0].first_txid == 1);
+        let (first, last) = (segments[0].first_txid.0, newest.last_txid.0);
+        assert!(last + 1 - first >= 6 || first == 1);
         written = forgotten + segments.iter().map(|facts| facts.bytes).sum::<u64>();
         most = most.max(written - forgotten);
         if round % 7 == 6 {

@@ -24,7 +24,7 @@ fn a_history_in_segments_is_the_one_in_a_single_file() {
             (Options::new().examine_in(&many, NAME), Options::new().examine_in(&one, NAME));
         let (many, one) = (many.unwrap(), one.unwrap());
         assert_eq!((many.problem, many.events), (None, one.events));
-        assert_eq!(many.first.map(|first| first.txid), Some(1));
+        assert_eq!(many.first.map(|first| first.txid.0), Some(1));
         assert_eq!(content(&many.snapshot), expected);
     }
 }
@@ -108,9 +108,9 @@ fn kept_segments_can_be_looked_at_by_themselves() {
     assert_eq!((inspection.segment, inspection.damage), (1, None));
     assert!(inspection.closed);
     let reader = Reader::open(&many, "db-segment-000000").unwrap();
-    assert_eq!(reader.read().txid(), 5);
+    assert_eq!(reader.read().txid(), annals::Txid(5));
     let reader = Reader::open(&many, "db-segment-000001").unwrap();
-    assert_eq!(reader.read().txid(), 9);
+    assert_eq!(reader.read().txid(), annals::Txid(9));
     let storage = many.open("db-segment-000000", Access::Read).unwrap();
     let last = annals::inspect_in(&many, "db-segment-000000").unwrap();
     assert!(last.end.position < storage.len().unwrap(), "the seal is behind the last commit");

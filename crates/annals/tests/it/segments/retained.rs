@@ -56,12 +56,15 @@ fn the_background_forgets_what_no_rule_asks_for() {
         (number, written) = (number + 10, written + 200_000);
         let segments = database.segments().unwrap();
         let (first, last) = (segments[0], segments[segments.len() - 1]);
-        assert!(first.number == 0 || last.last_txid + 1 - first.first_txid >= 100, "{segments:?}");
+        assert!(
+            first.number == 0 || last.last_txid + 1 - first.first_txid.0 >= annals::Txid(100),
+            "{segments:?}"
+        );
         SystemClock.pause(Duration::from_millis(1));
     }
     assert_eq!(database.image_error(), None);
     let forgotten = database.forgotten().unwrap();
-    assert!(forgotten.bytes > 0 && forgotten.transactions.0 == 1, "{forgotten:?}");
+    assert!(forgotten.bytes > 0 && forgotten.transactions.0 == annals::Txid(1), "{forgotten:?}");
     assert!(len_of(&database) < written, "{} of {written}", len_of(&database));
     let expected = content(&database.read());
     database.close().unwrap();

@@ -105,7 +105,7 @@ fn damage_in_any_segment_costs_its_transactions_alone() {
     let sound: Vec<_> = KEPT.map(|name| bytes(&directory, name)).into();
     for (place, end) in ends.iter().enumerate().skip(1) {
         let segment = (place - 1) / 4;
-        let txid = end.txid;
+        let txid = end.txid.0;
         flip(&directory, KEPT[segment], end.position - 20);
         let (_, salvaged) = salvage(&directory);
         let lost: Vec<_> = (1..=13).filter(|txid| !kept(&salvaged).contains(txid)).collect();
@@ -190,7 +190,7 @@ fn a_segment_that_begins_with_the_state_makes_up_for_what_is_lost_before_it() {
         }
         let (snapshot, salvaged) = salvage(&directory);
         assert_eq!(salvaged.restored.len(), 1, "{salvaged:?}");
-        assert_eq!(salvaged.restored[0].txid, 9);
+        assert_eq!(salvaged.restored[0].txid, annals::Txid(9));
         assert_eq!(content(&snapshot), expected, "{salvaged:?}");
         assert!(kept(&salvaged).ends_with(&[10, 11, 12, 13]), "{salvaged:?}");
     }

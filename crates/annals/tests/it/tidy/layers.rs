@@ -58,14 +58,24 @@ const ROOMS: &[Room] = &[
         &["annals_storage::document", "annals_storage::simulated"],
     ),
     room("progress", &["annals_storage"], &[]),
+    room("trace", &[], &[]),
     // A backup leaves room for the names of the files beside a journal.
     room("names", &["annals_journal", "annals_storage", "annals_store::image::image_name"], &[]),
     room(
         "db",
-        &["annals_event", "annals_journal", "annals_storage", "annals_store", "names", "progress"],
+        &[
+            "annals_event",
+            "annals_journal",
+            "annals_storage",
+            "annals_store",
+            "names",
+            "progress",
+            "trace",
+        ],
         &[],
     ),
     room("internals", &["db", "names", "progress"], &[]),
+    room("advanced", &["annals_journal::Level", "annals_storage::Result", "typed"], &[]),
     // Its handles pass on public types of the journal, as those of `db` do.
     room(
         "typed",

@@ -21,7 +21,7 @@ fn open(path: &Path, schema: &Schema) -> annals::Result<Database> {
 fn assert_untouched(path: &Path) {
     let database = Options::new().open_schema(path, &old()).unwrap();
     assert_old(&database.read());
-    assert_eq!(database.read().txid(), 2);
+    assert_eq!(database.read().txid(), annals::Txid(2));
 }
 
 #[test]
@@ -30,11 +30,11 @@ fn an_older_file_is_upgraded_in_one_transaction() {
     let before = Options::new().open_read_only(&path).unwrap();
     let database = open(&path, &new()).unwrap();
     assert_new(&database.read(), FUNCTIONS);
-    assert_eq!(database.read().txid(), 3, "two transactions, and the upgrade");
+    assert_eq!(database.read().txid(), annals::Txid(3), "two transactions, and the upgrade");
     database.close().unwrap();
     // Again there is nothing to do, and nothing is written.
     let database = open(&path, &new()).unwrap();
-    assert_eq!(database.read().txid(), 3);
+    assert_eq!(database.read().txid(), annals::Txid(3));
     assert_old(&before.read());
 }
 
@@ -47,7 +47,7 @@ fn a_new_file_is_upgraded_from_nothing() {
         names.push((custom.name.to_owned(), custom.number));
         Ok(())
     });
-    assert_eq!(database.unwrap().read().txid(), 1);
+    assert_eq!(database.unwrap().read().txid(), annals::Txid(1));
     assert_eq!(names, [("make_nicks".to_owned(), 0), ("note".to_owned(), 1)]);
 }
 
@@ -70,7 +70,7 @@ fn a_function_that_fails_leaves_the_file_as_it_was() {
     let empty = path.with_file_name("empty.annals");
     let error = Options::new().open_schema_with(&empty, &new(), &mut fail).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert_eq!(open(&empty, &new()).unwrap().read().txid(), 1);
+    assert_eq!(open(&empty, &new()).unwrap().read().txid(), annals::Txid(1));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_unique_index_that_rows_contradict_names_line_and_rows() {
     assert!(text.contains("`create_unique_index by_name person name`: "), "{text}");
     assert!(text.contains("rows 0 and 4"), "{text}");
     let database = Options::new().open_schema(&path, &old()).unwrap();
-    assert_eq!(database.read().txid(), 3);
+    assert_eq!(database.read().txid(), annals::Txid(3));
     database.close().unwrap();
     // A function may repair that first: indexes come last.
     let repaired =
@@ -166,7 +166,7 @@ fn indexes_are_compared_as_a_set_and_brought_up() {
     ));
     let database = Options::new().open_schema(&path, &program).unwrap();
     assert_eq!(database.read().schema().indexes().len(), 2);
-    assert_eq!(database.read().txid(), 3);
+    assert_eq!(database.read().txid(), annals::Txid(3));
     database.close().unwrap();
     // Another program, without one of them, drops it.
     let database = Options::new().open_schema(&path, &schema(fields)).unwrap();
@@ -294,7 +294,7 @@ fn of_many_threads_with_one_handle_one_upgrades() {
         }
     });
     assert_eq!(runs.into_inner(), 2, "each function ran once");
-    assert_eq!(database.read().txid(), 3);
+    assert_eq!(database.read().txid(), annals::Txid(3));
 }
 
 #[test]
