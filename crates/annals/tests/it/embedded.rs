@@ -43,7 +43,7 @@ fn assert_readable(reader: &tutorial::Reader, Filled { lille, remi, .. }: &Fille
     assert_eq!(now.person().require(*remi).unwrap().home(), Some(*lille));
     now.as_dynamic().check().unwrap();
     let last = now.txid();
-    let past = reader.at(Txid(last - 1)).unwrap();
+    let past = reader.at(last - 1).unwrap();
     assert_eq!(past.city().require(*lille).unwrap().name(), "Lile");
     let names = reader.history_of(*lille).unwrap();
     let names: Vec<_> = names.map(|version| version.unwrap().change.after.unwrap().name).collect();

@@ -40,7 +40,7 @@ fn newer_versions_and_unknown_features_are_refused() {
     let words = "doesn't have: bit 2 of the read-only compatible ones: open it read-only";
     refused(&bytes, "can only be read", unsupported, words);
     let reader = Reader::open(&*install(&bytes), NAME).unwrap();
-    assert_eq!(reader.read().txid(), 1);
+    assert_eq!(reader.read().txid(), annals::Txid(1));
 
     // What may be ignored is, and stays as it was.
     let bytes = with(|header| {
@@ -53,7 +53,7 @@ fn newer_versions_and_unknown_features_are_refused() {
     let (directory, database) = open_all(&bytes, "compatible").unwrap();
     database.write(|transaction| transaction.comment("more")).unwrap();
     database.close().unwrap();
-    assert_eq!(open(&directory, Recovery::Refuse, 4).unwrap().read().txid(), 2);
+    assert_eq!(open(&directory, Recovery::Refuse, 4).unwrap().read().txid(), annals::Txid(2));
     assert_eq!(content(&*directory)[..HEADER_LEN], bytes[..HEADER_LEN]);
     // So is what may follow the header and the slots in their blocks.
     let mut sealed = bytes.clone();

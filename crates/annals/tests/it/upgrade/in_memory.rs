@@ -31,16 +31,16 @@ fn the_upgrade_is_a_transaction_of_the_reader_alone() {
     let before = files(&path);
     let reader = open(&path, &new()).unwrap();
     assert_new(&reader.read(), FUNCTIONS);
-    assert_eq!(reader.read().txid(), 3, "two transactions, and the upgrade");
+    assert_eq!(reader.read().txid(), annals::Txid(3), "two transactions, and the upgrade");
     // The past is read through the schema of the program, and so is what the upgrade changed.
     let past = reader.at(Txid(2)).unwrap();
     assert_eq!((past.table(PEOPLE).unwrap().len(), past.table(LOG).unwrap().len()), (3, 0));
     let changed: Vec<_> = reader.changes(..).unwrap().map(|change| change.unwrap().txid).collect();
-    assert_eq!(changed.last(), Some(&3));
+    assert_eq!(changed.last(), Some(&Txid(3)));
     let versions = reader.history_of(PEOPLE, annals::RowId(2)).unwrap();
     let txids: Vec<_> = versions.map(|version| version.unwrap().txid).collect();
-    assert_eq!(txids, [2, 3]);
-    assert_eq!(reader.pull().unwrap().txid(), 3, "nothing follows");
+    assert_eq!(txids, [Txid(2), Txid(3)]);
+    assert_eq!(reader.pull().unwrap().txid(), annals::Txid(3), "nothing follows");
     drop(reader);
     assert!(files(&path) == before, "the file is unchanged");
     assert_old(&Options::new().open_schema(&path, &old()).unwrap().read());
@@ -55,8 +55,8 @@ fn each_opening_upgrades_again() {
         .write(|tx| tx.update(PEOPLE, annals::RowId(2), NAME, ValueRef::String("Kim")))
         .unwrap();
     let second = open(&path, &new()).unwrap();
-    assert_eq!((first.read().txid(), second.read().txid()), (3, 4));
-    assert_eq!(first.pull().unwrap().txid(), 3, "as it was when it was opened");
+    assert_eq!((first.read().txid(), second.read().txid()), (Txid(3), Txid(4)));
+    assert_eq!(first.pull().unwrap().txid(), annals::Txid(3), "as it was when it was opened");
     assert_new(&first.read(), FUNCTIONS);
     assert_eq!(rows(&second.read(), PEOPLE)[1].1[0], Value::String("Kim".to_owned()));
 }
@@ -117,13 +117,13 @@ fn a_function_that_fails_is_an_error_and_the_file_is_unchanged() {
 fn what_is_not_older_is_opened_as_always() {
     let (_folder, path) = filled();
     let same = open(&path, &old()).unwrap();
-    assert_eq!(same.read().txid(), 2);
+    assert_eq!(same.read().txid(), annals::Txid(2));
     Options::new()
         .open_schema(&path, &old())
         .unwrap()
         .write(|tx| tx.delete(PEOPLE, annals::RowId(0)))
         .unwrap();
-    assert_eq!(same.pull().unwrap().txid(), 3, "it follows the file");
+    assert_eq!(same.pull().unwrap().txid(), annals::Txid(3), "it follows the file");
     let other = open(&path, &schema("create_table other\n")).unwrap_err();
     assert_eq!(other.kind(), ErrorKind::SchemaMismatch);
     let missing = open(&path.with_file_name("missing.annals"), &old()).unwrap_err();
