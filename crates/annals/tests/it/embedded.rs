@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use annals::{BackfillMode, Embedded, ErrorKind, Older, Options, Txid};
+use annals::{BackfillMode, Embedded, ErrorKind, Older, Options};
 
 use crate::generated::tutorial::{self, city, person};
 
