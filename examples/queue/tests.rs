@@ -1,3 +1,5 @@
+//! The queue, as its clients see it.
+
 use std::time::Duration;
 
 use annals::ErrorKind;
