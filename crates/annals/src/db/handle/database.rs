@@ -216,7 +216,7 @@ impl Database {
     ///
     /// It runs after the checks of the schema, in the thread that commits. If it returns an error, the commit fails
     /// with that error, which names the check, and the transaction is rolled back. The kind is
-    /// [`Refused`](ErrorKind::Refused), and [`Error::io_error`] has the program's own error; errors of the database keep
+    /// [`Refused`](crate::ErrorKind::Refused), and [`Error::io_error`] has the program's own error; errors of the database keep
     /// their kind.
     ///
     /// Not checked are commits of other processes and of copies, replay, and what was committed before.
