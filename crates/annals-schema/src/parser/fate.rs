@@ -1,4 +1,4 @@
-//! The fate of old names: dropped, or renamed.
+//! What became of each name: it is in use, or was dropped or renamed.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,70 @@ pub(super) struct Place {
     pub(super) line: usize,
 }
 
-/// How a name went out of use the last time.
+impl Place {
+    /// Describes the place for a reader of a line of a file.
+    pub(super) fn seen_from(&self, file: &str) -> String {
+        if self.file == file {
+            format!("in line {}", self.line)
+        } else {
+            format!("in line {} of {}", self.line, self.file)
+        }
+    }
+}
+
+/// A name, past or present.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Name {
+    Table(String),
+    Field(TableNumber, String),
+    Index(String),
+}
+
+impl Name {
+    /// Returns the name that a command defines, and how.
+    pub(super) fn defined_by(command: &Command) -> Option<(Self, &'static str)> {
+        Some(match command {
+            Command::CreateTable { name } => (Self::Table(name.clone()), "created"),
+            Command::RenameTable { name, .. } => (Self::Table(name.clone()), "named so"),
+            Command::AddField { table, name, .. } => (Self::Field(*table, name.clone()), "added"),
+            Command::RenameField { table, name, .. } => {
+                (Self::Field(*table, name.clone()), "named so")
+            }
+            Command::CreateIndex { name, .. } => (Self::Index(name.clone()), "created"),
+            _ => return None,
+        })
+    }
+
+    /// Returns what has the name.
+    pub(super) const fn what(&self) -> &'static str {
+        match self {
+            Self::Table(_) => "table",
+            Self::Field(..) => "field",
+            Self::Index(_) => "index",
+        }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Table(text) | Self::Field(_, text) | Self::Index(text) => text,
+        }
+    }
+
+    /// Returns another name for a thing of the same kind.
+    fn other(&self, text: &str) -> Self {
+        match self {
+            Self::Table(_) => Self::Table(text.to_owned()),
+            Self::Field(table, _) => Self::Field(*table, text.to_owned()),
+            Self::Index(_) => Self::Index(text.to_owned()),
+        }
+    }
+}
+
+/// What a command did to a name.
 #[derive(Clone, Debug)]
-enum End {
+enum Event {
+    /// It came into use; the word says how.
+    Defined(&'static str),
     Renamed(String),
     Dropped,
     /// An index went with its table.
@@ -24,16 +85,14 @@ enum End {
 
 #[derive(Clone, Debug)]
 struct Fate {
-    end: End,
+    event: Event,
     place: Option<Place>,
 }
 
-/// The names that went out of use. Most schemas have none.
+/// The last event of each name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fates {
-    tables: HashMap<String, Fate>,
-    fields: HashMap<(TableNumber, String), Fate>,
-    indexes: HashMap<String, Fate>,
+    fates: HashMap<Name, Fate>,
 }
 
 impl Fates {
@@ -50,98 +109,81 @@ impl Fates {
 
     /// Records how a command that is about to be applied changes names.
     pub(super) fn note(&mut self, schema: &Schema, command: &Command, place: Option<&Place>) {
-        let fate = |end| Fate { end, place: place.cloned() };
+        let mut set = |name, event| {
+            self.fates.insert(name, Fate { event, place: place.cloned() });
+        };
         let field_name = |table, field| {
             let field = schema.table(table).and_then(|table| table.field(field));
-            field.map(|field| (table, field.name.clone()))
+            field.map(|field| Name::Field(table, field.name.clone()))
         };
         match command {
             Command::DropTable { table } => {
                 let Some(table) = schema.table(*table) else { return };
                 for index in schema.indexes_of(table) {
-                    let end = End::WithTable(table.name.clone());
-                    self.indexes.insert(index.name.clone(), fate(end));
+                    set(Name::Index(index.name.clone()), Event::WithTable(table.name.clone()));
                 }
-                self.tables.insert(table.name.clone(), fate(End::Dropped));
+                set(Name::Table(table.name.clone()), Event::Dropped);
             }
             Command::RenameTable { table, name } => {
                 let Some(table) = schema.table(*table) else { return };
-                self.tables.insert(table.name.clone(), fate(End::Renamed(name.clone())));
+                set(Name::Table(table.name.clone()), Event::Renamed(name.clone()));
             }
             Command::DropField { table, field } => {
                 let Some(name) = field_name(*table, *field) else { return };
-                self.fields.insert(name, fate(End::Dropped));
+                set(name, Event::Dropped);
             }
             Command::RenameField { table, field, name } => {
                 let Some(old) = field_name(*table, *field) else { return };
-                self.fields.insert(old, fate(End::Renamed(name.clone())));
+                set(old, Event::Renamed(name.clone()));
             }
             Command::DropIndex { index } => {
                 let Some(index) = schema.index(*index) else { return };
-                self.indexes.insert(index.name.clone(), fate(End::Dropped));
+                set(Name::Index(index.name.clone()), Event::Dropped);
             }
             _ => {}
         }
-    }
-
-    /// Describes the fate of a missing table; `file` is that of the line that names it.
-    pub(super) fn of_table(&self, schema: &Schema, name: &str, file: &str) -> Option<String> {
-        let is_there = |name: &str| schema.table_named(name).is_some();
-        story("table", name, file, |name| self.tables.get(name), is_there)
-    }
-
-    /// Describes the fate of a missing field.
-    pub(super) fn of_field(
-        &self,
-        schema: &Schema,
-        table: TableNumber,
-        name: &str,
-        file: &str,
-    ) -> Option<String> {
-        let find = |name: &str| self.fields.get(&(table, name.to_owned()));
-        let is_there =
-            |name: &str| schema.table(table).is_some_and(|table| table.field_named(name).is_some());
-        story("field", name, file, find, is_there)
-    }
-
-    /// Describes the fate of a missing index.
-    pub(super) fn of_index(&self, name: &str, file: &str) -> Option<String> {
-        story("index", name, file, |name| self.indexes.get(name), |_| false)
-    }
-}
-
-/// Describes the fate of a name and of its later names.
-fn story<'f>(
-    what: &str,
-    name: &str,
-    file: &str,
-    find: impl Fn(&str) -> Option<&'f Fate>,
-    is_there: impl Fn(&str) -> bool,
-) -> Option<String> {
-    const LONGEST: usize = 5;
-    let mut text = String::new();
-    let mut name = name;
-    for _ in 0..LONGEST {
-        let Some(fate) = find(name) else { break };
-        let subject = if text.is_empty() { format!("{what} `{name}`") } else { ", which".into() };
-        let place = fate.place.as_ref().map(|place| at(place, file)).unwrap_or_default();
-        text += &match &fate.end {
-            End::Renamed(new) => format!("{subject} was renamed to `{new}`{place}"),
-            End::Dropped => format!("{subject} was dropped{place}"),
-            End::WithTable(table) => format!("{subject} went with table `{table}`{place}"),
-        };
-        match &fate.end {
-            End::Renamed(new) if !is_there(new) => name = new,
-            _ => break,
+        if let Some((name, how)) = Name::defined_by(command) {
+            set(name, Event::Defined(how));
         }
     }
-    (!text.is_empty()).then_some(text)
-}
 
-fn at(place: &Place, file: &str) -> String {
-    if place.file == file {
-        format!(" in line {}", place.line)
-    } else {
-        format!(" in line {} of {}", place.line, place.file)
+    /// Describes what has a name, if its line is known; `file` is that of the line that wants the name too.
+    pub(super) fn user(&self, name: &Name, file: &str) -> Option<String> {
+        match self.fates.get(name)? {
+            Fate { event: Event::Defined(how), place: Some(place) } => {
+                Some(format!("the {} {how} {}", name.what(), place.seen_from(file)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Describes the fate of a missing name and of its later names; `file` is that of the line that names it.
+    pub(super) fn story(&self, name: &Name, file: &str) -> Option<String> {
+        const LONGEST: usize = 5;
+        let mut text = String::new();
+        let mut name = name.clone();
+        for _ in 0..LONGEST {
+            let Some(Fate { event, place }) = self.fates.get(&name) else { break };
+            let subject = match text.is_empty() {
+                true => format!("{} `{}`", name.what(), name.text()),
+                false => ", which".to_owned(),
+            };
+            let place = place.as_ref().map(|place| format!(" {}", place.seen_from(file)));
+            let place = place.unwrap_or_default();
+            match event {
+                Event::Defined(_) => break,
+                Event::Renamed(new) => {
+                    text += &format!("{subject} was renamed to `{new}`{place}");
+                    name = name.other(new);
+                    continue;
+                }
+                Event::Dropped => text += &format!("{subject} was dropped{place}"),
+                Event::WithTable(table) => {
+                    text += &format!("{subject} went with table `{table}`{place}");
+                }
+            }
+            break;
+        }
+        (!text.is_empty()).then_some(text)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::elsewhere;
 use super::expect::Line;
 use super::scope::{Mistake, Scope};
 use crate::diagnostics::{nearest, suggest};
@@ -135,6 +136,17 @@ fn no_option(ty: Type, line: &Line<'_>, token: &Token<'_>) -> Diagnostic {
         return wrong;
     }
     let is_reference = matches!(ty, Type::Reference(..));
+    let lower = token.text.to_ascii_lowercase();
+    if ["not", "not_null", "notnull"].contains(&lower.as_str()) {
+        return wrong.hint(match ty {
+            Type::Reference(..) => "write `required` instead of `not null`",
+            Type::Blob => "a blob may always be null: leave `not null` out",
+            _ => "a field is never null unless its line says `null`: leave `not null` out",
+        });
+    }
+    if lower == "on" && is_reference {
+        return wrong.hint("write `restrict`, `cascade` or `set_null` alone");
+    }
     if OnDelete::named(&token.text).is_some() {
         let hint = if is_reference {
             "one rule is enough; it stands right behind the table"
@@ -154,6 +166,9 @@ fn no_option(ty: Type, line: &Line<'_>, token: &Token<'_>) -> Diagnostic {
             "only a reference may be null unless it is `required`: leave the word out"
         };
         return wrong.hint(hint);
+    }
+    if let Some(mend) = elsewhere::find(elsewhere::OPTIONS, &token.text) {
+        return wrong.hint(mend);
     }
     let rules = rules.chain(["required"].into_iter().filter(|_| is_reference));
     match nearest(&token.text, rules.chain(["null", "default"])) {
@@ -190,24 +205,9 @@ fn joined<'t>(tokens: &[Token<'t>], first: usize) -> (Token<'t>, usize) {
     (Token { text: Cow::Owned(text), column, length: end - column, quoted }, first + count)
 }
 
-/// What the types of other languages are called here.
-const ELSEWHERE: [(&str, &[&str]); 9] = [
-    ("bytes", &["binary", "bytea", "varbinary"]),
-    ("decimal(2)", &["decimal", "money", "numeric"]),
-    ("float64", &["double", "real"]),
-    ("int64", &["bigint", "int", "integer", "long"]),
-    ("json", &["jsonb"]),
-    ("bytes(16)", &["fixed"]),
-    ("string", &["char", "clob", "str", "text", "varchar"]),
-    ("timestamp", &["datetime", "time"]),
-    ("uuid", &["guid"]),
-];
-
 fn find_type(schema: &Schema, token: &Token<'_>) -> Result<Type, Diagnostic> {
     Type::named(&token.text).filter(|_| !token.quoted).ok_or_else(|| {
         let word = token.text.split('(').next().unwrap_or_default();
-        let lower = word.to_ascii_lowercase();
-        let known = ELSEWHERE.iter().find(|(_, others)| others.contains(&lower.as_str()));
         let hint = if schema.table_named(&token.text).is_some() {
             format!("to refer to a row of that table, write `references {}`", token.text)
         } else if word == "decimal" {
@@ -215,8 +215,10 @@ fn find_type(schema: &Schema, token: &Token<'_>) -> Result<Type, Diagnostic> {
         } else if word == "bytes" {
             "say how many bytes, 1 to 4096, as in `bytes(16)`; `bytes` alone has any number"
                 .to_owned()
-        } else if let Some((name, _)) = known {
+        } else if let Some(name) = elsewhere::find(elsewhere::TYPES, word) {
             format!("write `{name}`")
+        } else if let Some(mend) = elsewhere::find(elsewhere::OPTIONS, word) {
+            mend.to_owned()
         } else {
             let names = Type::PLAIN.iter().map(|ty| ty.name());
             suggest(word, "type", names.chain(["decimal(2)", "bytes(16)", "references"]))

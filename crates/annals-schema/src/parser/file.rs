@@ -1,12 +1,12 @@
 //! Whole schema files, one or several.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::expect::Line;
-use super::fate::{Fates, Place};
+use super::fate::{Fates, Name, Place};
 use super::joedb::{self, Kind};
 use super::scope::{About, Mistake, Scope};
-use super::{COMMANDS, command};
+use super::{COMMANDS, command, elsewhere};
 use crate::diagnostics::nearest;
 use crate::{Command, Diagnostic, Schema, Token, shorten, tokenize};
 
@@ -77,6 +77,8 @@ struct Parser {
     /// Names that wrong lines would have freed.
     kept: HashSet<String>,
     mistakes: Vec<Diagnostic>,
+    /// The mistakes that are about names which no line has defined yet.
+    wanted: HashMap<Name, Vec<usize>>,
 }
 
 impl Parser {
@@ -86,12 +88,15 @@ impl Parser {
                 let Err(mistake) = self.command(place, &tokens) else { return };
                 let follows = match &mistake.about {
                     About::Nothing => false,
-                    About::Missing(name) => self.lost.contains(name),
+                    About::Missing { name, .. } => self.lost.contains(name.text()),
                     About::Present(name) => self.kept.contains(name),
                 };
                 self.lose(&tokens);
                 if follows {
                     return;
+                }
+                if let About::Missing { name, is_new: true } = mistake.about {
+                    self.wanted.entry(name).or_default().push(self.mistakes.len());
                 }
                 *mistake.diagnostic
             }
@@ -114,6 +119,7 @@ impl Parser {
         let scope = Scope::new(&self.file.schema, &self.fates).in_file(&place.file);
         if let Some(command) = command(&scope, tokens)? {
             self.fates.note(&self.file.schema, &command, Some(place));
+            self.found(&command, place);
             return self
                 .file
                 .schema
@@ -128,7 +134,23 @@ impl Parser {
                 self.file.ignored.push(Ignored { file, line, command });
                 Ok(())
             }
-            None => Err(unknown(first).into()),
+            None => Err(unknown(first, tokens.get(1)).into()),
+        }
+    }
+
+    /// Mends the hints of the lines above that need the name which this line defines.
+    fn found(&mut self, command: &Command, place: &Place) {
+        if self.wanted.is_empty() {
+            return;
+        }
+        let Some((name, how)) = Name::defined_by(command) else { return };
+        for number in self.wanted.remove(&name).unwrap_or_default() {
+            let Some(mistake) = self.mistakes.get_mut(number) else { continue };
+            let (what, text) = (name.what(), name.text());
+            let line = place.seen_from(&mistake.file);
+            mistake.hint = Some(format!(
+                "{what} `{text}` is {how} {line}, below: move this line after that one"
+            ));
         }
     }
 
@@ -157,7 +179,9 @@ impl Parser {
         // The purpose of a misspelt command is known if the suggestion is unique.
         let verb = match first.text.as_ref() {
             verb if COMMANDS.contains(&verb) => verb,
-            misspelt => nearest(misspelt, COMMANDS.into_iter()).unwrap_or(misspelt),
+            other => elsewhere::find(elsewhere::COMMANDS, other)
+                .or_else(|| nearest(other, COMMANDS.into_iter()))
+                .unwrap_or(other),
         };
         let (defines, frees) = match verb {
             "create_table" => (word(1), None),
@@ -180,11 +204,22 @@ impl Parser {
     }
 }
 
-fn unknown(first: &Token<'_>) -> Diagnostic {
+/// Returns the error for a word that is no command; SQL's commands have another word after it.
+fn unknown(first: &Token<'_>, second: Option<&Token<'_>>) -> Diagnostic {
     let text = first.text.as_ref();
-    let hint = match nearest(text, COMMANDS.into_iter()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there is `{}`", COMMANDS.join("`, `")),
+    let joined = second.map(|second| format!("{text}_{}", second.text).to_ascii_lowercase());
+    let of_sql = joined.as_deref().and_then(|joined| {
+        let same = COMMANDS.into_iter().find(|command| *command == joined);
+        same.or_else(|| elsewhere::find(elsewhere::COMMANDS, joined))
+    });
+    let hint = if let Some(known) = of_sql {
+        format!("a schema has its own commands, not those of SQL: write `{known}`")
+    } else if let Some(known) = elsewhere::find(elsewhere::COMMANDS, text) {
+        format!("write `{known}`")
+    } else if let Some(near) = nearest(text, COMMANDS.into_iter()) {
+        format!("did you mean `{near}`?")
+    } else {
+        format!("there is `{}`", COMMANDS.join("`, `"))
     };
     Diagnostic::new(first, format!("there is no command `{}`", shorten(text))).hint(hint)
 }

@@ -3,6 +3,7 @@
 //! A mistake never hides another: a wrong line is reported and skipped. Names that it would have
 //! defined or freed are remembered, so that lines that depend on them aren't reported too.
 
+mod elsewhere;
 mod expect;
 mod fate;
 mod fields;

@@ -1,7 +1,7 @@
 //! The meaning of names in a line: finding tables, fields and indexes, and the errors for wrong
 //! names.
 
-use super::fate::Fates;
+use super::fate::{Fates, Name};
 use crate::diagnostics::suggest;
 use crate::{Command, Diagnostic, Field, Index, Schema, SchemaError, Table, Token, shorten};
 
@@ -16,8 +16,12 @@ pub(super) struct Mistake {
 pub(super) enum About {
     /// Nothing but its own line.
     Nothing,
-    /// A name is missing: a wrong line may have been meant to define it.
-    Missing(String),
+    /// A name is missing: a wrong line may have been meant to define it, or one below does.
+    Missing {
+        name: Name,
+        /// True if no line above defined it.
+        is_new: bool,
+    },
     /// A name is still there: a wrong line may have been to free it.
     Present(String),
 }
@@ -49,37 +53,58 @@ impl<'s> Scope<'s> {
 
     pub(super) fn table(&self, token: &Token<'_>) -> Result<&'s Table, Mistake> {
         self.schema.table_named(&token.text).ok_or_else(|| {
-            let fate = self.fates.of_table(self.schema, &token.text, self.file);
             let names = self.schema.tables().iter().map(|table| table.name.as_str());
-            let hint = fate.unwrap_or_else(|| suggest(&token.text, "table", names));
-            missing(token, format!("there is no table `{}`", shorten(&token.text)), hint)
+            let message = format!("there is no table `{}`", shorten(&token.text));
+            self.missing(token, Name::Table(token.text.to_string()), message, names)
         })
     }
 
     pub(super) fn field(&self, table: &'s Table, token: &Token<'_>) -> Result<&'s Field, Mistake> {
         table.field_named(&token.text).ok_or_else(|| {
-            let fate = self.fates.of_field(self.schema, table.number, &token.text, self.file);
             let names = table.fields.iter().map(|field| field.name.as_str());
-            let hint = fate.unwrap_or_else(|| suggest(&token.text, "field", names));
             let message = format!("table `{}` has no field `{}`", table.name, shorten(&token.text));
-            missing(token, message, hint)
+            let name = Name::Field(table.number, token.text.to_string());
+            self.missing(token, name, message, names)
         })
     }
 
     pub(super) fn index(&self, token: &Token<'_>) -> Result<&'s Index, Mistake> {
         self.schema.index_named(&token.text).ok_or_else(|| {
-            let fate = self.fates.of_index(&token.text, self.file);
             let names = self.schema.indexes().iter().map(|index| index.name.as_str());
-            let hint = fate.unwrap_or_else(|| suggest(&token.text, "index", names));
-            missing(token, format!("there is no index `{}`", shorten(&token.text)), hint)
+            let message = format!("there is no index `{}`", shorten(&token.text));
+            self.missing(token, Name::Index(token.text.to_string()), message, names)
         })
+    }
+
+    /// Returns the error for a name that isn't among these.
+    fn missing<'n>(
+        &self,
+        token: &Token<'_>,
+        name: Name,
+        message: String,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> Mistake {
+        let story = self.fates.story(&name, self.file);
+        let is_new = story.is_none();
+        let hint = story.unwrap_or_else(|| suggest(&token.text, name.what(), names));
+        Mistake {
+            diagnostic: Box::new(Diagnostic::new(token, message).hint(hint)),
+            about: About::Missing { name, is_new },
+        }
     }
 
     /// Checks the rules of the model: names that are invalid or in use; items that can't be dropped
     /// because others need them. `token` is the place of the error.
     pub(super) fn check(&self, command: Command, token: &Token<'_>) -> Result<Command, Mistake> {
         self.schema.check(&command).map_err(|error| {
-            let (message, hint) = explain(&error);
+            let (message, mut hint) = explain(&error);
+            let user = match (&error, Name::defined_by(&command)) {
+                (SchemaError::NameInUse(_), Some((name, _))) => self.fates.user(&name, self.file),
+                _ => None,
+            };
+            if let Some(user) = user {
+                hint = format!("{user} has it; {hint}");
+            }
             let about = match &error {
                 SchemaError::NameInUse(name) | SchemaError::Indexed(name) => {
                     About::Present(name.clone())
@@ -90,13 +115,6 @@ impl<'s> Scope<'s> {
             Mistake { diagnostic: Box::new(Diagnostic::new(token, message).hint(hint)), about }
         })?;
         Ok(command)
-    }
-}
-
-fn missing(token: &Token<'_>, message: String, hint: String) -> Mistake {
-    Mistake {
-        diagnostic: Box::new(Diagnostic::new(token, message).hint(hint)),
-        about: About::Missing(token.text.clone().into_owned()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use annals_schema::{parse, parse_command, parse_files, render_all, tokenize};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/golden");
-const FILES: [&str; 2] = ["mistakes", "evolution"];
+const FILES: [&str; 3] = ["mistakes", "evolution", "newcomer"];
 
 fn source(name: &str) -> String {
     fs::read_to_string(format!("{FOLDER}/{name}.txt.in")).unwrap()
@@ -43,9 +43,9 @@ fn every_line_that_says_so_is_reported_and_no_other() {
 
 #[test]
 fn nothing_in_a_file_makes_the_parser_panic() {
-    for name in FILES {
+    for (name, step) in [("mistakes", 1), ("evolution", 1), ("newcomer", 7)] {
         let source = source(name);
-        for (place, _) in source.char_indices() {
+        for (place, _) in source.char_indices().step_by(step) {
             let _either = parse(&source[..place]);
             let _either = parse(&source[place..]);
             let mut changed = source.clone();
@@ -81,6 +81,10 @@ fn mistakes_of_several_files_name_their_file() {
         ]
     );
     assert!(render_all(&mistakes, "other").contains("--> s.joedbc:2:16\n"));
+    let files = [("one", "create_index i a x\n"), ("two", "create_table a\nadd_field a x int8\n")];
+    let mistakes = parse_files(&files).unwrap_err();
+    let hint = "table `a` is created in line 1 of two, below: move this line after that one";
+    assert_eq!(mistakes[0].hint.as_deref(), Some(hint));
     let again = parse_files(&[("one", "namespace a"), ("two", "namespace b")]).unwrap_err();
     assert_eq!((&*again[0].file, again[0].line), ("two", 1));
 }
