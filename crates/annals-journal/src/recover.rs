@@ -68,7 +68,7 @@ pub fn settle_shared(
     let shown = directory.display(name);
     refuse(&shown, survey, recovery)?;
     let Survey { end, hard, .. } = *survey;
-    let (pid, hard) = (std::process::id(), hard.min(end.position));
+    let (pid, hard) = (annals_storage::process_id(), hard.min(end.position));
     head::write_live(storage, &Live { pid, soft: end, hard, suspect: true })
         .map_err(|error| Error::io(format!("{shown}: can't write the live block"), error))?;
     settle(storage, directory, name, survey, recovery, secret)

@@ -29,7 +29,7 @@ pub fn cannot_open(shown: &str, access: Access, error: io::Error) -> Error {
 /// Explains that another holder, if known that process, has a journal open.
 pub fn busy(shown: &str, holder: Option<u32>) -> Error {
     let who = match holder {
-        Some(pid) if pid == std::process::id() => {
+        Some(pid) if pid == annals_storage::process_id() => {
             format!("this process (pid {pid}) has it open already; share that handle")
         }
         Some(pid) if annals_storage::is_alive(pid) => {

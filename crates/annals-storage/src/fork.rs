@@ -127,12 +127,14 @@ mod system {
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
 mod system {
+    use crate::process_id;
+
     pub(super) fn process() -> u32 {
-        std::process::id()
+        process_id()
     }
 
     pub(super) fn is(process: u32) -> bool {
-        std::process::id() == process
+        process_id() == process
     }
 }
 

@@ -76,8 +76,7 @@ pub use memory::MemoryDirectory;
 pub use overlay::OverlayDirectory;
 pub use permissions::Permissions;
 pub use point::Point;
-pub use process::is_alive;
-pub use process::{Interrupts, ignore_file_size_signal};
+pub use process::{Interrupts, ignore_file_size_signal, is_alive, process_id};
 
 /// One open file, or something that behaves like one.
 ///

@@ -4,6 +4,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Returns the number of this process; 1 where there are none, in WebAssembly.
+#[must_use]
+pub fn process_id() -> u32 {
+    #[cfg(target_family = "wasm")]
+    return 1;
+    #[cfg(not(target_family = "wasm"))]
+    std::process::id()
+}
+
 /// True if there is a process of this number, for messages: it may be another by now, or one that lives where this
 /// system can't see it. If the system can't be queried (not on Unix), it returns true.
 pub fn is_alive(pid: u32) -> bool {

@@ -144,7 +144,7 @@ impl Options {
             Arc::clone(&storage),
             &shown,
             survey.head.hash,
-            std::process::id(),
+            annals_storage::process_id(),
             stopped.as_ref().map_or(survey.end, |stopped| stopped.point),
             &settled,
         );

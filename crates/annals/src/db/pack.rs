@@ -66,7 +66,7 @@ pub fn write_state(
         Arc::clone(&storage),
         &shown,
         header.hash(),
-        std::process::id(),
+        annals_storage::process_id(),
         start,
         &settled,
     ));

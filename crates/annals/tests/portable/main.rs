@@ -20,8 +20,6 @@ mod database_model;
 mod generated;
 #[path = "../it/generated_for_tests.rs"]
 mod generated_for_tests;
-#[path = "../it/history_of/mod.rs"]
-mod history_of;
 #[path = "../it/past/mod.rs"]
 mod past;
 #[path = "../it/references.rs"]
@@ -36,6 +34,8 @@ mod store_model;
 mod undo;
 #[path = "../it/verbs.rs"]
 mod verbs;
+#[path = "../it/watched.rs"]
+mod watched;
 #[path = "../it/wire.rs"]
 mod wire;
 

@@ -120,7 +120,7 @@ fn prepare_in(
         Arc::clone(&next.storage),
         &writing.file.name,
         header.hash(),
-        std::process::id(),
+        annals_storage::process_id(),
         start,
         &settled,
     );

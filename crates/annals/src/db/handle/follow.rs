@@ -116,7 +116,7 @@ fn go_on_in(
         Arc::clone(storage),
         name,
         head.hash,
-        std::process::id(),
+        annals_storage::process_id(),
         ahead.end,
         &journal::join(&ahead),
     );

@@ -80,7 +80,9 @@ fn wait_for_readers(db: &Database, image_state: &ImageState, timeout: Duration) 
             let who = oldest.pid.map_or_else(
                 || "a process".to_owned(),
                 |pid| match pid {
-                    pid if pid == std::process::id() => format!("this process (pid {pid})"),
+                    pid if pid == annals_storage::process_id() => {
+                        format!("this process (pid {pid})")
+                    }
                     pid => format!("process {pid}"),
                 },
             );

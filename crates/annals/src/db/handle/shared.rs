@@ -281,7 +281,8 @@ fn is_up_to_date(db: &Inner, writing: &Writing) -> Result<bool> {
     let storage = &*file.storage;
     let live = journal::live(storage).filter(|live| db.checkpoints().is_unchanged(live));
     let end = writing.writer.committed();
-    let is_own = live.is_some_and(|live| live.soft == end && live.pid == std::process::id());
+    let is_own =
+        live.is_some_and(|live| live.soft == end && live.pid == annals_storage::process_id());
     let mut next = [0; FRAME_HEADER_LEN];
     let read = storage.read_at(end.position, &mut next).map_err(|error| unreadable(db, error))?;
     Ok(is_own && next.iter().take(read).all(|&byte| byte == 0))

@@ -99,7 +99,11 @@ impl Pins {
         let replaced = known.replaced.iter().find(|(replaced, _)| *replaced >= root);
         let age = replaced.map(|(_, then)| now.saturating_sub(*then));
         drop(known);
-        let pid = if own == Some(root) { Some(std::process::id()) } else { image.pinned_by(root) };
+        let pid = if own == Some(root) {
+            Some(annals_storage::process_id())
+        } else {
+            image.pinned_by(root)
+        };
         Some(OldestReader { pid, root, age })
     }
 }
