@@ -13,6 +13,7 @@ pub const fn width(ty: Type) -> Option<usize> {
                 Type::Bool => Some(1),
                 Type::Blob | Type::Reference(..) => Some(8),
                 Type::Decimal(_) => Some(size_of::<i128>()),
+                Type::Enum(_) => Some(size_of::<u16>()),
                 Type::String | Type::Json | Type::Bytes | Type::FixedBytes(_) => None,
             }
         };
@@ -30,6 +31,7 @@ pub fn to_cell<const W: usize>(value: ValueRef<'_>) -> Option<[u8; W]> {
                 $(ValueRef::$variant(v) => v.to_le_bytes().as_slice().try_into().ok(),)*
                 ValueRef::Bool(v) => [u8::from(v)].as_slice().try_into().ok(),
                 ValueRef::Decimal(v) => v.units().to_le_bytes().as_slice().try_into().ok(),
+                ValueRef::Enum(v) => v.number().to_le_bytes().as_slice().try_into().ok(),
                 ValueRef::Blob(v) => v.0.to_le_bytes().as_slice().try_into().ok(),
                 ValueRef::Reference(v) => v.0.to_le_bytes().as_slice().try_into().ok(),
                 ValueRef::Null | ValueRef::String(_) | ValueRef::Bytes(_) => None,
@@ -39,7 +41,8 @@ pub fn to_cell<const W: usize>(value: ValueRef<'_>) -> Option<[u8; W]> {
     column_types!(cells, to_cell)
 }
 
-/// Returns the value of a type that a cell of its width holds; null for types without a width.
+/// Returns the value of a type that a cell of its width holds; null for types without a width, and for a number that no
+/// variant has.
 #[inline]
 #[must_use]
 pub fn from_cell(ty: Type, cell: &[u8]) -> ValueRef<'static> {
@@ -52,6 +55,9 @@ pub fn from_cell(ty: Type, cell: &[u8]) -> ValueRef<'static> {
                 Type::Reference(..) => ValueRef::Reference(RowId(u64::from_le_bytes(bytes(cell)))),
                 Type::Decimal(scale) => {
                     ValueRef::Decimal(AnyDecimal::new(i128::from_le_bytes(bytes(cell)), scale))
+                }
+                Type::Enum(variants) => {
+                    variants.get(u16::from_le_bytes(bytes(cell))).map_or(ValueRef::Null, ValueRef::Enum)
                 }
                 Type::String | Type::Json | Type::Bytes | Type::FixedBytes(_) => ValueRef::Null,
             }

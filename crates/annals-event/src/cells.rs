@@ -39,6 +39,7 @@ fn put_cell(out: &mut Vec<u8>, value: ValueRef<'_>) {
                 $(ValueRef::$variant(v) => out.extend_from_slice(&v.to_le_bytes()),)*
                 ValueRef::Bool(v) => out.push(v.into()),
                 ValueRef::Decimal(v) => out.extend_from_slice(&v.units().to_le_bytes()),
+                ValueRef::Enum(v) => out.extend_from_slice(&v.number().to_le_bytes()),
                 ValueRef::Blob(v) => out.extend_from_slice(&v.0.to_le_bytes()),
                 ValueRef::Reference(v) => out.extend_from_slice(&v.0.to_le_bytes()),
                 ValueRef::Null | ValueRef::String(_) | ValueRef::Bytes(_) => {}
@@ -110,6 +111,10 @@ fn are_valid(ty: Type, cells: &[u8]) -> bool {
     let numbers = || cells.as_chunks::<8>().0.iter().map(|cell| u64::from_le_bytes(*cell));
     match ty {
         Type::Bool => cells.iter().fold(0, |all, cell| all | cell) <= 1,
+        Type::Enum(variants) => {
+            let mut numbers = cells.as_chunks().0.iter().map(|cell| u16::from_le_bytes(*cell));
+            numbers.all(|number| variants.get(number).is_some())
+        }
         Type::Reference(..) => numbers().fold(true, |valid, id| valid & (id <= RowId::MAX.0)),
         Type::Blob => numbers().fold(true, |valid, n| valid & (n.wrapping_sub(1) < Blob::MAX.0)),
         _ => true,

@@ -102,7 +102,7 @@ pub fn decode_from<S: Sink>(
         #[cfg(feature = "testing")]
         crate::testing::count_event();
         match code {
-            opcode::CREATE_TABLE..=opcode::SET_HISTORY_INDEX | opcode::CUSTOM => {
+            opcode::CREATE_TABLE..=opcode::DROP_VARIANT | opcode::CUSTOM => {
                 let command = decoder.command(code, schema)?;
                 let refused = |error: SchemaError| Error::corrupt(error.to_string());
                 schema.check(&command).map_err(refused)?;
@@ -352,6 +352,18 @@ impl<'p> Decoder<'p> {
                 let field = FieldNumber(self.number()?);
                 Command::RenameField { table, field, name: self.name()? }
             }
+            opcode::ADD_VARIANT => {
+                let field = FieldNumber(self.number()?);
+                Command::AddVariant { table, field, name: self.name()? }
+            }
+            opcode::RENAME_VARIANT => {
+                let (field, variant) = (FieldNumber(self.number()?), self.number()?);
+                Command::RenameVariant { table, field, variant, name: self.name()? }
+            }
+            opcode::DROP_VARIANT => {
+                let field = FieldNumber(self.number()?);
+                Command::DropVariant { table, field, variant: self.number()? }
+            }
             opcode::SET_SINGLE_ROW => match self.byte()? {
                 single @ (0 | 1) => Command::SetSingleRow { table, single: single == 1 },
                 _ => return Err(Malformed("whether a table has a single row is neither 0 nor 1")),
@@ -417,6 +429,12 @@ impl<'p> Decoder<'p> {
 
     fn ty(&mut self) -> Result<Type, Malformed> {
         let code = self.byte()?;
+        if code == opcode::ENUM {
+            let count: u16 = self.number()?;
+            let names = (0..count).map(|_| self.text()).collect::<Result<Vec<_>, _>>()?;
+            let variants = Variants::of(names).map(Type::Enum);
+            return variants.ok_or(Malformed("the variants of a field are none"));
+        }
         let parameter =
             if opcode::has_parameter(code) { compact::take(&mut self.input)? } else { 0 };
         opcode::to_type(code, parameter).ok_or(Malformed("a field has a type that is unknown"))

@@ -295,6 +295,7 @@ pub(super) fn put_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
                 ValueRef::Null => out.push(1), // compact 0: the reference or blob that leads nowhere
                 $(ValueRef::$variant(v) => encoded!($coding, out, v),)*
                 ValueRef::Decimal(v) => put_shortest(out, v.units()),
+                ValueRef::Enum(v) => compact::put(out, v.number().into()),
                 ValueRef::Reference(id) => compact::put(out, id.0 + 1),
             }
         };
@@ -361,6 +362,18 @@ fn encode_command(command: &Command, out: &mut Vec<u8>) {
             put_numbers(opcode::RENAME_FIELD, &[table.0, field.0], out);
             put_bytes(out, name.as_bytes());
         }
+        Command::AddVariant { table, field, name } => {
+            put_numbers(opcode::ADD_VARIANT, &[table.0, field.0], out);
+            put_bytes(out, name.as_bytes());
+        }
+        Command::RenameVariant { table, field, variant, name } => {
+            let numbers = [table.0, field.0, (*variant).into()];
+            put_numbers(opcode::RENAME_VARIANT, &numbers, out);
+            put_bytes(out, name.as_bytes());
+        }
+        Command::DropVariant { table, field, variant } => {
+            put_numbers(opcode::DROP_VARIANT, &[table.0, field.0, (*variant).into()], out);
+        }
         Command::DropIndex { index } => put_numbers(opcode::DROP_INDEX, &[index.0], out),
         Command::SetSingleRow { table, single } => {
             put_numbers(opcode::SET_SINGLE_ROW, &[table.0], out);
@@ -390,6 +403,10 @@ fn put_type(out: &mut Vec<u8>, ty: Type) {
     out.push(opcode::of_type(ty));
     match (ty, ty.parameter()) {
         (Type::Reference(target, _), _) => compact::put(out, target.0.into()),
+        (Type::Enum(variants), _) => {
+            compact::put(out, variants.count() as u64);
+            variants.numbered().for_each(|variant| put_bytes(out, variant.name().as_bytes()));
+        }
         (_, Some(parameter)) => compact::put(out, parameter.into()),
         (_, None) => {}
     }

@@ -72,6 +72,10 @@ impl<'p> Decoder<'p> {
                     Type::Json => Self::narrow(ty, ValueRef::String(self.text()?))?,
                     Type::FixedBytes(_) => Self::narrow(ty, ValueRef::Bytes(self.bytes()?))?,
                     Type::Decimal(scale) => ValueRef::Decimal(AnyDecimal::new(self.shortest()?, scale)),
+                    Type::Enum(variants) => {
+                        let variant = variants.get(self.number()?).map(ValueRef::Enum);
+                        variant.ok_or(Malformed("a value is none of the variants of its field"))?
+                    }
                     Type::Reference(..) => match compact::take(&mut self.input)? {
                         0 => ValueRef::Null,
                         next if next - 1 <= RowId::MAX.0 => ValueRef::Reference(RowId(next - 1)),

@@ -17,6 +17,9 @@ pub(crate) const RENAME_FIELD: u8 = 0x07;
 pub(crate) const DROP_INDEX: u8 = 0x08;
 pub(crate) const SET_SINGLE_ROW: u8 = 0x09;
 pub const SET_HISTORY_INDEX: u8 = 0x0A;
+pub(crate) const ADD_VARIANT: u8 = 0x0B;
+pub(crate) const RENAME_VARIANT: u8 = 0x0C;
+pub(crate) const DROP_VARIANT: u8 = 0x0D;
 pub const TABLE: u8 = 0x10;
 pub const INSERT: u8 = 0x11;
 pub const APPEND: u8 = 0x12;
@@ -67,6 +70,7 @@ pub(crate) const REFERENCE: u8 = 15;
 pub(crate) const DECIMAL: u8 = 17;
 pub(crate) const JSON: u8 = 20;
 pub(crate) const FIXED_BYTES: u8 = 21;
+pub(crate) const ENUM: u8 = 22;
 
 /// Returns the code of a type.
 pub(crate) const fn of_type(ty: Type) -> u8 {
@@ -77,6 +81,7 @@ pub(crate) const fn of_type(ty: Type) -> u8 {
                 Type::Json => JSON,
                 Type::FixedBytes(_) => FIXED_BYTES,
                 Type::Decimal(_) => DECIMAL,
+                Type::Enum(_) => ENUM,
                 Type::Reference(..) => REFERENCE,
             }
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::names::Names;
 use crate::{
     Command, Field, FieldNumber, Index, IndexNumber, Schema, SchemaError, Table, TableNumber, Type,
-    Value,
+    Value, Variants, variants,
 };
 
 impl Schema {
@@ -33,6 +33,14 @@ impl Schema {
                     field.name.clone_from(name);
                 }
                 table.names.insert(&table.fields, field.0);
+            }),
+            Command::AddVariant { table, field, .. }
+            | Command::RenameVariant { table, field, .. }
+            | Command::DropVariant { table, field, .. } => self.change(*table, |table| {
+                let at = table.place_of(*field);
+                if let Some(field) = at.and_then(|at| table.fields.get_mut(at)) {
+                    field.ty = changed_type(field.ty, &command);
+                }
             }),
             Command::SetSingleRow { table, single } => {
                 self.change(*table, |table| table.single_row = *single);
@@ -187,6 +195,11 @@ impl Schema {
                 let holder = table.field_named(name);
                 check_unused(name, holder.is_some_and(|holder| holder.number != *field))
             }
+            Command::AddVariant { table, field, .. }
+            | Command::RenameVariant { table, field, .. }
+            | Command::DropVariant { table, field, .. } => {
+                check_variant(find_field(self.find(*table)?, *field)?, command)
+            }
             Command::SetSingleRow { table, .. } | Command::SetHistoryIndex { table, .. } => {
                 self.find(*table).map(drop)
             }
@@ -264,6 +277,53 @@ fn find_field(table: &Table, number: FieldNumber) -> Result<&Field, SchemaError>
     table.field(number).ok_or(SchemaError::NoField(table.number, number))
 }
 
+/// Checks a command about a variant of a field.
+fn check_variant(field: &Field, command: &Command) -> Result<(), SchemaError> {
+    let name = || field.name.clone();
+    let Type::Enum(variants) = field.ty else { return Err(SchemaError::NoEnum(name())) };
+    let new_name = |new: &str, own: Option<u16>| {
+        if !variants::is_name(new) {
+            return Err(SchemaError::BadName(new.to_owned()));
+        }
+        let holder = variants.named(new);
+        check_unused(new, holder.is_some_and(|holder| Some(holder.number()) != own))
+    };
+    let there = |number: u16| match variants.get(number).filter(|_| variants.has(number)) {
+        Some(variant) => Ok(variant),
+        None => Err(SchemaError::NoVariant(name(), number)),
+    };
+    match command {
+        Command::AddVariant { name, .. } => {
+            new_name(name, None)?;
+            if variants.count() < Variants::MOST { Ok(()) } else { Err(SchemaError::TooMany) }
+        }
+        Command::RenameVariant { variant, name, .. } => {
+            there(*variant)?;
+            new_name(name, Some(*variant))
+        }
+        Command::DropVariant { variant, .. } => {
+            let variant = there(*variant)?;
+            let default = Value::Enum(variant);
+            match variant.number() == 0 || field.default.as_ref() == Some(&default) {
+                true => Err(SchemaError::NeededVariant(name(), variant.name().to_owned())),
+                false => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the type of a field after a command about its variants.
+fn changed_type(ty: Type, command: &Command) -> Type {
+    let Type::Enum(variants) = ty else { return ty };
+    Type::Enum(match command {
+        Command::AddVariant { name, .. } => variants.with(name),
+        Command::RenameVariant { variant, name, .. } => variants.renamed(*variant, name),
+        Command::DropVariant { variant, .. } => variants.without(*variant),
+        _ => variants,
+    })
+}
+
 /// Makes the field of an `add_field`; `None` for other commands.
 fn new_field(table: &Table, command: &Command) -> Option<Field> {
     let Command::AddField { name, ty, nullable, default, .. } = command else { return None };
@@ -306,12 +366,13 @@ fn check_unused(name: &str, used: bool) -> Result<(), SchemaError> {
 }
 
 fn check_name(name: &str) -> Result<(), SchemaError> {
+    if is_name(name) { Ok(()) } else { Err(SchemaError::BadName(name.to_owned())) }
+}
+
+/// True if a text is a name of the schema language.
+pub(crate) fn is_name(name: &str) -> bool {
     let mut characters = name.chars();
     let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     let goes_on = characters.all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if starts && goes_on && name.len() <= 255 {
-        Ok(())
-    } else {
-        Err(SchemaError::BadName(name.to_owned()))
-    }
+    starts && goes_on && name.len() <= 255
 }

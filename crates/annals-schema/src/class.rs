@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{AnyDecimal, Blob, Date, RowId, Type, Uuid, Value, ValueRef, column_types};
+use crate::{AnyDecimal, Blob, Date, RowId, Type, Uuid, Value, ValueRef, Variant, column_types};
 
 /// What a type is, where all integers are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum TypeClass {
     Bytes,
     /// `timestamp`
     Timestamp,
-    /// A type whose values formats keep as their texts: `date`, `uuid`, `decimal`.
+    /// A type whose values formats keep as their texts: `date`, `uuid`, `decimal`, `enum`.
     Written,
     /// `blob`
     Blob,
@@ -70,6 +70,8 @@ pub enum Written {
     Uuid(Uuid),
     /// A `decimal`.
     Decimal(AnyDecimal),
+    /// A variant of an `enum`.
+    Enum(Variant),
 }
 
 impl fmt::Display for Written {
@@ -78,6 +80,7 @@ impl fmt::Display for Written {
             Self::Date(value) => fmt::Display::fmt(value, f),
             Self::Uuid(value) => fmt::Display::fmt(value, f),
             Self::Decimal(value) => fmt::Display::fmt(value, f),
+            Self::Enum(value) => fmt::Display::fmt(value, f),
         }
     }
 }
@@ -98,7 +101,7 @@ impl Type {
                     Self::Float64 => TypeClass::Float64,
                     Self::String | Self::Json => TypeClass::String,
                     Self::Bytes | Self::FixedBytes(_) => TypeClass::Bytes,
-                    Self::Date | Self::Uuid | Self::Decimal(_) => TypeClass::Written,
+                    Self::Date | Self::Uuid | Self::Decimal(_) | Self::Enum(_) => TypeClass::Written,
                     Self::Timestamp => TypeClass::Timestamp,
                     Self::Blob => TypeClass::Blob,
                     Self::Reference(..) => TypeClass::Reference,
@@ -129,6 +132,7 @@ impl Type {
             Self::Date => text.parse().ok().map(Value::Date),
             Self::Uuid => text.parse().ok().map(Value::Uuid),
             Self::Decimal(scale) => AnyDecimal::parse(text, scale).ok().map(Value::Decimal),
+            Self::Enum(variants) => variants.named(text).map(Value::Enum),
             _ => None,
         }
     }
@@ -166,6 +170,7 @@ impl<'a> ValueRef<'a> {
                     Self::Date(v) => WideValue::Written(Written::Date(v)),
                     Self::Uuid(v) => WideValue::Written(Written::Uuid(v)),
                     Self::Decimal(v) => WideValue::Written(Written::Decimal(v)),
+                    Self::Enum(v) => WideValue::Written(Written::Enum(v)),
                     Self::Blob(v) => WideValue::Blob(v),
                     Self::Reference(v) => WideValue::Reference(v),
                 }

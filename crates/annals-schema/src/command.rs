@@ -67,6 +67,35 @@ pub enum Command {
         /// Its new name.
         name: String,
     },
+    /// `add_variant TABLE FIELD NAME`
+    AddVariant {
+        /// The field's table.
+        table: TableNumber,
+        /// The field, of type `enum`.
+        field: FieldNumber,
+        /// The name of the new variant, which gets the next number.
+        name: String,
+    },
+    /// `rename_variant TABLE FIELD VARIANT NAME`
+    RenameVariant {
+        /// The field's table.
+        table: TableNumber,
+        /// The field.
+        field: FieldNumber,
+        /// The number of the variant.
+        variant: u16,
+        /// Its new name.
+        name: String,
+    },
+    /// `drop_variant TABLE FIELD VARIANT`: a variant that no row has. Rows of the past keep it.
+    DropVariant {
+        /// The field's table.
+        table: TableNumber,
+        /// The field.
+        field: FieldNumber,
+        /// The number of the variant, which isn't 0, the field's zero.
+        variant: u16,
+    },
     /// `drop_index NAME`
     DropIndex {
         /// The index.
@@ -128,6 +157,12 @@ pub enum SchemaError {
     BadIndex(String),
     /// There is no index with that number.
     NoIndex(IndexNumber),
+    /// The field of that name is no `enum`.
+    NoEnum(String),
+    /// The field of that name has no variant of that number.
+    NoVariant(String, u16),
+    /// The variant can't be dropped, because it is the first one of the field of that name, or its default.
+    NeededVariant(String, String),
     /// The field can't be dropped, because this index is on it.
     Indexed(String),
     /// The table can't be dropped, because this field of this table refers to it and is enforced.
@@ -166,6 +201,15 @@ impl fmt::Display for SchemaError {
                 )
             }
             Self::NoIndex(number) => write!(f, "there is no index number {}", number.0),
+            Self::NoEnum(field) => write!(f, "field {field:?} is no enum: only an enum has variants"),
+            Self::NoVariant(field, number) => {
+                write!(f, "field {field:?} has no variant number {number}")
+            }
+            Self::NeededVariant(field, variant) => write!(
+                f,
+                "field {field:?} needs its variant {variant:?}, the first one or the default: rename it, \
+                 `rename_variant TABLE {field} {variant} NAME`"
+            ),
             Self::Indexed(index) => {
                 write!(f, "index {index:?} is on the field: write `drop_index {index}` first")
             }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Command, Index, Plan, Schema};
+use crate::{Command, Field, Index, Plan, Schema, Type, Variant};
 
 /// The relation of a file's schema to that of a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -197,6 +197,9 @@ fn missing(file: &Schema, program: &Schema) -> Vec<String> {
             continue;
         };
         for field in &table.fields {
+            if let Some(added) = there.field(field.number).and_then(|there| unknown(field, there)) {
+                missing.push(format!("variant `{added}` of field `{}` of table `{}`", field.name, table.name));
+            }
             if there.field(field.number).is_none() {
                 let dropping = Command::DropField { table: table.number, field: field.number };
                 let name = format!("field `{}` of table `{}`", field.name, table.name);
@@ -213,6 +216,12 @@ fn missing(file: &Schema, program: &Schema) -> Vec<String> {
         }
     }
     missing
+}
+
+/// Returns the first variant that a field of a file has, and that of the program hasn't.
+fn unknown(program: &Field, file: &Field) -> Option<Variant> {
+    let (Type::Enum(known), Type::Enum(all)) = (program.ty, file.ty) else { return None };
+    all.numbered().nth(known.count())
 }
 
 /// Names the line of a schema with a command, for the end of a phrase.

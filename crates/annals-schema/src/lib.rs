@@ -32,6 +32,7 @@ mod time;
 mod types;
 mod uuid;
 mod value;
+mod variants;
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 pub mod wire;
@@ -54,3 +55,4 @@ pub use time::{Timestamp, TimestampError};
 pub use types::{OnDelete, Type};
 pub use uuid::{Uuid, UuidError};
 pub use value::{Blob, Value, ValueRef};
+pub use variants::{Variant, Variants};

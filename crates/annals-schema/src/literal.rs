@@ -4,10 +4,11 @@ use std::fmt::{self, Write};
 use std::str::FromStr;
 
 use crate::date::HOW_TO_WRITE_DATES;
+use crate::diagnostics::suggest;
 use crate::time::HOW_TO_WRITE_TIMESTAMPS;
 use crate::uuid::HOW_TO_WRITE_UUIDS;
 use crate::{
-    Blob, RowId, Timestamp, Token, Type, TypeClass, Value, ValueRef, WideValue, decimal, json,
+    Blob, RowId, Timestamp, Token, Type, TypeClass, Value, ValueRef, Variant, WideValue, decimal, json,
     shorten,
 };
 
@@ -106,6 +107,7 @@ fn article(ty: Type) -> String {
         Type::Bytes | Type::FixedBytes(_) => ty.to_string(),
         Type::Json => "JSON".to_owned(),
         Type::Reference(..) => "a reference".to_owned(),
+        Type::Enum(_) => "a variant".to_owned(),
         _ if ty.name().starts_with('i') => format!("an {ty}"),
         _ => format!("a {ty}"),
     }
@@ -125,6 +127,10 @@ fn expectation(ty: Type, text: &str) -> String {
         Type::Date => return HOW_TO_WRITE_DATES.to_owned(),
         Type::Uuid => return HOW_TO_WRITE_UUIDS.to_owned(),
         Type::Decimal(scale) => return decimal::how_to_write(scale),
+        Type::Enum(variants) => {
+            let names = variants.iter().map(Variant::name);
+            return suggest(text, "variant", names);
+        }
         _ => {}
     }
     match ty.class() {

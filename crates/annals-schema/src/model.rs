@@ -125,6 +125,17 @@ impl Field {
         self.ty.zero_value()
     }
 
+    /// Returns a value that this field had, maybe long ago: a variant by its present name.
+    #[must_use]
+    pub fn shown(&self, value: Value) -> Value {
+        match (self.ty, &value) {
+            (Type::Enum(variants), Value::Enum(then)) => {
+                variants.get(then.number()).map_or(value, Value::Enum)
+            }
+            _ => value,
+        }
+    }
+
     /// True if `value` is valid for this field: of its type, or null where that is allowed.
     #[must_use]
     pub fn accepts(&self, value: crate::ValueRef<'_>) -> bool {

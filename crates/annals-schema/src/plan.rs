@@ -135,6 +135,9 @@ impl Step {
             Command::RenameTable { .. } | Command::RenameField { .. } => {
                 "only the name changes".to_owned()
             }
+            Command::AddVariant { .. } => "no row has it yet".to_owned(),
+            Command::RenameVariant { .. } => "only the name changes".to_owned(),
+            Command::DropVariant { .. } => "fails if a row has it".to_owned(),
             Command::AddField { default, .. } => {
                 let mut text = "rows that are there read ".to_owned();
                 match default {

@@ -1,6 +1,6 @@
 //! Types and values of all kinds, for tests and fuzzing.
 
-use crate::{AnyDecimal, Blob, Date, RowId, Type, Uuid, Value};
+use crate::{AnyDecimal, Blob, Date, RowId, Type, Uuid, Value, Variants};
 
 impl Type {
     /// Returns types of all kinds but references.
@@ -9,7 +9,8 @@ impl Type {
     pub fn samples() -> Vec<Self> {
         let others =
             [Self::FixedBytes(1), Self::FixedBytes(16), Self::Decimal(0), Self::Decimal(4)];
-        Self::PLAIN.into_iter().chain(others).collect()
+        let variants = Variants::of(["red", "green", "blue", "none"]).map(Self::Enum);
+        Self::PLAIN.into_iter().chain(others).chain(variants).collect()
     }
 
     /// Returns a value of the type: of integers and most others the one nearest to a number.
@@ -32,6 +33,10 @@ impl Type {
                 let far = i128::from(number) << 64;
                 let units = if number % 5 == 0 { far } else { number.into() };
                 Value::Decimal(AnyDecimal::new(units, scale))
+            }
+            Self::Enum(variants) => {
+                let place = usize::try_from(natural).unwrap_or(0) % variants.iter().count();
+                variants.iter().nth(place).map_or(Value::Null, Value::Enum)
             }
             Self::Timestamp => Value::Timestamp(number),
             Self::Date => Value::Date(Date(number.try_into().unwrap_or(i32::MIN))),

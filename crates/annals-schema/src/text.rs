@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::model::directions;
-use crate::{Command, FieldNumber, Schema, TableNumber, Type, write_value};
+use crate::{Command, FieldNumber, Schema, TableNumber, Type, Variant, write_value};
 
 impl Schema {
     /// Returns the text of a command that this schema could apply. Missing items are printed as
@@ -81,6 +81,20 @@ impl Schema {
                 let field = self.field_name(*table, *field);
                 write!(out, "rename_field {} {field} {name}", self.table_name(*table))
             }
+            Command::AddVariant { table, field, name } => {
+                let field = self.field_name(*table, *field);
+                write!(out, "add_variant {} {field} {name}", self.table_name(*table))
+            }
+            Command::RenameVariant { table, field, variant, name } => {
+                let (owner, on) = (self.table_name(*table), self.field_name(*table, *field));
+                let variant = self.variant_name(*table, *field, *variant);
+                write!(out, "rename_variant {owner} {on} {variant} {name}")
+            }
+            Command::DropVariant { table, field, variant } => {
+                let (owner, on) = (self.table_name(*table), self.field_name(*table, *field));
+                let variant = self.variant_name(*table, *field, *variant);
+                write!(out, "drop_variant {owner} {on} {variant}")
+            }
             Command::DropIndex { index } => {
                 let name = self.index(*index).map_or("?", |index| &index.name);
                 write!(out, "drop_index {name}")
@@ -98,6 +112,12 @@ impl Schema {
 
     fn table_name(&self, number: TableNumber) -> &str {
         self.table(number).map_or("?", |table| &table.name)
+    }
+
+    fn variant_name(&self, table: TableNumber, field: FieldNumber, variant: u16) -> &'static str {
+        let ty = self.table(table).and_then(|table| table.field(field)).map(|field| field.ty);
+        let Some(Type::Enum(variants)) = ty else { return "?" };
+        variants.get(variant).map_or("?", Variant::name)
     }
 
     fn field_name(&self, table: TableNumber, field: FieldNumber) -> &str {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::decimal::LARGEST_SCALE;
-use crate::{AnyDecimal, Blob, RowId, TableNumber, Value, ValueRef, column_types, json};
+use crate::{AnyDecimal, Blob, RowId, TableNumber, Value, ValueRef, Variants, column_types, json};
 
 /// The rule of a reference for the deletion of its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -76,6 +76,8 @@ macro_rules! define_type {
             FixedBytes(u16),
             /// `decimal(scale)`: a number of 128 bits with 0 to 38 digits after the point.
             Decimal(u8),
+            /// `enum(a,b,c)`: one of the variants, which are compared by their numbers.
+            Enum(Variants),
             /// `references T [restrict|cascade|set_null] [required]`: the id of a row of `T`; or null, if it isn't
             /// required. A required one has the rule `restrict` or `cascade`.
             Reference(TableNumber, OnDelete),
@@ -93,6 +95,7 @@ macro_rules! define_type {
                     Self::Json => "json",
                     Self::FixedBytes(_) => Self::Bytes.name(),
                     Self::Decimal(_) => "decimal",
+                    Self::Enum(_) => "enum",
                     Self::Reference(..) => "references",
                 }
             }
@@ -107,6 +110,7 @@ macro_rules! define_type {
                     (Self::Json, ValueRef::String(text)) => json::first_mistake(text).is_none(),
                     (Self::FixedBytes(len), ValueRef::Bytes(bytes)) => bytes.len() == len.into(),
                     (Self::Decimal(scale), ValueRef::Decimal(number)) => number.scale() == scale,
+                    (Self::Enum(variants), ValueRef::Enum(variant)) => variants.has(variant.number()),
                     (Self::Reference(..), ValueRef::Reference(id)) => id <= RowId::MAX,
                     _ => false,
                 }
@@ -130,7 +134,10 @@ impl Type {
         if let Some((word, parameter)) =
             text.strip_suffix(')').and_then(|text| text.split_once('('))
         {
-            return Self::with_parameter(word, parameter.parse().ok()?);
+            return match word {
+                "enum" => Variants::of(parameter.split(',')).map(Self::Enum),
+                _ => Self::with_parameter(word, parameter.parse().ok()?),
+            };
         }
         let word = if text == "boolean" { "bool" } else { text };
         Self::PLAIN.into_iter().find(|ty| ty.name() == word)
@@ -181,7 +188,7 @@ impl Type {
     #[must_use]
     pub const fn is_narrow(self) -> bool {
         let has_parameter = self.parameter().is_some() || self.carries_null();
-        has_parameter || matches!(self, Self::Json)
+        has_parameter || matches!(self, Self::Json | Self::Enum(_))
     }
 
     /// True if every field of this type may be null: of a blob, and of a reference that nothing enforces or that becomes
@@ -213,6 +220,7 @@ impl Type {
                     Self::Bytes => ValueRef::Bytes(&[]),
                     Self::FixedBytes(len) => ValueRef::Bytes(ZEROS.get(..len.into()).unwrap_or_default()),
                     Self::Decimal(scale) => ValueRef::Decimal(AnyDecimal::new(0, scale)),
+                    Self::Enum(variants) => ValueRef::Enum(variants.first()),
                     Self::Blob => ValueRef::Blob(Blob(0)),
                     Self::Reference(..) => ValueRef::Reference(RowId(0)),
                 }
@@ -231,6 +239,9 @@ impl fmt::Display for Type {
     /// Writes the type as the schema language does; of a reference only its first word.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
+        if let Self::Enum(variants) = self {
+            return write!(f, "({variants})");
+        }
         self.parameter().map_or(Ok(()), |parameter| write!(f, "({parameter})"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::{AnyDecimal, Date, Decimal, RowId, Timestamp, Uuid, column_types};
+use crate::{AnyDecimal, Date, Decimal, RowId, Timestamp, Uuid, Variant, column_types};
 
 /// A blob: its number, which names bytes in the journal. Numbers start at 1, and are never used
 /// again.
@@ -30,6 +30,8 @@ macro_rules! define_values {
             )*
             /// A `decimal`, whose scale is that of its type.
             Decimal(AnyDecimal),
+            /// A variant of an `enum`.
+            Enum(Variant),
             /// A reference to the row with this id.
             Reference(RowId),
         }
@@ -45,6 +47,8 @@ macro_rules! define_values {
             )*
             /// A `decimal`, whose scale is that of its type.
             Decimal(AnyDecimal),
+            /// A variant of an `enum`.
+            Enum(Variant),
             /// A reference to the row with this id.
             Reference(RowId),
         }
@@ -57,6 +61,7 @@ macro_rules! define_values {
                     Self::Null => Value::Null,
                     $(Self::$variant(v) => Value::$variant(v.into()),)*
                     Self::Decimal(v) => Value::Decimal(v),
+                    Self::Enum(v) => Value::Enum(v),
                     Self::Reference(v) => Value::Reference(v),
                 }
             }
@@ -66,7 +71,8 @@ macro_rules! define_values {
                 match self {
                     Self::Null => 0,
                     $(Self::$variant(_) => $code,)*
-                    Self::Decimal(_) => u8::MAX - 1,
+                    Self::Decimal(_) => u8::MAX - 2,
+                    Self::Enum(_) => u8::MAX - 1,
                     Self::Reference(_) => u8::MAX,
                 }
             }
@@ -89,6 +95,7 @@ impl Value {
                     Self::String(v) => ValueRef::String(v),
                     Self::Bytes(v) => ValueRef::Bytes(v),
                     Self::Decimal(v) => ValueRef::Decimal(*v),
+                    Self::Enum(v) => ValueRef::Enum(*v),
                     Self::Blob(v) => ValueRef::Blob(*v),
                     Self::Reference(v) => ValueRef::Reference(*v),
                 }
@@ -118,6 +125,7 @@ from_rust! {
     Date: Date;
     Uuid: Uuid;
     Decimal: AnyDecimal;
+    Enum: Variant;
     Blob: Blob;
     Reference: RowId;
 }
@@ -166,6 +174,7 @@ impl ValueRef<'_> {
                     (Self::Date(a), Self::Date(b)) => a.cmp(b),
                     (Self::Uuid(a), Self::Uuid(b)) => a.cmp(b),
                     (Self::Decimal(a), Self::Decimal(b)) => a.cmp(b),
+                    (Self::Enum(a), Self::Enum(b)) => a.cmp(b),
                     (Self::Blob(a), Self::Blob(b)) => a.cmp(b),
                     (Self::Reference(a), Self::Reference(b)) => a.cmp(b),
                     _ => self.rank().cmp(&other.rank()),

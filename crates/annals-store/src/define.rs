@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::{Command, FieldNumber, TableNumber};
+use annals_schema::{Command, FieldNumber, TableNumber, ValueRef};
 
 use crate::change::same_key;
 use crate::columns::strings::MAX_LEN;
@@ -30,6 +30,13 @@ impl Store {
         }
         self.check_default_reference(command)?;
         self.check_single_row(command)?;
+        self.check_variant_unused(command)?;
+        self.apply_to_past(command)
+    }
+
+    /// Applies a command that the rows may contradict, if they do only by having a dropped variant.
+    #[doc(hidden)]
+    pub fn apply_to_past(&mut self, command: &Command) -> Result<()> {
         // A copy is made only for commands that may fail after it: one for each of many commands would have quadratic
         // cost.
         let may_fail = matches!(command, Command::CreateIndex { unique: true, .. });
@@ -55,6 +62,9 @@ impl Store {
                     table.make_mut().single = *single;
                 }
             }
+            Command::AddVariant { table, field, .. }
+            | Command::RenameVariant { table, field, .. }
+            | Command::DropVariant { table, field, .. } => self.set_variants(*table, *field),
             Command::RenameTable { .. }
             | Command::RenameField { .. }
             | Command::SetHistoryIndex { .. }
@@ -75,6 +85,44 @@ impl Store {
             "table `{name}` has {rows} rows: it must have exactly one before it is made a table of \
              a single row"
         )))
+    }
+
+    /// Checks that no row has a variant that a command drops.
+    fn check_variant_unused(&self, command: &Command) -> Result<()> {
+        let Command::DropVariant { table: number, field, variant } = *command else {
+            return Ok(());
+        };
+        self.working.schema.check(command)?;
+        let Some(table) = self.working.tables.get(number.0 as usize) else { return Ok(()) };
+        let Some(column) = table.column(field) else { return Ok(()) };
+        for row in table.rows.iter() {
+            let (row, slot) = row?;
+            let fetched = column.get(slot)?;
+            let ValueRef::Enum(value) = fetched.as_ref() else { continue };
+            if value.number() == variant {
+                let owner = self.working.schema.table(number);
+                let field = owner.and_then(|owner| owner.field(field));
+                return Err(Error::invalid(format!(
+                    "cannot drop variant `{value}`: row {} of `{}` has it in `{}`; give that row another one \
+                     first",
+                    row.0,
+                    self.working.table_name(number),
+                    field.map_or("?", |field| &field.name),
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a column the variants that its field has in the schema.
+    fn set_variants(&mut self, number: TableNumber, field: FieldNumber) {
+        let owner = self.working.schema.table(number);
+        let ty = owner.and_then(|owner| owner.field(field)).map(|field| field.ty);
+        if let (Some(ty), Some(table)) = (ty, self.working.tables.get_mut(number.0 as usize)) {
+            let table = table.make_mut();
+            let column = table.columns.iter_mut().find(|column| column.field() == field);
+            column.into_iter().for_each(|column| column.set_variants(ty));
+        }
     }
 
     /// Drops a table and its indexes.

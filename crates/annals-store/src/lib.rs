@@ -73,7 +73,7 @@ pub use pages::pager::{Pager, PagerUse};
 pub use pages::testing::TestImage;
 pub use past::{Past, PastRow};
 #[doc(hidden)]
-pub use row::CellId;
+pub use row::{CellOf, VariantNumber};
 pub use row::{Cell, Row, Rows};
 pub use saved::SavedView as Saved;
 pub use savepoint::Savepoint;

@@ -8,7 +8,6 @@ use annals_schema::{
     Blob, Date, Decimal, FieldNumber, RowId, Timestamp, Type, Uuid, Value, ValueRef, WideValue,
     column_types,
 };
-use annals_storage::TypedId;
 
 use crate::columns::column::Column;
 use crate::columns::fetched::Fetched;
@@ -229,24 +228,38 @@ pub trait Cell<'r>: Sized {
     fn read(row: &'r Row<'_>, field: FieldNumber) -> Self;
 }
 
-/// The id of a row of one table, as generated code has it. It is a trait of this crate, so that the compiler knows
-/// which types are none.
+/// A type of generated code that is read as another one: the id of a row of one table, an `enum`. It is a trait of this
+/// crate, so that the compiler knows which types are none.
 #[doc(hidden)]
-pub trait CellId: TypedId {}
+pub trait CellOf: Sized {
+    /// The type that it is read as.
+    type Plain;
 
-impl<'r, I: CellId> Cell<'r> for I {
+    /// Makes it of that.
+    fn of(plain: Self::Plain) -> Self;
+}
+
+impl<'r, T: CellOf<Plain: Cell<'r>>> Cell<'r> for T {
     #[inline]
     fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
-        RowId::read(row, field).into()
+        T::of(T::Plain::read(row, field))
     }
 }
 
-impl<'r, I: CellId> Cell<'r> for Option<I> {
+impl<'r, T: CellOf> Cell<'r> for Option<T>
+where
+    Option<T::Plain>: Cell<'r>,
+{
     #[inline]
     fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
-        Option::<RowId>::read(row, field).map(Into::into)
+        Option::<T::Plain>::read(row, field).map(T::of)
     }
 }
+
+/// The number of a variant of an `enum`.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct VariantNumber(pub u16);
 
 /// Returns an error with the field's type and the requested one.
 #[cold]
@@ -343,6 +356,12 @@ cell!(
     |column, slot| column.variable(slot, ValueKind::Bytes).and_then(|v| v.try_into().ok()),
     const { &[0; LEN] },
     ValueRef::Bytes(v) => v.try_into().unwrap_or(const { &[0; LEN] })
+);
+cell!(
+    VariantNumber,
+    |column, slot| column.cell(slot, ValueKind::Enum).map(|v| VariantNumber(u16::from_le_bytes(v))),
+    VariantNumber(0),
+    ValueRef::Enum(v) => VariantNumber(v.number())
 );
 cell!(
     Blob,

@@ -6,7 +6,7 @@ pub use annals_store::{
 };
 
 pub(crate) use annals_store::{
-    BaseRoot, BlobPiece, CellId, Keep, Pager, PagerUse, Past, PastRow, Piece, Rescue, Saved,
+    BaseRoot, BlobPiece, CellOf, Keep, Pager, PagerUse, Past, PastRow, Piece, Rescue, Saved,
     Savepoint, Shown, history, sealed,
 };
 #[cfg(test)]

@@ -212,6 +212,8 @@ fn find_type(schema: &Schema, token: &Token<'_>) -> Result<Type, Diagnostic> {
             format!("to refer to a row of that table, write `references {}`", token.text)
         } else if word == "decimal" {
             "say how many digits stand after the point, 0 to 38, as in `decimal(2)`".to_owned()
+        } else if word == "enum" {
+            "name its variants, none twice, as in `enum(ready,running,done)`".to_owned()
         } else if word == "bytes" {
             "say how many bytes, 1 to 4096, as in `bytes(16)`; `bytes` alone has any number"
                 .to_owned()
@@ -221,7 +223,7 @@ fn find_type(schema: &Schema, token: &Token<'_>) -> Result<Type, Diagnostic> {
             mend.to_owned()
         } else {
             let names = Type::PLAIN.iter().map(|ty| ty.name());
-            suggest(word, "type", names.chain(["decimal(2)", "bytes(16)", "references"]))
+            suggest(word, "type", names.chain(["decimal(2)", "bytes(16)", "enum(a,b)", "references"]))
         };
         Diagnostic::new(token, format!("there is no type `{}`", shorten(&token.text))).hint(hint)
     })

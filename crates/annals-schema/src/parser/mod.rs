@@ -12,6 +12,7 @@ mod indexes;
 mod joedb;
 mod scope;
 mod tables;
+mod variants;
 
 pub use file::{Ignored, SchemaFile, parse, parse_files};
 
@@ -21,13 +22,16 @@ use scope::{Mistake, Scope};
 use crate::{Command, Diagnostic, Schema, Token};
 
 /// The commands of the schema language, `namespace` included.
-pub const COMMANDS: [&str; 14] = [
+pub const COMMANDS: [&str; 17] = [
     "create_table",
     "drop_table",
     "rename_table",
     "add_field",
     "drop_field",
     "rename_field",
+    "add_variant",
+    "rename_variant",
+    "drop_variant",
     "create_index",
     "create_unique_index",
     "drop_index",
@@ -67,6 +71,9 @@ fn command(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Option<Command>, M
         "add_field" => fields::add(scope, tokens),
         "drop_field" => fields::drop(scope, tokens),
         "rename_field" => fields::rename(scope, tokens),
+        "add_variant" => variants::add(scope, tokens),
+        "rename_variant" => variants::rename(scope, tokens),
+        "drop_variant" => variants::drop(scope, tokens),
         "create_index" | "create_unordered_index" => indexes::create(scope, tokens, false),
         "create_unique_index" | "create_unordered_unique_index" => {
             indexes::create(scope, tokens, true)

@@ -143,6 +143,11 @@ impl Column {
         self.ty
     }
 
+    /// Changes the variants of an `enum`.
+    pub(crate) const fn set_variants(&mut self, ty: Type) {
+        self.ty = ty;
+    }
+
     /// True if a value may be null: so the field says, or values of it were erased.
     #[inline]
     pub(crate) const fn is_nullable(&self) -> bool {
@@ -367,6 +372,10 @@ impl Column {
         match self.ty {
             Type::Bool => cells.iter().position(|&byte| byte > 1),
             Type::Blob => eight().position(|number| !blobs.has(Blob(number))),
+            Type::Enum(variants) => {
+                let mut numbers = cells.as_chunks().0.iter().map(|cell| u16::from_le_bytes(*cell));
+                numbers.position(|number| !variants.has(number))
+            }
             Type::Reference(..) => eight().position(|number| number > RowId::MAX.0),
             _ => None,
         }

@@ -11,6 +11,7 @@ macro_rules! define_kinds {
             Null,
             $($variant,)*
             Decimal,
+            Enum,
             Reference,
         }
 
@@ -21,6 +22,7 @@ macro_rules! define_kinds {
                 ValueRef::Null => ValueKind::Null,
                 $(ValueRef::$variant(_) => ValueKind::$variant,)*
                 ValueRef::Decimal(_) => ValueKind::Decimal,
+                ValueRef::Enum(_) => ValueKind::Enum,
                 ValueRef::Reference(_) => ValueKind::Reference,
             }
         }
@@ -32,6 +34,7 @@ macro_rules! define_kinds {
                 Type::Json => ValueKind::String,
                 Type::FixedBytes(_) => ValueKind::Bytes,
                 Type::Decimal(_) => ValueKind::Decimal,
+                Type::Enum(_) => ValueKind::Enum,
                 Type::Reference(..) => ValueKind::Reference,
             }
         }

@@ -50,6 +50,12 @@ impl<'a> Values<'a> {
         Self { source: Source::Made(items.len(), Box::new(make)), fits: None }
     }
 
+    /// Takes values that are turned into untyped ones.
+    #[must_use]
+    pub fn each_of<T: Copy + Into<ValueRef<'a>>>(values: &'a [T]) -> Self {
+        Self::made(values, |&value| value.into())
+    }
+
     /// Takes strings, owned or borrowed.
     #[must_use]
     pub fn strings<S: AsRef<str>>(values: &'a [S]) -> Self {

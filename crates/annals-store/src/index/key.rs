@@ -5,7 +5,7 @@
 //! | null, in a field that may be null | `00` |
 //! | any other value of such a field | `01`, then as below |
 //! | bool | `00`, `01` |
-//! | unsigned, references, blobs | big-endian |
+//! | unsigned, references, blobs, numbers of variants | big-endian |
 //! | signed, timestamps, dates, units of decimals | big-endian, sign bit flipped |
 //! | uuids | as they are |
 //! | floats | big-endian; the sign bit flipped if positive, all bits if negative; one NaN, all ones |
@@ -94,6 +94,7 @@ pub(crate) fn encode(out: &mut impl Out, nullable: bool, value: ValueRef<'_>) {
                 ValueRef::Timestamp(v) => out.put(&(v ^ i64::MIN).to_be_bytes()),
                 ValueRef::Date(v) => out.put(&(v.0 ^ i32::MIN).to_be_bytes()),
                 ValueRef::Uuid(v) => out.put(&v.0),
+                ValueRef::Enum(v) => out.put(&v.number().to_be_bytes()),
                 ValueRef::Decimal(v) => out.put(&(v.units() ^ i128::MIN).to_be_bytes()),
                 ValueRef::Float32(v) => {
                     let bits = if v == 0.0 { 0 } else { v.to_bits() };

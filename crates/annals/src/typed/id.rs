@@ -10,7 +10,7 @@ use annals_schema::{RowId, ValueRef, shorten};
 use annals_storage::TypedId;
 
 use super::Record;
-use crate::store::CellId;
+use crate::store::CellOf;
 
 /// The id of a row of one table: 8 bytes. Another table's id has another type.
 ///
@@ -76,7 +76,13 @@ impl<R> From<Id<R>> for ValueRef<'_> {
     }
 }
 
-impl<R: Record> CellId for Id<R> {}
+impl<R: Record> CellOf for Id<R> {
+    type Plain = RowId;
+
+    fn of(row: RowId) -> Self {
+        row.into()
+    }
+}
 
 impl<R> Clone for Id<R> {
     fn clone(&self) -> Self {

@@ -95,25 +95,25 @@ impl Running {
         }
         let fields = then.table(self.table).map_or(&[][..], |then| &then.fields);
         for (place, field) in fields.iter().enumerate() {
-            if table.field(field.number).is_some()
+            if let Some(shown) = table.field(field.number)
                 && let Some(to) = values.get_mut(field.number.0 as usize)
             {
-                *to = value(place, field);
+                *to = shown.shown(value(place, field));
             }
         }
         self.values = Some(values);
     }
 
     fn set(&mut self, field: FieldNumber, value: ValueRef<'_>) -> Result<()> {
-        let is_present = self.present().is_some_and(|table| table.field(field).is_some());
+        let present = self.present.table(self.table).and_then(|table| table.field(field));
         let Some(values) = &mut self.values else {
             return Err(Error::corrupt(format!(
                 "the journal changes row {} of table number {} where there is none",
                 self.id.0, self.table.0
             )));
         };
-        if let Some(to) = values.get_mut(field.0 as usize).filter(|_| is_present) {
-            *to = value.to_value();
+        if let (Some(to), Some(field)) = (values.get_mut(field.0 as usize), present) {
+            *to = field.shown(value.to_value());
         }
         Ok(())
     }

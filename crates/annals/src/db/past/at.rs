@@ -208,7 +208,11 @@ impl Present<'_> {
         let present = self.published.view.schema();
         let since = store.view().schema().commands().len();
         for command in present.commands().iter().skip(since) {
-            match store.apply_command(command) {
+            let applied = match command {
+                Command::DropVariant { .. } => store.apply_to_past(command),
+                _ => store.apply_command(command),
+            };
+            match applied {
                 Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::PageLost) => {
                     return Err(error);
                 }
