@@ -2,7 +2,7 @@
 
 use annals_schema::{
     Blob, Command, FieldNumber, IndexNumber, RowId, Schema, SchemaError, Table, TableNumber, Type,
-    Value, ValueRef,
+    Value, ValueRef, Variants,
 };
 
 use super::encode::has_null_bit;

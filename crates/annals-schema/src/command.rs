@@ -201,7 +201,9 @@ impl fmt::Display for SchemaError {
                 )
             }
             Self::NoIndex(number) => write!(f, "there is no index number {}", number.0),
-            Self::NoEnum(field) => write!(f, "field {field:?} is no enum: only an enum has variants"),
+            Self::NoEnum(field) => {
+                write!(f, "field {field:?} is no enum: only an enum has variants")
+            }
             Self::NoVariant(field, number) => {
                 write!(f, "field {field:?} has no variant number {number}")
             }

@@ -198,7 +198,10 @@ fn missing(file: &Schema, program: &Schema) -> Vec<String> {
         };
         for field in &table.fields {
             if let Some(added) = there.field(field.number).and_then(|there| unknown(field, there)) {
-                missing.push(format!("variant `{added}` of field `{}` of table `{}`", field.name, table.name));
+                missing.push(format!(
+                    "variant `{added}` of field `{}` of table `{}`",
+                    field.name, table.name
+                ));
             }
             if there.field(field.number).is_none() {
                 let dropping = Command::DropField { table: table.number, field: field.number };

@@ -8,8 +8,8 @@ use crate::diagnostics::suggest;
 use crate::time::HOW_TO_WRITE_TIMESTAMPS;
 use crate::uuid::HOW_TO_WRITE_UUIDS;
 use crate::{
-    Blob, RowId, Timestamp, Token, Type, TypeClass, Value, ValueRef, Variant, WideValue, decimal, json,
-    shorten,
+    Blob, RowId, Timestamp, Token, Type, TypeClass, Value, ValueRef, Variant, WideValue, decimal,
+    json, shorten,
 };
 
 /// Reads a value of a type from a token. The word `null` is [`Value::Null`] for every type: whether

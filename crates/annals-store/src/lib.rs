@@ -72,9 +72,9 @@ pub use pages::pager::{Pager, PagerUse};
 #[doc(hidden)]
 pub use pages::testing::TestImage;
 pub use past::{Past, PastRow};
+pub use row::{Cell, Row, Rows};
 #[doc(hidden)]
 pub use row::{CellOf, VariantNumber};
-pub use row::{Cell, Row, Rows};
 pub use saved::SavedView as Saved;
 pub use savepoint::Savepoint;
 pub use successor::{Rescue, Shown};

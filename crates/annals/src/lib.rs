@@ -70,7 +70,7 @@ pub use annals_macros::schema;
 pub use annals_schema::{
     AnyDecimal, Blob, Command, Date, DateError, Decimal, DecimalError, Field, FieldNumber, Index,
     IndexNumber, OnDelete, RowId, Schema, Table, TableNumber, Timestamp, Txid, Type, TypeClass,
-    Uuid, UuidError, Value, ValueRef, WideValue, Written,
+    Uuid, UuidError, Value, ValueRef, Variant, Variants, WideValue, Written,
 };
 /// ```
 /// annals::schema!("tutorial.schema");

@@ -168,6 +168,9 @@ fn table_of(schema: &Schema, event: &Event<'_>) -> Option<TableNumber> {
             | Command::RenameTable { table, .. }
             | Command::DropField { table, .. }
             | Command::RenameField { table, .. }
+            | Command::AddVariant { table, .. }
+            | Command::RenameVariant { table, .. }
+            | Command::DropVariant { table, .. }
             | Command::SetSingleRow { table, .. }
             | Command::SetHistoryIndex { table, .. } => Some(*table),
             Command::DropIndex { index } => schema

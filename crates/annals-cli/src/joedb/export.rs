@@ -188,7 +188,14 @@ impl<'o, W: Write> Export<'o, W> {
                 let place = (*table, FieldNumber(0));
                 self.losses.note(Loss::Single, place, || name().unwrap_or_default(), 1)
             }
-            Command::DropIndex { .. }
+            Command::RenameVariant { table, field, .. } => {
+                let owner = find_table(schema, *table)?;
+                let name = full_name(owner, find_field(owner, *field)?);
+                self.losses.note(Loss::Variant, (*table, *field), || name, 1)
+            }
+            Command::AddVariant { .. }
+            | Command::DropVariant { .. }
+            | Command::DropIndex { .. }
             | Command::SetSingleRow { .. }
             | Command::SetHistoryIndex { .. } => Ok(()),
         }

@@ -21,6 +21,8 @@ pub(super) enum Loss {
     Single,
     /// A name has `__` in it.
     Name,
+    /// A variant of an enum was renamed.
+    Variant,
 }
 
 impl Loss {
@@ -33,6 +35,9 @@ impl Loss {
             Self::Index => format!("{}: left out, joedb's files have none", count(times, "index")),
             Self::Single => format!("table {name}: that it has a single row was left out"),
             Self::Name => format!("{name}: joedb takes no name with __, it got another one"),
+            Self::Variant => {
+                format!("{name}: a variant was renamed, rows from before keep the text that it had")
+            }
         }
     }
 
@@ -45,6 +50,7 @@ impl Loss {
             Self::Index => format!("there is an index, {name}"),
             Self::Single => format!("table {name} has a single row"),
             Self::Name => format!("{name} has __ in its name"),
+            Self::Variant => format!("a variant of {name} was renamed"),
         }
     }
 }

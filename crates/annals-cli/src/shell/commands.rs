@@ -4,7 +4,7 @@ use super::command::{Command, Kind, Run};
 use super::{blobs, display, rows, schema, vectors};
 
 /// All commands, in the order of the help.
-pub(crate) static COMMANDS: [Command; 53] = [
+pub(crate) static COMMANDS: [Command; 56] = [
     Command {
         name: "create_table",
         form: "NAME",
@@ -34,7 +34,8 @@ pub(crate) static COMMANDS: [Command; 53] = [
         form: "T NAME TYPE [null] [default VALUE]",
         help: "adds a field; rows that are there get the default",
         more: "The types are bool, int8 to int64, uint8 to uint64, float32, float64, string, bytes, \
-               timestamp, and `references T`. A field with `null` may be null; references always may.",
+               timestamp, date, uuid, json, bytes(N), decimal(SCALE), enum(A,B), and `references T`. A \
+               field with `null` may be null; references may, unless they are `required`.",
         kind: Kind::Schema,
         run: Run::Change(schema::change),
     },
@@ -51,6 +52,30 @@ pub(crate) static COMMANDS: [Command; 53] = [
         form: "T FIELD NAME",
         help: "gives a field another name",
         more: "",
+        kind: Kind::Schema,
+        run: Run::Change(schema::change),
+    },
+    Command {
+        name: "add_variant",
+        form: "T FIELD NAME",
+        help: "adds a variant to an enum",
+        more: "It gets the next number, by which variants are ordered.",
+        kind: Kind::Schema,
+        run: Run::Change(schema::change),
+    },
+    Command {
+        name: "rename_variant",
+        form: "T FIELD VARIANT NAME",
+        help: "gives a variant of an enum another name",
+        more: "Rows have its number, so none is rewritten.",
+        kind: Kind::Schema,
+        run: Run::Change(schema::change),
+    },
+    Command {
+        name: "drop_variant",
+        form: "T FIELD VARIANT",
+        help: "drops a variant of an enum that no row has",
+        more: "Its number is never used again. The first variant and the default stay.",
         kind: Kind::Schema,
         run: Run::Change(schema::change),
     },

@@ -1,6 +1,6 @@
 //! Completions of a line: commands, tables, fields, types and words, from the command's form.
 
-use annals::{Field, Schema, Table, Type};
+use annals::{Field, Schema, Table, Type, Variant};
 use annals_schema::Token;
 
 use super::catalog;
@@ -191,7 +191,9 @@ fn optional(form: &Form, given: &[Token<'_>]) -> Vec<Slot> {
 fn values_of(field: &Field) -> std::vec::IntoIter<&'static str> {
     let null = field.nullable.then_some("null");
     let bools: &[&str] = if field.ty == Type::Bool { &["true", "false"] } else { &[] };
-    bools.iter().copied().chain(null).collect::<Vec<_>>().into_iter()
+    let variants = if let Type::Enum(variants) = field.ty { Some(variants.iter()) } else { None };
+    let variants = variants.into_iter().flatten().map(Variant::name);
+    bools.iter().copied().chain(variants).chain(null).collect::<Vec<_>>().into_iter()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 mod custom;
 mod database;
 mod edit;
+mod enums;
 mod index;
 mod layout;
 mod names;

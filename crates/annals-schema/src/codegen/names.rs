@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{Schema, TableNumber};
+use crate::{Field, Schema, TableNumber, Type};
 
 const KEYWORDS: [&str; 48] = [
     "as", "async", "await", "break", "const", "continue", "dyn", "else", "enum", "extern", "false",
@@ -152,6 +152,30 @@ pub(super) struct TableNames {
     pub(super) fields: Vec<String>,
     /// Constants, in the order of the fields.
     pub(super) columns: Vec<String>,
+    /// The enums of those fields that are ones, in the order of the fields.
+    pub(super) enums: Vec<Option<EnumNames>>,
+}
+
+/// The Rust names of a field that is an `enum`.
+pub(super) struct EnumNames {
+    /// The type, in the table's module.
+    pub(super) ty: String,
+    /// The variants, by their numbers.
+    pub(super) variants: Vec<String>,
+}
+
+impl EnumNames {
+    /// A type that can't have the field's name has the table's before it: `JobKind`.
+    fn new(field: &Field, table: &str, types: &mut Scope<'_>) -> Option<Self> {
+        let Type::Enum(variants) = field.ty else { return None };
+        let camel = camel_case(&field.name, "Enum");
+        let name = if types.is_impossible(&camel) { format!("{table}{camel}") } else { camel };
+        let mut scope = Scope::new(&[], std::iter::empty());
+        let variants = variants
+            .numbered()
+            .map(|variant| scope.declare(&camel_case(variant.name(), "Variant")));
+        Some(Self { ty: types.declare(&name), variants: variants.collect() })
+    }
 }
 
 /// The Rust names of an index.
@@ -181,8 +205,10 @@ impl Names {
             let camel = camel_case(&table.name, "Table");
             let mut types = Scope::new(&TYPES, std::iter::empty());
             let (variant, owned) = (variants.declare(&camel), types.declare(&camel));
+            let enums = table.fields.iter().map(|field| EnumNames::new(field, &owned, &mut types));
+            let enums = enums.collect();
             scopes.push((types, Scope::new(&METHODS, std::iter::empty())));
-            TableNames { number, name, variant, owned, fields, columns }
+            TableNames { number, name, variant, owned, fields, columns, enums }
         });
         let tables: Vec<_> = tables.collect();
         let indexes = schema.indexes().iter().map(|index| {

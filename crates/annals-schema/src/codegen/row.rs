@@ -125,6 +125,14 @@ fn values_of_self(columns: &[Column<'_>]) -> String {
     format!("[{}]", values.join(", "))
 }
 
+fn vectors_of_self(columns: &[Column<'_>]) -> String {
+    let vectors = columns.iter().map(|column| match (column.field.ty, column.field.nullable) {
+        (Type::Enum(_), false) => format!("::annals::typed::variants(self.{})", column.name),
+        _ => format!("self.{}.into()", column.name),
+    });
+    format!("[{}]", vectors.collect::<Vec<_>>().join(", "))
+}
+
 /// Writes the values of a row by themselves.
 pub(super) fn values(table: &Table, owned: &str, columns: &[Column<'_>]) -> String {
     let fields = columns.iter().map(|column| {
@@ -245,7 +253,7 @@ impl ::annals::typed::NewRows for Columns<'_> {{
 ",
         table.name,
         fields.collect::<String>(),
-        values_of_self(columns),
+        vectors_of_self(columns),
     )
 }
 

@@ -2,7 +2,7 @@
 
 use super::names::{Names, TableNames};
 use super::types::Column;
-use super::{Function, block, edit, indent, index, join, must_use, row, wire};
+use super::{Function, block, edit, enums, indent, index, join, must_use, row, wire};
 use crate::{Schema, Table};
 
 /// Where a module is generated.
@@ -19,10 +19,12 @@ impl At<'_> {
         let columns: Vec<_> = table
             .fields
             .iter()
-            .zip(&names.fields)
-            .map(|(field, name)| Column::new(self.names, field, name))
+            .zip(names.fields.iter().zip(&names.enums))
+            .map(|(field, (name, of_enum))| Column::new(self.names, field, name, of_enum.as_ref()))
             .collect();
         let mut items = vec![self.kind(table), row::row(table, &names.owned, &columns)];
+        let enums = columns.iter().zip(&names.enums);
+        items.extend(enums.filter_map(|(column, names)| enums::of(column, names.as_ref()?)));
         if !table.single_row {
             items.push(row::new_row(table, &columns));
         }

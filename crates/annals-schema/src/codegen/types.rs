@@ -1,6 +1,6 @@
 //! How the fields of a schema look in Rust.
 
-use super::names::Names;
+use super::names::{EnumNames, Names};
 use crate::{Field, Type, Value};
 
 /// A field as generated code sees it.
@@ -11,11 +11,19 @@ pub(super) struct Column<'a> {
     pub(super) name: &'a str,
     /// Its type in Rust when it isn't null; borrowed types have no lifetime.
     plain: String,
+    /// The names of its variants in Rust, by their numbers, if it is an enum.
+    variants: &'a [String],
 }
 
 impl<'a> Column<'a> {
-    pub(super) fn new(names: &Names, field: &'a Field, name: &'a str) -> Self {
+    pub(super) fn new(
+        names: &Names,
+        field: &'a Field,
+        name: &'a str,
+        of_enum: Option<&'a EnumNames>,
+    ) -> Self {
         let plain = match field.ty {
+            Type::Enum(_) => of_enum.map_or_else(String::new, |names| names.ty.clone()),
             Type::String | Type::Json => "&str".to_owned(),
             Type::Bytes => "&[u8]".to_owned(),
             Type::FixedBytes(len) => format!("&[u8; {len}]"),
@@ -32,7 +40,8 @@ impl<'a> Column<'a> {
             // `int8` is `i8`, `uint8` is `u8`, `float32` is `f32`, and `bool` itself.
             own => own.name().replace("int", "i").replace("ui", "u").replace("float", "f"),
         };
-        Self { field, name, plain }
+        let variants = of_enum.map_or(&[][..], |names| &names.variants);
+        Self { field, name, plain, variants }
     }
 
     /// The constant that names the field to the runtime.
@@ -164,6 +173,13 @@ impl<'a> Column<'a> {
                 format!("::annals::Uuid::from_u128(0x{})", v.to_string().replace('-', "_"))
             }
             Value::Decimal(v) => format!("::annals::Decimal::from_units({})", v.units()),
+            Value::Enum(v) => {
+                format!(
+                    "{}::{}",
+                    self.plain,
+                    self.variants.get(usize::from(v.number())).map_or("?", String::as_str)
+                )
+            }
             Value::Blob(v) => format!("::annals::Blob({})", v.0),
             Value::Reference(v) if self.plain == "::annals::RowId" => {
                 format!("::annals::RowId({})", v.0)

@@ -223,7 +223,11 @@ fn find_type(schema: &Schema, token: &Token<'_>) -> Result<Type, Diagnostic> {
             mend.to_owned()
         } else {
             let names = Type::PLAIN.iter().map(|ty| ty.name());
-            suggest(word, "type", names.chain(["decimal(2)", "bytes(16)", "enum(a,b)", "references"]))
+            suggest(
+                word,
+                "type",
+                names.chain(["decimal(2)", "bytes(16)", "enum(a,b)", "references"]),
+            )
         };
         Diagnostic::new(token, format!("there is no type `{}`", shorten(&token.text))).hint(hint)
     })

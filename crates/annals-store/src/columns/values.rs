@@ -52,8 +52,11 @@ impl<'a> Values<'a> {
 
     /// Takes values that are turned into untyped ones.
     #[must_use]
-    pub fn each_of<T: Copy + Into<ValueRef<'a>>>(values: &'a [T]) -> Self {
-        Self::made(values, |&value| value.into())
+    pub fn each_of<T: Copy + Into<ValueRef<'static>>>(values: &'a [T]) -> Self {
+        fn untyped<'a, T: Copy + Into<ValueRef<'static>>>(value: &'a T) -> ValueRef<'a> {
+            (*value).into()
+        }
+        Self::made(values, untyped)
     }
 
     /// Takes strings, owned or borrowed.

@@ -104,8 +104,8 @@ macro_rules! slices {
     };
 }
 
-slices!([T: Number + Into<annals_schema::ValueRef<'v>>] T => T, Vector::from);
-slices!([T: Number + Into<annals_schema::ValueRef<'v>>] T => Option<T>, Vector::from);
+slices!([T: Number + Into<annals_schema::ValueRef<'v>>] T => T, T::vector);
+slices!([T: Number + Into<annals_schema::ValueRef<'v>>] T => Option<T>, T::vector);
 slices!([T: Number + Into<annals_schema::ValueRef<'v>>] Option<T> => Option<T>, Vector::from);
 slices!([] bool => bool, Vector::from);
 slices!([] bool => Option<bool>, Vector::from);

@@ -29,6 +29,7 @@ mod single;
 mod snapshot;
 mod table;
 mod transaction;
+mod variants;
 mod vector;
 #[cfg(feature = "serde")]
 #[doc(hidden)]
@@ -39,6 +40,8 @@ use annals_schema::TableNumber;
 
 pub use abort::Abort;
 pub use annals_storage::TypedId;
+#[doc(hidden)]
+pub use annals_store::{CellOf, VariantNumber};
 pub use change::{
     AnyChange, Change, Changed, Changes, Owned, RowValues, Subscription, Versioned, any_change,
 };
@@ -60,6 +63,9 @@ pub use single::{OnlyRow, only_row};
 pub use snapshot::Snapshot;
 pub use table::{Rows, Table};
 pub use transaction::{CustomTransaction, Transaction};
+pub use variants::{Enum, EnumError};
+#[doc(hidden)]
+pub use variants::{parse_variant, variant, variant_of, variants};
 #[doc(hidden)]
 pub use vector::Number;
 pub use vector::{Element, Vector};

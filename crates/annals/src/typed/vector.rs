@@ -43,12 +43,19 @@ pub trait Element<'a>: Sized {
     fn read(vector: &VectorView<'a>) -> Result<Vec<Self>>;
 }
 
-/// A [`Primitive`] of which columns are written from slices. It is a trait of this crate, so that the compiler knows
-/// which types are none.
+/// A type of which columns are written from slices. It is a trait of this crate, so that the compiler knows which types
+/// are none.
 #[doc(hidden)]
-pub trait Number: Primitive {}
+pub trait Number: Copy + 'static {
+    /// Returns the values as they are written.
+    fn vector(values: &[Self]) -> Vector<'_>;
+}
 
-impl<R: Record> Number for Id<R> {}
+impl<R: Record> Number for Id<R> {
+    fn vector(values: &[Self]) -> Vector<'_> {
+        values.into()
+    }
+}
 
 macro_rules! numbers {
     ($($variant:ident: $rust:ty $(, $also:ident)?;)*) => {$(
@@ -58,7 +65,11 @@ macro_rules! numbers {
 
 macro_rules! number {
     ($({const $parameter:ident: $of:ty})? $rust:ty: $pattern:pat => $value:expr) => {
-        impl<$(const $parameter: $of)?> Number for $rust {}
+        impl<$(const $parameter: $of)?> Number for $rust {
+            fn vector(values: &[Self]) -> Vector<'_> {
+                values.into()
+            }
+        }
         impl<$(const $parameter: $of)?> Element<'_> for $rust {
             fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {
                 vector.to_vec()

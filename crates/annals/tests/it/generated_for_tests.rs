@@ -6,3 +6,4 @@ annals::schema!("tests/it/indexes.schema");
 annals::schema!("tests/it/verbs.schema");
 annals::schema!("tests/it/exact.schema");
 annals::schema!("tests/it/required.schema");
+annals::schema!("tests/it/enums.schema");

@@ -24,6 +24,7 @@ mod edges;
 mod editor;
 mod embedded;
 mod erase;
+mod enums;
 mod errors;
 mod evolved;
 mod exact;

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use annals::event::Event;
 use annals::{
     Command, Committed, Error, FieldNumber, IndexNumber, Result, RowId, Schema, Table, TableNumber,
-    Value, ValueRef,
+    Type, Value, ValueRef,
 };
 
 use super::Dialect;
@@ -273,11 +273,14 @@ impl HistorySql {
             }
             Command::AddField { table, .. }
             | Command::RenameField { table, .. }
+            | Command::RenameVariant { table, .. }
             | Command::DropField { table, .. } => {
                 let shown = schema.table(*table).ok_or_else(unknown)?;
                 self.tables.get_mut(&table.0).ok_or_else(unknown)?.command(shown, command)?
             }
-            Command::SetSingleRow { .. }
+            Command::AddVariant { .. }
+            | Command::DropVariant { .. }
+            | Command::SetSingleRow { .. }
             | Command::SetHistoryIndex { .. }
             | Command::Custom { .. } => {
                 format!("-- {}", schema.command_text(command))
@@ -316,6 +319,13 @@ impl SqlTable {
                 let old = std::mem::replace(column, self.names.take(&key(name)));
                 let (old, new) = (quoted(&old), quoted(column));
                 Ok(format!("ALTER TABLE {on} RENAME COLUMN {old} TO {new};"))
+            }
+            Command::RenameVariant { field, variant, name, .. } => {
+                let column = quoted(self.columns.get(&field.0).ok_or_else(unknown)?);
+                let ty = table.field(*field).ok_or_else(unknown)?.ty;
+                let Type::Enum(variants) = ty else { return Err(unknown()) };
+                let old = variants.get(*variant).ok_or_else(unknown)?;
+                Ok(format!("UPDATE {on} SET {column}='{name}' WHERE {column}='{old}';"))
             }
             Command::DropField { field, .. } => {
                 let column = self.columns.remove(&field.0).ok_or_else(unknown)?;

@@ -1,5 +1,6 @@
 //! The tables of a schema as SQL declares them.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use annals::{
@@ -93,13 +94,13 @@ impl<'s> Tables<'s> {
             text.push_str(next(&text));
             text.push_str(column);
             text.push(' ');
-            self.push_type(&mut text, table.table.number, field);
+            self.push_type(&mut text, table.table.number, field, column);
         }
         let end = if text.ends_with('\n') { ");" } else { "\n);" };
         text + end
     }
 
-    fn push_type(&self, text: &mut String, table: TableNumber, field: &Field) {
+    fn push_type(&self, text: &mut String, table: TableNumber, field: &Field, column: &str) {
         text.push_str(&type_word(field.ty, self.dialect));
         if !field.nullable && !self.erased.contains(&(table, field.number)) {
             text.push_str(" NOT NULL");
@@ -109,6 +110,10 @@ impl<'s> Tables<'s> {
             text.push_str(" DEFAULT (");
             literal::push(text, default.as_ref(), self.dialect);
             text.push(')');
+        }
+        if let Type::Enum(variants) = field.ty {
+            let names: Vec<_> = variants.iter().map(|name| format!("'{name}'")).collect();
+            let _ = write!(text, " CHECK ({column} IN ({}))", names.join(","));
         }
         if let Some(clause) = self.reference(field) {
             text.push_str(&self.dialect.choose(&format!(" {clause}"), ""));
@@ -192,6 +197,10 @@ pub(crate) fn type_word(ty: Type, dialect: Dialect) -> String {
         }
         Type::Date | Type::Uuid | Type::Json => {
             return dialect.choose(&format!("TEXT {word}"), &word);
+        }
+        // SQLite takes numbers in brackets only, but any quoted word.
+        Type::Enum(variants) => {
+            return dialect.choose(&format!("TEXT \"ENUM({variants})\""), "TEXT");
         }
         Type::FixedBytes(_) => return dialect.choose(&format!("BLOB {word}"), "BYTEA"),
         _ => {}

@@ -9,6 +9,10 @@ use crate::exchange::scalar::Scalar;
 /// Returns the type that the words declare; `None` if they leave it open, or declare decimals or times, whose type
 /// follows from the values.
 pub(super) fn declared(words: &str) -> Option<Type> {
+    let variants = words.strip_prefix("TEXT \"ENUM(").and_then(|rest| rest.strip_suffix(")\""));
+    if let Some(ty) = variants.and_then(|variants| Type::named(&format!("enum({variants})"))) {
+        return Some(ty);
+    }
     let upper = words.to_ascii_uppercase();
     let ours = upper.strip_prefix("TEXT ").or_else(|| upper.strip_prefix("BLOB "));
     if let Some(ty) = ours.and_then(|ours| Type::named(&ours.to_ascii_lowercase())) {
