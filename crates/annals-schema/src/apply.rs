@@ -40,6 +40,7 @@ impl Schema {
                 let at = table.place_of(*field);
                 if let Some(field) = at.and_then(|at| table.fields.get_mut(at)) {
                     field.ty = changed_type(field.ty, &command);
+                    field.default = field.default.take().map(|value| field.shown(value));
                 }
             }),
             Command::SetSingleRow { table, single } => {

@@ -162,7 +162,9 @@ impl Variants {
     }
 
     /// Returns the variants with another one.
-    pub(crate) fn with(self, name: &str) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with(self, name: &str) -> Self {
         let mut list = self.0.clone();
         list.names.push(keep(name));
         list.dropped.push(false);
@@ -170,7 +172,9 @@ impl Variants {
     }
 
     /// Returns the variants, one of them with another name.
-    pub(crate) fn renamed(self, number: u16, name: &str) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn renamed(self, number: u16, name: &str) -> Self {
         let mut list = self.0.clone();
         if let Some(old) = list.names.get_mut(usize::from(number)) {
             *old = keep(name);
@@ -179,7 +183,9 @@ impl Variants {
     }
 
     /// Returns the variants without one of them.
-    pub(crate) fn without(self, number: u16) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without(self, number: u16) -> Self {
         let mut list = self.0.clone();
         if let Some(dropped) = list.dropped.get_mut(usize::from(number)) {
             *dropped = true;

@@ -149,7 +149,7 @@ fn is_the_same(value: &annals::Value, found: &Value) -> bool {
             _ => false,
         },
         V::String(value) => *found == text(value),
-        V::Date(_) | V::Uuid(_) | V::Decimal(_) => *found == text(&value.to_string()),
+        V::Date(_) | V::Uuid(_) | V::Decimal(_) | V::Enum(_) => *found == text(&value.to_string()),
         V::Bytes(value) => *found == Value::Blob(value.clone()),
         V::Blob(_) => false, // its bytes are elsewhere
     }

@@ -9,11 +9,12 @@ use crate::opcode;
 
 #[test]
 fn the_codes_of_types_are_those_of_the_document() {
-    use annals_schema::{OnDelete, TableNumber, Type};
+    use annals_schema::{OnDelete, TableNumber, Type, Variants};
     let types = Type::PLAIN.into_iter().map(|ty| (ty, ty.name()));
     let others = [
         (Type::FixedBytes(16), "bytes(N)"),
         (Type::Decimal(2), "decimal(scale)"),
+        (Type::Enum(Variants::of(["a"]).unwrap()), "enum(..)"),
         (Type::Reference(TableNumber(0), OnDelete::Dangle), "references"),
     ];
     let types = types.chain(others).map(|(ty, name)| (opcode::of_type(ty).into(), name.to_owned()));

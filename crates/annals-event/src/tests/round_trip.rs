@@ -53,7 +53,11 @@ fn random_change(rng: &mut Rng, schema: &Schema, owner: &Table, name: String) ->
         0 => FieldNumber(0),
         len => owner.fields[rng.index(len)].number,
     };
-    match rng.index(7) {
+    let variant = u16::try_from(rng.index(4)).unwrap();
+    match rng.index(10) {
+        6 => Command::AddVariant { table, field: field(rng), name },
+        7 => Command::RenameVariant { table, field: field(rng), variant, name },
+        8 => Command::DropVariant { table, field: field(rng), variant },
         0 => Command::DropTable { table },
         1 => Command::RenameTable { table, name },
         2 => Command::DropField { table, field: field(rng) },

@@ -30,7 +30,11 @@ fn command(random: &mut Random, schema: &Schema) -> Option<Command> {
     let table = random.pick(schema.tables());
     let number = table.map(|table| table.number);
     let field = table.and_then(|table| random.pick(&table.fields)).map(|field| field.number);
-    Some(match random.below(18) {
+    let variant = u16::try_from(random.below(5)).unwrap();
+    Some(match random.below(24) {
+        18 | 19 => Command::AddVariant { table: number?, field: field?, name },
+        20 | 21 => Command::RenameVariant { table: number?, field: field?, variant, name },
+        22 | 23 => Command::DropVariant { table: number?, field: field?, variant },
         0 | 1 => Command::CreateTable { name },
         2 => Command::RenameTable { table: number?, name },
         3 => Command::DropTable { table: number? },

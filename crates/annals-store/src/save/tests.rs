@@ -242,6 +242,9 @@ impl World {
             (1, Some(field)) => Command::DropField { table, field },
             (2, _) => self.drop_index(),
             (3, Some(field)) => Command::RenameField { table, field, name },
+            (12, Some(field)) => Command::AddVariant { table, field, name },
+            (13, Some(field)) => Command::RenameVariant { table, field, variant: 1, name },
+            (14, Some(field)) => Command::DropVariant { table, field, variant: 2 },
             (4, _) => Command::SetSingleRow { table, single: self.random.percent(60) },
             (5..12, Some(field)) => {
                 let mut fields = vec![field];

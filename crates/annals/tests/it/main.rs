@@ -23,8 +23,8 @@ mod edges;
 #[cfg(unix)]
 mod editor;
 mod embedded;
-mod erase;
 mod enums;
+mod erase;
 mod errors;
 mod evolved;
 mod exact;

@@ -47,7 +47,18 @@ pub(super) fn command(random: &mut Random, model: &Model) -> Command {
     }
     let (table, field) = (TableNumber(stray(random, table)), *random.pick(&fields));
     let field = FieldNumber(stray(random, field.0));
-    match random.below(26) {
+    let of_enum = model.tables.get(&table.0).and_then(|table| {
+        let mut fields = table.fields.iter();
+        fields
+            .find(|field| matches!(field.ty, Type::Enum(_)))
+            .map(|field| FieldNumber(field.number))
+    });
+    let field = of_enum.filter(|_| random.chance(70)).unwrap_or(field);
+    let variant = u16::try_from(random.below(6)).unwrap();
+    match random.below(32) {
+        26..28 => Command::AddVariant { table, field, name },
+        28..30 => Command::RenameVariant { table, field, variant, name },
+        30.. => Command::DropVariant { table, field, variant },
         0 => Command::DropTable { table },
         1..4 => Command::DropField { table, field },
         4 => Command::RenameTable { table, name },

@@ -9,7 +9,7 @@ fn check(holds: bool) -> Answer {
     if holds { Ok(()) } else { Err(ErrorKind::Invalid) }
 }
 
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     let word = |c: char| c == '_' || c.is_ascii_alphanumeric();
     name.chars().all(word)
         && name.len() <= 255
@@ -85,6 +85,12 @@ impl Model {
                 let taken = fields.any(|known| known.name == *name && known.number != field.0);
                 check(is_name(name) && !taken)
             }
+            Command::AddVariant { table, field, .. }
+            | Command::RenameVariant { table, field, .. }
+            | Command::DropVariant { table, field, .. } => {
+                field_there(table, field)?;
+                check(self.variant_fits(table.0, field.0, command))
+            }
             Command::CreateIndex { name, table, fields, .. } => {
                 check(is_name(name) && self.index_named(name).is_none())?;
                 there(table)?;
@@ -119,6 +125,12 @@ impl Model {
                 let leads = self.has(target.0, to.0) || !rule.is_enforced();
                 let fine = leads || self.table(table.0).rows.is_empty();
                 if fine { Ok(()) } else { Err(ErrorKind::Reference) }
+            }
+            Command::DropVariant { table, field, variant } => {
+                let owner = self.table(table.0);
+                let place = owner.place(field.0).unwrap();
+                let has = |value: &Value| matches!(value, Value::Enum(v) if v.number() == *variant);
+                check(!owner.rows.values().any(|row| has(&row[place])))
             }
             Command::CreateIndex { table, fields, unique: true, .. } => {
                 let fields: Vec<_> = fields.iter().map(|field| field.0).collect();
@@ -179,6 +191,11 @@ impl Model {
                 let place = table.place(field.0).unwrap();
                 table.fields.remove(place);
                 table.rows.values_mut().for_each(|row| drop(row.remove(place)));
+            }
+            Command::AddVariant { table, field, .. }
+            | Command::RenameVariant { table, field, .. }
+            | Command::DropVariant { table, field, .. } => {
+                self.define_variant(table.0, field.0, command);
             }
             Command::RenameField { table, field, name } => {
                 let table = self.table_mut(table.0);
@@ -246,6 +263,18 @@ impl Model {
             }
             Command::DropField { table, field } => {
                 format!("drop_field {} {}", table_name(table), field_name(table, field))
+            }
+            Command::AddVariant { table, field, name } => {
+                format!("add_variant {} {} {name}", table_name(table), field_name(table, field))
+            }
+            Command::RenameVariant { table, field, variant, name } => {
+                let of = self.variant_name(table.0, field.0, *variant);
+                let field = field_name(table, field);
+                format!("rename_variant {} {field} {of} {name}", table_name(table))
+            }
+            Command::DropVariant { table, field, variant } => {
+                let of = self.variant_name(table.0, field.0, *variant);
+                format!("drop_variant {} {} {of}", table_name(table), field_name(table, field))
             }
             Command::RenameField { table, field, name } => {
                 format!("rename_field {} {} {name}", table_name(table), field_name(table, field))

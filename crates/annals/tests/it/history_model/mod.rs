@@ -20,6 +20,7 @@ mod rules;
 mod statements;
 mod undo;
 mod upgrade;
+mod variants;
 mod vectors;
 mod world;
 
