@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::names::Names;
+use crate::names::{Names, is_name};
 use crate::{
     Command, Field, FieldNumber, Index, IndexNumber, Schema, SchemaError, Table, TableNumber, Type,
     Value, Variants, variants,
@@ -368,12 +368,4 @@ fn check_unused(name: &str, used: bool) -> Result<(), SchemaError> {
 
 fn check_name(name: &str) -> Result<(), SchemaError> {
     if is_name(name) { Ok(()) } else { Err(SchemaError::BadName(name.to_owned())) }
-}
-
-/// True if a text is a name of the schema language.
-pub(crate) fn is_name(name: &str) -> bool {
-    let mut characters = name.chars();
-    let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    let goes_on = characters.all(|c| c.is_ascii_alphanumeric() || c == '_');
-    starts && goes_on && name.len() <= 255
 }

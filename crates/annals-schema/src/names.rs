@@ -12,6 +12,14 @@ pub(crate) trait Listed {
     fn name(&self) -> &str;
 }
 
+/// True if a text is a name of the schema language.
+pub(crate) fn is_name(name: &str) -> bool {
+    let mut characters = name.chars();
+    let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let goes_on = characters.all(|c| c.is_ascii_alphanumeric() || c == '_');
+    starts && goes_on && name.len() <= 255
+}
+
 /// Finds the thing with a number in a list: at that place, as long as nothing was dropped.
 pub(crate) fn by_number<T>(list: &[T], number: u32, of: impl Fn(&T) -> u32) -> Option<&T> {
     match list.get(number as usize) {

@@ -13,6 +13,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
+use crate::names;
+
 /// The variants of an `enum`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Variants(&'static List);
@@ -208,7 +210,7 @@ fn keep(name: &str) -> &'static str {
 
 /// True if a text is a name of the schema language, and no word that values have.
 pub(crate) fn is_name(name: &str) -> bool {
-    crate::apply::is_name(name) && name != "null"
+    names::is_name(name) && name != "null"
 }
 
 impl fmt::Display for Variants {

@@ -19,6 +19,7 @@
 mod arena;
 mod blobs;
 mod btree;
+mod cell_of;
 mod change;
 mod check;
 mod columns;
@@ -54,6 +55,8 @@ mod writer;
 use annals_storage::{Error, ErrorKind, Result, Violation};
 
 pub use blobs::Piece as BlobPiece;
+#[doc(hidden)]
+pub use cell_of::{CellOf, VariantNumber};
 pub use check::Dangling;
 pub use columns::fetched::Fetched;
 pub use columns::primitive::Primitive;
@@ -73,8 +76,6 @@ pub use pages::pager::{Pager, PagerUse};
 pub use pages::testing::TestImage;
 pub use past::{Past, PastRow};
 pub use row::{Cell, Row, Rows};
-#[doc(hidden)]
-pub use row::{CellOf, VariantNumber};
 pub use saved::SavedView as Saved;
 pub use savepoint::Savepoint;
 pub use successor::{Rescue, Shown};

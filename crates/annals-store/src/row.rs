@@ -9,6 +9,7 @@ use annals_schema::{
     column_types,
 };
 
+use crate::cell_of::VariantNumber;
 use crate::columns::column::Column;
 use crate::columns::fetched::Fetched;
 use crate::columns::raw::ValueKind;
@@ -227,39 +228,6 @@ pub trait Cell<'r>: Sized {
     /// If the table has no such field, or it is of another type: a bug of the caller.
     fn read(row: &'r Row<'_>, field: FieldNumber) -> Self;
 }
-
-/// A type of generated code that is read as another one: the id of a row of one table, an `enum`. It is a trait of this
-/// crate, so that the compiler knows which types are none.
-#[doc(hidden)]
-pub trait CellOf: Sized {
-    /// The type that it is read as.
-    type Plain;
-
-    /// Makes it of that.
-    fn of(plain: Self::Plain) -> Self;
-}
-
-impl<'r, T: CellOf<Plain: Cell<'r>>> Cell<'r> for T {
-    #[inline]
-    fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
-        T::of(T::Plain::read(row, field))
-    }
-}
-
-impl<'r, T: CellOf> Cell<'r> for Option<T>
-where
-    Option<T::Plain>: Cell<'r>,
-{
-    #[inline]
-    fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
-        Option::<T::Plain>::read(row, field).map(T::of)
-    }
-}
-
-/// The number of a variant of an `enum`.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct VariantNumber(pub u16);
 
 /// Returns an error with the field's type and the requested one.
 #[cold]

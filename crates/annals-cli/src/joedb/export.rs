@@ -16,7 +16,7 @@ use annals::{
 use super::format::{Cell, Entry};
 use super::kind;
 use super::live::Live;
-use super::losses::{Loss, Losses};
+use super::losses::{Loss, Losses, full_name};
 use super::names::Names;
 use super::numbers::{find_field, find_table, number_of, place_of, row_number};
 use super::plan::Plan;
@@ -179,25 +179,13 @@ impl<'o, W: Write> Export<'o, W> {
                 self.write(Entry::RenameField { table, field, name: name.as_bytes() })
             }
             Command::Custom { name } => self.write(Entry::Custom(name.as_bytes())),
-            Command::CreateIndex { name, .. } => {
-                let nowhere = (TableNumber(0), FieldNumber(0));
-                self.losses.note(Loss::Index, nowhere, || name.clone(), 1)
-            }
-            Command::SetSingleRow { table, single: true } => {
-                let name = || find_table(schema, *table).map(|table| table.name.clone());
-                let place = (*table, FieldNumber(0));
-                self.losses.note(Loss::Single, place, || name().unwrap_or_default(), 1)
-            }
-            Command::RenameVariant { table, field, .. } => {
-                let owner = find_table(schema, *table)?;
-                let name = full_name(owner, find_field(owner, *field)?);
-                self.losses.note(Loss::Variant, (*table, *field), || name, 1)
-            }
-            Command::AddVariant { .. }
+            Command::CreateIndex { .. }
+            | Command::RenameVariant { .. }
+            | Command::AddVariant { .. }
             | Command::DropVariant { .. }
             | Command::DropIndex { .. }
             | Command::SetSingleRow { .. }
-            | Command::SetHistoryIndex { .. } => Ok(()),
+            | Command::SetHistoryIndex { .. } => self.losses.note_command(schema, command),
         }
     }
 
@@ -489,10 +477,6 @@ fn to_cell<'v>(
         let (name, what) = (full_name(table, field), crate::language::value_text(value));
         Error::invalid(format!("{name}: joedb's files have no room for the value {what}"))
     })
-}
-
-fn full_name(table: &Table, field: &Field) -> String {
-    format!("{}.{}", table.name, field.name)
 }
 
 #[cold]

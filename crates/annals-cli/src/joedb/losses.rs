@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use annals::{Error, FieldNumber, Result, TableNumber};
+use annals::{Command, Error, Field, FieldNumber, Result, Schema, Table, TableNumber};
 
+use super::numbers::{find_field, find_table};
 use crate::output::count;
 
 /// A kind of thing that joedb has otherwise, or not at all.
@@ -89,8 +90,32 @@ impl Losses {
         Ok(())
     }
 
+    /// Counts the loss of a command that joedb doesn't have.
+    pub(super) fn note_command(&mut self, schema: &Schema, command: &Command) -> Result<()> {
+        const NOWHERE: FieldNumber = FieldNumber(0);
+        match command {
+            Command::CreateIndex { name, .. } => {
+                self.note(Loss::Index, (TableNumber(0), NOWHERE), || name.clone(), 1)
+            }
+            Command::SetSingleRow { table, single: true } => {
+                let name = || find_table(schema, *table).map(|table| table.name.clone());
+                self.note(Loss::Single, (*table, NOWHERE), || name().unwrap_or_default(), 1)
+            }
+            Command::RenameVariant { table, field, .. } => {
+                let owner = find_table(schema, *table)?;
+                let name = full_name(owner, find_field(owner, *field)?);
+                self.note(Loss::Variant, (*table, *field), || name, 1)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Prints the noted losses, a line each.
     pub(super) fn lines(&self) -> Vec<String> {
         self.met.iter().map(|((loss, ..), (name, times))| loss.told(name, *times)).collect()
     }
+}
+
+pub(super) fn full_name(table: &Table, field: &Field) -> String {
+    format!("{}.{}", table.name, field.name)
 }

@@ -134,6 +134,15 @@ fn explain(error: &SchemaError) -> (String, String) {
             format!("field `{field}` of table `{table}` refers to the table, and is enforced"),
             format!("write `drop_field {table} {field}` above this line"),
         ),
+        SchemaError::NoEnum(field) => {
+            (format!("field `{field}` is no enum"), "only an enum has variants".to_owned())
+        }
+        SchemaError::NeededVariant(field, variant) => (
+            format!(
+                "`{variant}` is the first variant or the default of field `{field}`, and stays"
+            ),
+            format!("give it another name: `rename_variant TABLE {field} {variant} NAME`"),
+        ),
         _ => (error.to_string(), "look at what the line says".to_owned()),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-const TYPES: [&str; 20] = [
+const TYPES: [&str; 21] = [
     "bool",
     "int8",
     "int16",
@@ -24,6 +24,7 @@ const TYPES: [&str; 20] = [
     "json",
     "bytes(3)",
     "decimal(2)",
+    "enum(red,green)",
 ];
 
 pub(super) const RULES: [&str; 3] = ["restrict", "cascade", "set_null"];

@@ -48,6 +48,7 @@ impl Generator {
             "uuid" => format!("{:032x}", self.random(1 << 40) << pick),
             "json" => [r#""{\"a\": [1, null]}""#, "0", r#""\"é\\n\"""#, "[]"][pick].to_owned(),
             "bytes(3)" => ["0x000000", "0xff00Fe", "0x22225c", "0x010203"][pick].to_owned(),
+            "enum(red,green)" => ["red", "green", "green", "red"][pick].to_owned(),
             "decimal(2)" => {
                 ["0", "-0.01", "12.5", "-1701411834604692317316873037158841057.28"][pick].to_owned()
             }

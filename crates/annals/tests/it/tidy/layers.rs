@@ -43,7 +43,6 @@ const ROOMS: &[Room] = &[
             "annals_storage::Error",
             "annals_storage::ErrorKind",
             "annals_storage::Result",
-            "annals_storage::TypedId",
             "annals_storage::Violation",
             "annals_storage::bytes",
             "annals_storage::debug",
