@@ -18,8 +18,9 @@ fn what_is_wrong_is_named() {
     }
     let number = TableNumber(0);
     let types = [Type::Bool, Type::Int16, Type::String];
-    let exact = [Type::Decimal(2), Type::Json, Type::FixedBytes(2)];
-    for (name, ty) in ["b", "i", "s", "d", "j", "f"].into_iter().zip(types.into_iter().chain(exact))
+    let variants = Variants::of(["a", "b"]).unwrap();
+    let exact = [Type::Decimal(2), Type::Json, Type::FixedBytes(2), Type::Enum(variants)];
+    for (name, ty) in ["b", "i", "s", "d", "j", "f", "e"].into_iter().zip(types.into_iter().chain(exact))
     {
         let (name, nullable, default) = (name.to_owned(), false, None);
         schema.apply(Command::AddField { table: number, name, ty, nullable, default }).unwrap();
@@ -27,7 +28,7 @@ fn what_is_wrong_is_named() {
     let huge = [0, 0, 0, 0, 0, 0, 0, 0, 0x10]; // the compact integer 2^60
     let max = [0, 255, 255, 255, 255, 255, 255, 255, 255];
     let last = (RowId::MAX.0).to_le_bytes();
-    let cases: [(&[u8], &str); 27] = [
+    let cases: [(&[u8], &str); 29] = [
         (
             &[&[code::TABLE, 3, code::INSERT, 0][..], &last, &[code::APPEND]].concat(),
             "an appended row follows no row",
@@ -51,6 +52,8 @@ fn what_is_wrong_is_named() {
         (&[&[code::TABLE, 1, code::UPDATE, 1, 7, 35][..], &[0; 17]].concat(), "decimal is out"),
         (&[code::TABLE, 1, code::UPDATE, 1, 9, 3, b'{'], "none of its type"),
         (&[code::TABLE, 1, code::UPDATE, 1, 11, 3, 0], "none of its type"),
+        (&[code::TABLE, 1, code::UPDATE, 1, 13, 5], "none of the variants"),
+        (&[code::ADD_FIELD, 1, 3, b'x', 22, 5, 3, b'a', 3, b'a', 0], "variants of a field"),
         (&[code::ADD_FIELD, 1, 3, b'x', 1, 8], "flags that are unknown"),
         (&[code::ADD_FIELD, 1, 3, b'x', 1, 32], "flags that are unknown"),
         (&[code::SET_SINGLE_ROW, 1, 2], "neither 0 nor 1"),
