@@ -2,7 +2,7 @@
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use annals_schema::{
-    Blob, Command, FieldNumber, OnDelete, RowId, Schema, TableNumber, Type, ValueRef,
+    Blob, Command, FieldNumber, OnDelete, RowId, Schema, TableNumber, Type, ValueRef, Variants,
 };
 
 use crate::testing::decoded;
@@ -20,7 +20,8 @@ fn what_is_wrong_is_named() {
     let types = [Type::Bool, Type::Int16, Type::String];
     let variants = Variants::of(["a", "b"]).unwrap();
     let exact = [Type::Decimal(2), Type::Json, Type::FixedBytes(2), Type::Enum(variants)];
-    for (name, ty) in ["b", "i", "s", "d", "j", "f", "e"].into_iter().zip(types.into_iter().chain(exact))
+    for (name, ty) in
+        ["b", "i", "s", "d", "j", "f", "e"].into_iter().zip(types.into_iter().chain(exact))
     {
         let (name, nullable, default) = (name.to_owned(), false, None);
         schema.apply(Command::AddField { table: number, name, ty, nullable, default }).unwrap();

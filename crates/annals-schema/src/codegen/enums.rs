@@ -77,6 +77,8 @@ impl ::std::str::FromStr for {ty} {{
         ::annals::typed::parse_variant(text)
     }}
 }}
+
+::annals::__serde! {{ enum {ty} }}
 ",
         texts.join(", ")
     ))

@@ -12,7 +12,7 @@ pub use serde_core;
 use serde_core::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_core::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Id, Record};
+use super::{Enum, Id, Record, parse_variant};
 use crate::RowId;
 
 /// Values with the names of fields, which are read field by field.
@@ -181,6 +181,28 @@ impl<'de, R: Record> Deserialize<'de> for Id<R> {
     }
 }
 
+/// Reads a variant of an enum from its name.
+///
+/// # Errors
+/// It is no variant; those of the format.
+pub fn read_variant<'de, E: Enum, D: Deserializer<'de>>(deserializer: D) -> Result<E, D::Error> {
+    deserializer.deserialize_str(VariantName(PhantomData))
+}
+
+struct VariantName<E>(PhantomData<E>);
+
+impl<E: Enum> Visitor<'_> for VariantName<E> {
+    type Value = E;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "one of {}", E::NAMES.join(", "))
+    }
+
+    fn visit_str<F: de::Error>(self, text: &str) -> Result<E, F> {
+        parse_variant(text).map_err(F::custom)
+    }
+}
+
 /// Implements serde for a type of generated code, if the feature `serde` is on.
 #[doc(hidden)]
 #[macro_export]
@@ -199,6 +221,23 @@ macro_rules! __serde {
             }
         }
         $crate::__serde! { @read [] $name { $($text $field: $ty as $form $(= $absent)?,)* } }
+    };
+    (enum $name:ident) => {
+        impl $crate::__wire::serde_core::Serialize for $name {
+            fn serialize<S: $crate::__wire::serde_core::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> $crate::__wire::serde_core::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::__wire::serde_core::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                $crate::__wire::read_variant(deserializer)
+            }
+        }
     };
     (new $name:ident $(<$life:lifetime>)? { $($fields:tt)* }) => {
         $crate::__serde! { @read [$($life)?] $name { $($fields)* } }

@@ -57,6 +57,9 @@ fn a_variant_has_the_name_of_the_schema() {
     assert_eq!("two_words".parse(), Ok(JobKind::TwoWords));
     let error = "running".parse::<State>().unwrap_err().to_string();
     assert!(error.contains("`running` is not a variant") && error.contains("paused"), "{error}");
+    assert_eq!(serde_json::to_string(&State::Active).unwrap(), "\"active\"");
+    assert_eq!(serde_json::from_str::<State>("\"paused\"").unwrap(), State::Paused);
+    assert!(serde_json::from_str::<State>("\"running\"").is_err());
     assert!(State::Ready < State::Paused);
     assert_eq!(State::default(), State::Ready);
 }
