@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use annals::typed::Viewed;
+use annals::typed::{Summand, Viewed};
 use annals::{Date, Decimal, Moment, Result};
 
 use crate::db::{self, Change, Tables, account, entry, transfer};
@@ -28,7 +28,7 @@ impl Ledger {
         db.check_commits("a transfer sums to zero", |proposed| {
             for transfer in touched(proposed.changes())? {
                 let entries = proposed.after().entry().by_transfer().with_transfer(transfer);
-                let sum = Money::from_units(entries.query().sum(|entry| entry.amount().units())?);
+                let sum = entries.query().sum(|entry| entry.amount())?;
                 if sum != Money::default() {
                     return Err(format!("this one to {sum}").into());
                 }
@@ -88,7 +88,7 @@ pub(crate) fn balance(
     day: Date,
 ) -> Result<Money> {
     let entries = books.entry().by_account_and_day().range_with_account(account, ..=day);
-    Ok(Money::from_units(entries.query().sum(|entry| entry.amount().units())?))
+    entries.query().sum(|entry| entry.amount())
 }
 
 /// The entries of an account up to a day, each with the balance after it.
@@ -97,14 +97,14 @@ pub(crate) fn statement(
     account: account::Id,
     until: Date,
 ) -> Result<Vec<Line>> {
-    let mut units = 0;
+    let mut balance = Money::default();
     let entries = books.entry().by_account_and_day().range_with_account(account, ..=until).query();
     let lines = entries.join(|entry| books.transfer().get(entry.transfer()));
     lines
-        .map(|(entry, transfer)| {
-            units += entry.amount().units();
+        .try_map(|(entry, transfer)| {
             let (day, memo, amount) = (entry.day(), transfer.memo().to_owned(), entry.amount());
-            Line { day, memo, amount, balance: Money::from_units(units) }
+            balance = balance.plus(amount)?;
+            Ok(Line { day, memo, amount, balance })
         })
         .collect()
 }

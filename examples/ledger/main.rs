@@ -55,7 +55,7 @@ fn main() -> Result<()> {
     let now = ledger.now();
     for account in now.account().by_name() {
         let account = account?;
-        let balance = books::balance(&now, account.id(), february)?.to_string();
+        let balance = books::balance(&now, account.id(), february)?;
         println!("  {:<12} {balance:>9}", account.name());
     }
     Ok(ledger.close()?)
@@ -63,8 +63,7 @@ fn main() -> Result<()> {
 
 fn print(books: &db::Tables<impl Viewed>, account: db::account::Id, until: Date) -> Result<()> {
     for line in books::statement(books, account, until)? {
-        let (amount, balance) = (line.amount.to_string(), line.balance.to_string());
-        println!("  {}  {:<18} {amount:>9} {balance:>9}", line.day, line.memo);
+        println!("  {}  {:<18} {:>9} {:>9}", line.day, line.memo, line.amount, line.balance);
     }
     Ok(())
 }

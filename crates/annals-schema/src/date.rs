@@ -103,10 +103,10 @@ impl From<Date> for Timestamp {
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (year, month, day) = civil_from_days(self.0.into());
-        match year {
-            0..=9999 => write!(f, "{year:04}-{month:02}-{day:02}"),
-            _ => write!(f, "{year:+06}-{month:02}-{day:02}"),
-        }
+        f.pad(&match year {
+            0..=9999 => format!("{year:04}-{month:02}-{day:02}"),
+            _ => format!("{year:+06}-{month:02}-{day:02}"),
+        })
     }
 }
 

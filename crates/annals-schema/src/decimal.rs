@@ -255,9 +255,8 @@ impl fmt::Display for AnyDecimal {
         let (units, scale) = (self.units(), usize::from(self.scale));
         let digits = format!("{:0>1$}", units.unsigned_abs(), scale + 1);
         let (whole, fraction) = digits.split_at(digits.len() - scale);
-        let sign = if units < 0 { "-" } else { "" };
         let point = if scale > 0 { "." } else { "" };
-        write!(f, "{sign}{whole}{point}{fraction}")
+        f.pad_integral(units >= 0, "", &format!("{whole}{point}{fraction}"))
     }
 }
 

@@ -112,16 +112,18 @@ impl fmt::Display for Timestamp {
         let seconds = self.seconds();
         let (year, month, day) = civil_from_days(seconds.div_euclid(SECONDS_PER_DAY));
         if !(0..=9999).contains(&year) {
-            return write!(f, "@{}", self.0);
+            return f.pad(&format!("@{}", self.0));
         }
         let second = seconds.rem_euclid(SECONDS_PER_DAY);
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
-        let fraction = self.subsecond_microseconds();
-        if fraction != 0 {
-            write!(f, ".{}", format!("{fraction:06}").trim_end_matches('0'))?;
+        let whole = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
+        match self.subsecond_microseconds() {
+            0 => f.pad(&(whole + "Z")),
+            fraction => {
+                let digits = format!("{fraction:06}");
+                f.pad(&format!("{whole}.{}Z", digits.trim_end_matches('0')))
+            }
         }
-        f.write_str("Z")
     }
 }
 

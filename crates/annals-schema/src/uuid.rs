@@ -1,6 +1,6 @@
 //! Universally unique identifiers, and their text form.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 /// The form of a UUID.
@@ -74,10 +74,12 @@ impl From<Uuid> for [u8; 16] {
 
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().enumerate().try_for_each(|(place, byte)| {
+        let mut text = String::with_capacity(36);
+        for (place, byte) in self.0.iter().enumerate() {
             let hyphen = if HYPHENS.contains(&place) { "-" } else { "" };
-            write!(f, "{hyphen}{byte:02x}")
-        })
+            write!(text, "{hyphen}{byte:02x}")?;
+        }
+        f.pad(&text)
     }
 }
 

@@ -133,7 +133,7 @@ impl<'a> Column<'a> {
     /// [`names_lifetime`](Self::names_lifetime).
     pub(super) fn parameter(&self) -> String {
         if self.field.nullable {
-            format!("{}: impl Into<Option<{}>>", self.name, self.plain("'k "))
+            format!("{}: impl ::annals::typed::OrNull<{}>", self.name, self.plain("'k "))
         } else {
             format!("{}: {}", self.name, self.plain)
         }

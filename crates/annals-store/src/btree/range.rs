@@ -70,6 +70,19 @@ impl Range<'_> {
         self.done = self.front.path[level] == self.back.path[level];
     }
 
+    /// Takes the entries before `high`, which is after the first one, and keeps the others.
+    pub(in super::super) fn take_before(&mut self, high: Option<&[u8]>) -> Result<Self> {
+        let middle = match high {
+            Some(high) => self.tree.seek_from(&self.front, high)?,
+            None => self.back,
+        };
+        let mut before = Self { back: middle, ..self.clone() };
+        self.front = middle;
+        before.look_for_the_end();
+        self.look_for_the_end();
+        Ok(before)
+    }
+
     /// Drops `count` entries at the front, or all if there are fewer.
     fn drop_front(&mut self, count: u64) -> Result<()> {
         let left = self.left()?;

@@ -1,51 +1,52 @@
 //! The distinct values of an index's first fields, and how many rows have each.
 
-use annals_schema::ValueRef;
-
-use super::IndexView;
-use super::cursor::IndexCursor;
+use super::{IndexRows, IndexView, id_in};
+use crate::index::key;
 use crate::row::Row;
 use crate::{Error, Result};
 
 /// One row of each group of rows that have the same values in an index's first fields.
-///
-/// A step takes logarithmic time, whatever the number of rows in the group: it seeks past them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Groups<'a> {
-    cursor: IndexCursor<'a>,
+    rows: IndexRows<'a>,
     fields: usize,
     ended: bool,
 }
 
 impl<'a> IndexView<'a> {
     /// Returns the first row of each group of rows with the same values in the first `fields` fields of the index,
-    /// with the number of its rows. Nulls are one group.
+    /// with the number of its rows. Nulls are one group. The idea is known as a loose index scan.
     ///
-    /// The idea is known as a loose index scan. A step costs two seeks and the reading of one row.
+    /// A step reads one row and seeks past the others of its group: it takes logarithmic time, whatever their number.
     #[must_use]
     pub fn groups(&self, fields: usize) -> Groups<'a> {
-        Groups { cursor: self.cursor(), fields, ended: false }
+        Groups { rows: self.rows(), fields, ended: false }
     }
 }
 
 impl<'a> Groups<'a> {
     fn step(&mut self) -> Result<Option<(Row<'a>, u64)>> {
-        let Some(row) = self.cursor.peek_next().transpose()? else { return Ok(None) };
-        let index = self.cursor.index();
+        let Some(id) = self.rows.entries.clone().next_with(id_in)? else { return Ok(None) };
+        let index = self.rows.index;
+        let row = index.table.get(id)?;
+        let high = key::successor(self.key_of(&row)?);
+        let number = self.rows.entries.take_before(high.as_deref())?.left()?;
+        self.rows.low = high.unwrap_or_default();
+        Ok(Some((row, number)))
+    }
+
+    /// Makes the key that all rows of a row's group begin with.
+    fn key_of(&self, row: &Row<'a>) -> Result<Vec<u8>> {
+        let index = self.rows.index;
         let schema = index.table.view.schema.index(index.data.number);
-        let (table, fields) = (index.table, schema.map_or(&[][..], |index| &index.fields));
-        let Some(asked) = fields.get(..self.fields) else {
-            let (name, has) = (&table.schema().name, fields.len());
-            let asked = self.fields;
-            return Err(Error::invalid(format!(
+        let all = schema.map_or(&[][..], |index| &index.fields);
+        let fields = all.get(..self.fields).ok_or_else(|| {
+            let (name, has, asked) = (&index.table.schema().name, all.len(), self.fields);
+            Error::invalid(format!(
                 "groups by {asked} fields were asked of an index of table `{name}` that has {has}"
-            )));
-        };
-        let values: Vec<ValueRef<'_>> = asked.iter().map(|&field| row.value(field)).collect();
-        let before = self.cursor.rank()?;
-        self.cursor.seek_behind(&values)?;
-        drop(values);
-        Ok(Some((row, self.cursor.rank()? - before)))
+            ))
+        })?;
+        index.encode(&fields.iter().map(|&field| row.value(field)).collect::<Vec<_>>())
     }
 }
 
@@ -53,11 +54,20 @@ impl<'a> Iterator for Groups<'a> {
     type Item = Result<(Row<'a>, u64)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
+        while !self.ended {
+            match self.step() {
+                Ok(group) => {
+                    self.ended = group.is_none();
+                    return group.map(Ok);
+                }
+                Err(error) => {
+                    if let Err(error) = self.rows.go_on(error) {
+                        self.ended = true;
+                        return Some(Err(error));
+                    }
+                }
+            }
         }
-        let step = self.step().transpose();
-        self.ended = !matches!(step, Some(Ok(_)));
-        step
+        None
     }
 }

@@ -6,7 +6,7 @@ use std::ops::RangeBounds;
 
 use annals_schema::{IndexNumber, ValueRef};
 
-use super::{Cursor, Id, Record};
+use super::{Cursor, Id, Query, Record};
 use crate::{IndexCursor, IndexView, Result, Row, View};
 
 /// An index in a view.
@@ -159,8 +159,8 @@ impl<'a, R: Record> Index<'a, R> {
     }
 
     /// Returns the first row of each group of rows with the same values in the first `fields` fields of the index,
-    /// with the number of its rows. Nulls are one group. A step costs two seeks and the reading of one row, whatever
-    /// the number of rows in the group.
+    /// with the number of its rows. Nulls are one group. A step reads one row and seeks past the others, whatever
+    /// their number.
     ///
     /// ```
     /// annals::schema!("tutorial.schema");
@@ -179,15 +179,16 @@ impl<'a, R: Record> Index<'a, R> {
     ///     let (person, namesakes) = group?;
     ///     println!("{}: {namesakes}", person.last_name());
     /// }
-    /// # assert_eq!(now.person().by_name().groups(1).count(), 2);
+    /// # assert_eq!(now.person().by_name().groups(1).count()?, 2);
     /// # Ok(())
     /// # }
     /// ```
     pub fn groups(
         &self,
         fields: usize,
-    ) -> impl Iterator<Item = Result<(R::Row<'a>, u64)>> + use<'a, R> {
-        self.index.groups(fields).map(|group| group.map(|(row, rows)| (row.into(), rows)))
+    ) -> Query<impl Iterator<Item = Result<(R::Row<'a>, u64)>> + use<'a, R>> {
+        let groups = self.index.groups(fields);
+        Query::over(groups.map(|group| group.map(|(row, rows)| (row.into(), rows))))
     }
 
     /// Returns the same index without its type.

@@ -19,6 +19,7 @@ mod database;
 mod history;
 mod id;
 mod index;
+mod misplaced;
 mod nullable;
 mod query;
 mod read_only;
@@ -27,6 +28,7 @@ mod runtime;
 mod schema;
 mod single;
 mod snapshot;
+mod summand;
 mod table;
 mod transaction;
 mod variants;
@@ -52,7 +54,9 @@ pub use database::{Database, Reader};
 pub use history::{History, Version};
 pub use id::{Id, ParseIdError};
 pub use index::{Index, IndexRows};
-pub use nullable::nullable;
+#[doc(hidden)]
+pub use misplaced::Writes;
+pub use nullable::{OrNull, nullable};
 pub use query::{Grouped, Query};
 #[cfg(feature = "tokio")]
 pub use runtime::SubscriptionStream;
@@ -61,6 +65,7 @@ pub use schema::{
 };
 pub use single::{OnlyRow, only_row};
 pub use snapshot::Snapshot;
+pub use summand::Summand;
 pub use table::{Rows, Table};
 pub use transaction::{CustomTransaction, Transaction};
 pub use variants::{Enum, EnumError};

@@ -6,9 +6,8 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
 use std::hash::Hash;
 use std::iter::{Rev, Skip, Take};
-use std::ops::AddAssign;
 
-use super::{Index, IndexRows, Record, Rows, Table};
+use super::{Index, IndexRows, Record, Rows, Summand, Table};
 use crate::{Error, Result};
 
 /// Rows, or what was made of them, with the methods that an iterator would have if reading couldn't fail.
@@ -152,7 +151,7 @@ impl<T, I: Iterator<Item = Result<T>>> Query<I> {
         }))
     }
 
-    /// Goes from the end to the beginning. It comes first: what was filtered can't be turned round.
+    /// Goes from the end to the beginning. It must come before a `filter`.
     pub fn rev(self) -> Query<Rev<I>>
     where
         I: DoubleEndedIterator,
@@ -269,12 +268,12 @@ impl<T, I: Iterator<Item = Result<T>>> Query<I> {
         self.fold(0, |n, _| *n += 1)
     }
 
-    /// Adds up what the closure returns. An overflow is Rust's: a panic in a debug build, else it wraps around.
+    /// Adds up what the closure returns: numbers or decimals.
     ///
     /// # Errors
-    /// The first of the rows'.
-    pub fn sum<S: Default + AddAssign>(self, mut value: impl FnMut(&T) -> S) -> Result<S> {
-        self.fold(S::default(), |sum, row| *sum += value(&row))
+    /// The first of the rows'; the sum doesn't fit its type (`Invalid`).
+    pub fn sum<S: Summand>(mut self, mut value: impl FnMut(&T) -> S) -> Result<S> {
+        self.0.try_fold(S::default(), |sum, row| sum.plus(value(&row?)))
     }
 
     /// Returns the least value.
@@ -336,12 +335,17 @@ where
         self.fold(|| 0, |n, _| *n += 1)
     }
 
-    /// Returns each key with the sum of what the closure returns for its values.
-    pub fn sum<S: Default + AddAssign>(
+    /// Returns each key with the sum of what the closure returns for its values. A sum that doesn't fit its type is
+    /// an error (`Invalid`).
+    pub fn sum<S: Summand>(
         self,
         mut value: impl FnMut(&T) -> S,
     ) -> Query<impl DoubleEndedIterator<Item = Result<(K, S)>>> {
-        self.fold(S::default, move |sum, row| *sum += value(&row))
+        let sums = self.folded(S::default, |sum, row| {
+            *sum = std::mem::take(sum).plus(value(&row))?;
+            Ok(())
+        });
+        all_or_error(sums)
     }
 
     /// Returns each key with what the closure put its values into: `.fold(Vec::new, |rows, row| rows.push(row))`
@@ -349,15 +353,18 @@ where
     pub fn fold<A>(
         self,
         start: impl FnMut() -> A,
-        add: impl FnMut(&mut A, T),
+        mut add: impl FnMut(&mut A, T),
     ) -> Query<impl DoubleEndedIterator<Item = Result<(K, A)>>> {
-        all_or_error(self.folded(start, add))
+        all_or_error(self.folded(start, |group, row| {
+            add(group, row);
+            Ok(())
+        }))
     }
 
     fn folded<A>(
         mut self,
         mut start: impl FnMut() -> A,
-        mut add: impl FnMut(&mut A, T),
+        mut add: impl FnMut(&mut A, T) -> Result<()>,
     ) -> Result<Vec<(K, A)>> {
         let mut places: HashMap<K, usize> = HashMap::new();
         let mut groups: Vec<(K, A)> = Vec::new();
@@ -371,7 +378,7 @@ where
                 }
             };
             if let Some((_, group)) = groups.get_mut(place) {
-                add(group, row);
+                add(group, row)?;
             }
         }
         Ok(groups)

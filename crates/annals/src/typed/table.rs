@@ -6,8 +6,8 @@ use std::ops::{Bound, RangeBounds};
 
 use annals_schema::RowId;
 
-use super::{Id, Record};
-use crate::{Result, TableView, View};
+use super::{Id, OrNull, Record};
+use crate::{Error, ErrorKind, Result, TableView, View};
 
 /// A table in a view, for reading.
 pub struct Table<'a, R> {
@@ -36,12 +36,13 @@ impl<'a, R: Record> Table<'a, R> {
         self.view
     }
 
-    /// Returns the row with that id; an error if there is none.
+    /// Returns the row with that id; an error if there is none. It also follows a reference.
     ///
     /// # Errors
-    /// There is no such row (`NotFound`), or it can't be loaded.
+    /// There is no such row, or the reference is null (`NotFound`); the row can't be loaded.
     #[inline(always)]
-    pub fn require(&self, id: Id<R>) -> Result<R::Row<'a>> {
+    pub fn require(&self, id: impl OrNull<Id<R>>) -> Result<R::Row<'a>> {
+        let Some(id) = id.or_null() else { return Err(no_reference(R::NAME)) };
         match self.table.get(id.into()) {
             Ok(row) => Ok(row.into()),
             Err(error) => Err(error),
@@ -54,8 +55,8 @@ impl<'a, R: Record> Table<'a, R> {
     /// # Errors
     /// The row can't be loaded.
     #[inline]
-    pub fn get(&self, id: impl Into<Option<Id<R>>>) -> Result<Option<R::Row<'a>>> {
-        let Some(id) = id.into() else { return Ok(None) };
+    pub fn get(&self, id: impl OrNull<Id<R>>) -> Result<Option<R::Row<'a>>> {
+        let Some(id) = id.or_null() else { return Ok(None) };
         match self.table.find(id.into()) {
             Ok(Some(row)) => Ok(Some(row.into())),
             Ok(None) => Ok(None),
@@ -152,6 +153,11 @@ impl<'a, R: Record> Table<'a, R> {
     pub fn as_dynamic(&self) -> TableView<'a> {
         self.table
     }
+}
+
+#[cold]
+fn no_reference(table: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("the reference to a row of `{table}` is null"))
 }
 
 impl<R> Clone for Table<'_, R> {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use annals::{Error, Query, Timestamp};
+use annals::{Decimal, Error, ErrorKind, Query, Timestamp};
 
 use super::generated_for_tests::indexes::{self, reading};
 
@@ -95,6 +95,19 @@ fn groups_are_counted_summed_and_folded() {
     assert_eq!(lists, expected);
     let first: Vec<_> = grouped().count().map(|(station, _)| station).collect().unwrap();
     assert_eq!(first[0], rows[0].0, "in the order in which they first occur");
+}
+
+#[test]
+fn sums_are_exact_or_errors() {
+    let halves =
+        || Query::over(["0.5", "-1.25", "7"].map(|n| Ok(n.parse::<Decimal<2>>().unwrap())));
+    assert_eq!(halves().sum(|n| *n).unwrap().to_string(), "6.25");
+    let full = || Query::over([Ok(1), Ok(i64::MAX)]);
+    assert_eq!(full().sum(|n| *n).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(full().sum(|n| i128::from(*n)).unwrap(), 1 << 63);
+    let grouped = full().group_by(|_| ()).sum(|n| *n).first();
+    assert_eq!(grouped.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(full().sum(|_| 0.5_f64).unwrap().to_bits(), 1.0_f64.to_bits());
 }
 
 #[test]

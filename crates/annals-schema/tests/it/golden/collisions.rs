@@ -1279,7 +1279,7 @@ pub mod self_ {
         #[inline]
         pub fn set___<'k>(
             &mut self,
-            __: impl Into<Option<&'k str>>,
+            __: impl ::annals::typed::OrNull<&'k str>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(4),
@@ -2115,7 +2115,7 @@ pub mod Database_ {
         #[inline]
         pub fn set_Writer(
             &mut self,
-            Writer: impl Into<Option<super::Database_::Id>>,
+            Writer: impl ::annals::typed::OrNull<super::Database_::Id>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(1),
@@ -2131,7 +2131,7 @@ pub mod Database_ {
         #[inline]
         pub fn set_None_(
             &mut self,
-            None_: impl Into<Option<super::r#type::Id>>,
+            None_: impl ::annals::typed::OrNull<super::r#type::Id>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(2),
@@ -3986,7 +3986,7 @@ pub mod Option_ {
         #[inline]
         pub fn set_Option(
             &mut self,
-            Option: impl Into<Option<i32>>,
+            Option: impl ::annals::typed::OrNull<i32>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(0),
@@ -4548,7 +4548,7 @@ pub mod annals {
         #[inline]
         pub fn set_gen(
             &mut self,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::OrNull<super::annals::Id>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(4),
@@ -4618,7 +4618,7 @@ pub mod annals {
         #[inline]
         pub fn with_gen(
             &self,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::OrNull<super::annals::Id>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index
                 .equal(&[::annals::typed::nullable::<super::annals::Id>(r#gen)])
@@ -4647,7 +4647,7 @@ pub mod annals {
         #[inline]
         pub fn cursor_at(
             &self,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::OrNull<super::annals::Id>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index
                 .cursor_at(&[::annals::typed::nullable::<super::annals::Id>(r#gen)])
@@ -5227,7 +5227,7 @@ pub mod Customs_ {
         #[inline]
         pub fn set_Level<'k>(
             &mut self,
-            Level: impl Into<Option<&'k str>>,
+            Level: impl ::annals::typed::OrNull<&'k str>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(2),
@@ -5439,7 +5439,7 @@ pub mod custom_ {
         #[inline]
         pub fn set_custom(
             &mut self,
-            custom: impl Into<Option<super::custom_::Id>>,
+            custom: impl ::annals::typed::OrNull<super::custom_::Id>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(0),
@@ -5982,7 +5982,7 @@ pub mod New {
         #[inline]
         pub fn set_row<'k>(
             &mut self,
-            row: impl Into<Option<&'k str>>,
+            row: impl ::annals::typed::OrNull<&'k str>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(0),
@@ -5998,7 +5998,7 @@ pub mod New {
         #[inline]
         pub fn set_values(
             &mut self,
-            values: impl Into<Option<::annals::Blob>>,
+            values: impl ::annals::typed::OrNull<::annals::Blob>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(1),

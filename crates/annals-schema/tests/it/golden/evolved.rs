@@ -680,7 +680,7 @@ pub mod person {
         #[inline]
         pub fn set_spoken(
             &mut self,
-            spoken: impl Into<Option<super::tongue::Id>>,
+            spoken: impl ::annals::typed::OrNull<super::tongue::Id>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(1),
@@ -696,7 +696,7 @@ pub mod person {
         #[inline]
         pub fn set_lost(
             &mut self,
-            lost: impl Into<Option<::annals::RowId>>,
+            lost: impl ::annals::typed::OrNull<::annals::RowId>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(2),
@@ -1038,7 +1038,7 @@ pub mod file {
         #[inline]
         pub fn set_content(
             &mut self,
-            content: impl Into<Option<::annals::Blob>>,
+            content: impl ::annals::typed::OrNull<::annals::Blob>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(1),
@@ -1054,7 +1054,7 @@ pub mod file {
         #[inline]
         pub fn set_owner(
             &mut self,
-            owner: impl Into<Option<super::person::Id>>,
+            owner: impl ::annals::typed::OrNull<super::person::Id>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(2),
@@ -1231,7 +1231,7 @@ pub mod settings {
         #[inline]
         pub fn set_motto<'k>(
             &mut self,
-            motto: impl Into<Option<&'k str>>,
+            motto: impl ::annals::typed::OrNull<&'k str>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(1),
@@ -1716,7 +1716,7 @@ pub mod custom {
                 #[inline]
                 pub fn set_spoken(
                     &mut self,
-                    spoken: impl Into<Option<super::language::Id>>,
+                    spoken: impl ::annals::typed::OrNull<super::language::Id>,
                 ) -> ::annals::Result<&mut Self> {
                     self.0.set(
                         ::annals::FieldNumber(1),
@@ -1732,7 +1732,7 @@ pub mod custom {
                 #[inline]
                 pub fn set_lost(
                     &mut self,
-                    lost: impl Into<Option<super::gone::Id>>,
+                    lost: impl ::annals::typed::OrNull<super::gone::Id>,
                 ) -> ::annals::Result<&mut Self> {
                     self.0.set(
                         ::annals::FieldNumber(2),
@@ -1748,7 +1748,7 @@ pub mod custom {
                 #[inline]
                 pub fn set_old(
                     &mut self,
-                    old: impl Into<Option<i32>>,
+                    old: impl ::annals::typed::OrNull<i32>,
                 ) -> ::annals::Result<&mut Self> {
                     self.0.set(
                         ::annals::FieldNumber(3),

@@ -686,7 +686,7 @@ pub mod person {
         #[inline]
         pub fn set_home(
             &mut self,
-            home: impl Into<Option<super::city::Id>>,
+            home: impl ::annals::typed::OrNull<super::city::Id>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(2),

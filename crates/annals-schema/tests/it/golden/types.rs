@@ -1095,7 +1095,7 @@ pub mod plain {
         #[inline]
         pub fn set_pointer(
             &mut self,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::OrNull<super::target::Id>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(14),
@@ -1367,7 +1367,7 @@ pub mod plain {
         pub fn with_moment_and_pointer_and_text(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::OrNull<super::target::Id>,
             text: &str,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[
@@ -1432,7 +1432,7 @@ pub mod plain {
         pub fn with_moment_and_pointer(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::OrNull<super::target::Id>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[
                 moment.into(),
@@ -1445,7 +1445,7 @@ pub mod plain {
         pub fn prefix_with_moment_and_pointer(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::OrNull<super::target::Id>,
             text: &str,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(
@@ -1462,7 +1462,7 @@ pub mod plain {
         pub fn range_with_moment_and_pointer<'k>(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::OrNull<super::target::Id>,
             text: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.range(
@@ -1482,7 +1482,7 @@ pub mod plain {
         pub fn cursor_at_moment_and_pointer(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::OrNull<super::target::Id>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[
                 moment.into(),
@@ -1498,7 +1498,7 @@ pub mod plain {
         pub fn cursor_at(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::OrNull<super::target::Id>,
             text: &str,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[
@@ -1544,7 +1544,7 @@ pub mod plain {
         #[inline]
         pub fn with_pointer(
             &self,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::OrNull<super::target::Id>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index
                 .equal(&[::annals::typed::nullable::<super::target::Id>(pointer)])
@@ -1573,7 +1573,7 @@ pub mod plain {
         #[inline]
         pub fn cursor_at(
             &self,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::OrNull<super::target::Id>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index
                 .cursor_at(&[::annals::typed::nullable::<super::target::Id>(pointer)])
@@ -2148,7 +2148,10 @@ pub mod nullable {
         /// # Errors
         /// The journal can't be written.
         #[inline]
-        pub fn set_truth(&mut self, truth: impl Into<Option<bool>>) -> ::annals::Result<&mut Self> {
+        pub fn set_truth(
+            &mut self,
+            truth: impl ::annals::typed::OrNull<bool>,
+        ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(0),
                 ::annals::typed::nullable::<bool>(truth),
@@ -2161,7 +2164,10 @@ pub mod nullable {
         /// # Errors
         /// The journal can't be written.
         #[inline]
-        pub fn set_tiny(&mut self, tiny: impl Into<Option<i8>>) -> ::annals::Result<&mut Self> {
+        pub fn set_tiny(
+            &mut self,
+            tiny: impl ::annals::typed::OrNull<i8>,
+        ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(1),
                 ::annals::typed::nullable::<i8>(tiny),
@@ -2174,7 +2180,10 @@ pub mod nullable {
         /// # Errors
         /// The journal can't be written.
         #[inline]
-        pub fn set_small(&mut self, small: impl Into<Option<i16>>) -> ::annals::Result<&mut Self> {
+        pub fn set_small(
+            &mut self,
+            small: impl ::annals::typed::OrNull<i16>,
+        ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(2),
                 ::annals::typed::nullable::<i16>(small),
@@ -2189,7 +2198,7 @@ pub mod nullable {
         #[inline]
         pub fn set_medium(
             &mut self,
-            medium: impl Into<Option<i32>>,
+            medium: impl ::annals::typed::OrNull<i32>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(3),
@@ -2203,7 +2212,10 @@ pub mod nullable {
         /// # Errors
         /// The journal can't be written.
         #[inline]
-        pub fn set_large(&mut self, large: impl Into<Option<i64>>) -> ::annals::Result<&mut Self> {
+        pub fn set_large(
+            &mut self,
+            large: impl ::annals::typed::OrNull<i64>,
+        ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(4),
                 ::annals::typed::nullable::<i64>(large),
@@ -2216,7 +2228,10 @@ pub mod nullable {
         /// # Errors
         /// The journal can't be written.
         #[inline]
-        pub fn set_utiny(&mut self, utiny: impl Into<Option<u8>>) -> ::annals::Result<&mut Self> {
+        pub fn set_utiny(
+            &mut self,
+            utiny: impl ::annals::typed::OrNull<u8>,
+        ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(5),
                 ::annals::typed::nullable::<u8>(utiny),
@@ -2231,7 +2246,7 @@ pub mod nullable {
         #[inline]
         pub fn set_usmall(
             &mut self,
-            usmall: impl Into<Option<u16>>,
+            usmall: impl ::annals::typed::OrNull<u16>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(6),
@@ -2247,7 +2262,7 @@ pub mod nullable {
         #[inline]
         pub fn set_umedium(
             &mut self,
-            umedium: impl Into<Option<u32>>,
+            umedium: impl ::annals::typed::OrNull<u32>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(7),
@@ -2263,7 +2278,7 @@ pub mod nullable {
         #[inline]
         pub fn set_ularge(
             &mut self,
-            ularge: impl Into<Option<u64>>,
+            ularge: impl ::annals::typed::OrNull<u64>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(8),
@@ -2279,7 +2294,7 @@ pub mod nullable {
         #[inline]
         pub fn set_single(
             &mut self,
-            single: impl Into<Option<f32>>,
+            single: impl ::annals::typed::OrNull<f32>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(9),
@@ -2295,7 +2310,7 @@ pub mod nullable {
         #[inline]
         pub fn set_double(
             &mut self,
-            double: impl Into<Option<f64>>,
+            double: impl ::annals::typed::OrNull<f64>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(10),
@@ -2311,7 +2326,7 @@ pub mod nullable {
         #[inline]
         pub fn set_text<'k>(
             &mut self,
-            text: impl Into<Option<&'k str>>,
+            text: impl ::annals::typed::OrNull<&'k str>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(11),
@@ -2327,7 +2342,7 @@ pub mod nullable {
         #[inline]
         pub fn set_raw<'k>(
             &mut self,
-            raw: impl Into<Option<&'k [u8]>>,
+            raw: impl ::annals::typed::OrNull<&'k [u8]>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(12),
@@ -2343,7 +2358,7 @@ pub mod nullable {
         #[inline]
         pub fn set_moment(
             &mut self,
-            moment: impl Into<Option<::annals::Timestamp>>,
+            moment: impl ::annals::typed::OrNull<::annals::Timestamp>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(13),
@@ -2359,7 +2374,7 @@ pub mod nullable {
         #[inline]
         pub fn set_pointer(
             &mut self,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::OrNull<super::target::Id>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(14),
@@ -2440,8 +2455,8 @@ pub mod nullable {
         #[inline]
         pub fn get<'k>(
             &self,
-            text: impl Into<Option<&'k str>>,
-            small: impl Into<Option<i16>>,
+            text: impl ::annals::typed::OrNull<&'k str>,
+            small: impl ::annals::typed::OrNull<i16>,
         ) -> ::annals::Result<Option<Row<'a>>> {
             self.index.first(&[
                 ::annals::typed::nullable::<&str>(text),
@@ -2456,8 +2471,8 @@ pub mod nullable {
         #[inline]
         pub fn require<'k>(
             &self,
-            text: impl Into<Option<&'k str>>,
-            small: impl Into<Option<i16>>,
+            text: impl ::annals::typed::OrNull<&'k str>,
+            small: impl ::annals::typed::OrNull<i16>,
         ) -> ::annals::Result<Row<'a>> {
             self.index.require(&[
                 ::annals::typed::nullable::<&str>(text),
@@ -2491,7 +2506,7 @@ pub mod nullable {
         #[inline]
         pub fn with_text<'k>(
             &self,
-            text: impl Into<Option<&'k str>>,
+            text: impl ::annals::typed::OrNull<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::typed::nullable::<&str>(text)])
         }
@@ -2501,7 +2516,7 @@ pub mod nullable {
         #[inline]
         pub fn range_with_text<'k>(
             &self,
-            text: impl Into<Option<&'k str>>,
+            text: impl ::annals::typed::OrNull<&'k str>,
             small: impl ::std::ops::RangeBounds<i16>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index
@@ -2512,7 +2527,7 @@ pub mod nullable {
         #[inline]
         pub fn nulls_with_text<'k>(
             &self,
-            text: impl Into<Option<&'k str>>,
+            text: impl ::annals::typed::OrNull<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[
                 ::annals::typed::nullable::<&str>(text),
@@ -2527,7 +2542,7 @@ pub mod nullable {
         #[inline]
         pub fn cursor_at_text<'k>(
             &self,
-            text: impl Into<Option<&'k str>>,
+            text: impl ::annals::typed::OrNull<&'k str>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index
                 .cursor_at(&[::annals::typed::nullable::<&str>(text)])
@@ -2540,8 +2555,8 @@ pub mod nullable {
         #[inline]
         pub fn cursor_at<'k>(
             &self,
-            text: impl Into<Option<&'k str>>,
-            small: impl Into<Option<i16>>,
+            text: impl ::annals::typed::OrNull<&'k str>,
+            small: impl ::annals::typed::OrNull<i16>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[
                 ::annals::typed::nullable::<&str>(text),
@@ -2585,7 +2600,7 @@ pub mod nullable {
         #[inline]
         pub fn with_double(
             &self,
-            double: impl Into<Option<f64>>,
+            double: impl ::annals::typed::OrNull<f64>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index
                 .equal(&[::annals::typed::nullable::<f64>(double)])
@@ -2614,7 +2629,7 @@ pub mod nullable {
         #[inline]
         pub fn cursor_at(
             &self,
-            double: impl Into<Option<f64>>,
+            double: impl ::annals::typed::OrNull<f64>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index
                 .cursor_at(&[::annals::typed::nullable::<f64>(double)])
@@ -2656,7 +2671,7 @@ pub mod nullable {
         #[inline]
         pub fn with_raw<'k>(
             &self,
-            raw: impl Into<Option<&'k [u8]>>,
+            raw: impl ::annals::typed::OrNull<&'k [u8]>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::typed::nullable::<&[u8]>(raw)])
         }
@@ -2690,7 +2705,7 @@ pub mod nullable {
         #[inline]
         pub fn cursor_at<'k>(
             &self,
-            raw: impl Into<Option<&'k [u8]>>,
+            raw: impl ::annals::typed::OrNull<&'k [u8]>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index
                 .cursor_at(&[::annals::typed::nullable::<&[u8]>(raw)])
@@ -3428,7 +3443,10 @@ pub mod numbers {
         /// # Errors
         /// The journal can't be written.
         #[inline]
-        pub fn set_b(&mut self, b: impl Into<Option<i64>>) -> ::annals::Result<&mut Self> {
+        pub fn set_b(
+            &mut self,
+            b: impl ::annals::typed::OrNull<i64>,
+        ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(1),
                 ::annals::typed::nullable::<i64>(b),
@@ -3860,7 +3878,7 @@ pub mod exact {
         #[inline]
         pub fn set_key(
             &mut self,
-            key: impl Into<Option<::annals::Uuid>>,
+            key: impl ::annals::typed::OrNull<::annals::Uuid>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(1),
@@ -3886,7 +3904,7 @@ pub mod exact {
         #[inline]
         pub fn set_hash<'k>(
             &mut self,
-            hash: impl Into<Option<&'k [u8; 2]>>,
+            hash: impl ::annals::typed::OrNull<&'k [u8; 2]>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(3),
@@ -3912,7 +3930,7 @@ pub mod exact {
         #[inline]
         pub fn set_price(
             &mut self,
-            price: impl Into<Option<::annals::Decimal<3>>>,
+            price: impl ::annals::typed::OrNull<::annals::Decimal<3>>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(5),
@@ -4103,8 +4121,8 @@ pub mod exact {
         #[inline]
         pub fn with_price_and_hash<'k>(
             &self,
-            price: impl Into<Option<::annals::Decimal<3>>>,
-            hash: impl Into<Option<&'k [u8; 2]>>,
+            price: impl ::annals::typed::OrNull<::annals::Decimal<3>>,
+            hash: impl ::annals::typed::OrNull<&'k [u8; 2]>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[
                 ::annals::typed::nullable::<::annals::Decimal<3>>(price),
@@ -4132,7 +4150,7 @@ pub mod exact {
         #[inline]
         pub fn with_price(
             &self,
-            price: impl Into<Option<::annals::Decimal<3>>>,
+            price: impl ::annals::typed::OrNull<::annals::Decimal<3>>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index
                 .equal(&[::annals::typed::nullable::<::annals::Decimal<3>>(price)])
@@ -4142,7 +4160,7 @@ pub mod exact {
         #[inline]
         pub fn prefix_with_price(
             &self,
-            price: impl Into<Option<::annals::Decimal<3>>>,
+            price: impl ::annals::typed::OrNull<::annals::Decimal<3>>,
             hash: &[u8],
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(
@@ -4156,7 +4174,7 @@ pub mod exact {
         #[inline]
         pub fn range_with_price<'k>(
             &self,
-            price: impl Into<Option<::annals::Decimal<3>>>,
+            price: impl ::annals::typed::OrNull<::annals::Decimal<3>>,
             hash: impl ::std::ops::RangeBounds<&'k [u8; 2]>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.range(
@@ -4169,7 +4187,7 @@ pub mod exact {
         #[inline]
         pub fn nulls_with_price(
             &self,
-            price: impl Into<Option<::annals::Decimal<3>>>,
+            price: impl ::annals::typed::OrNull<::annals::Decimal<3>>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[
                 ::annals::typed::nullable::<::annals::Decimal<3>>(price),
@@ -4184,7 +4202,7 @@ pub mod exact {
         #[inline]
         pub fn cursor_at_price(
             &self,
-            price: impl Into<Option<::annals::Decimal<3>>>,
+            price: impl ::annals::typed::OrNull<::annals::Decimal<3>>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index
                 .cursor_at(&[::annals::typed::nullable::<::annals::Decimal<3>>(price)])
@@ -4197,8 +4215,8 @@ pub mod exact {
         #[inline]
         pub fn cursor_at<'k>(
             &self,
-            price: impl Into<Option<::annals::Decimal<3>>>,
-            hash: impl Into<Option<&'k [u8; 2]>>,
+            price: impl ::annals::typed::OrNull<::annals::Decimal<3>>,
+            hash: impl ::annals::typed::OrNull<&'k [u8; 2]>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[
                 ::annals::typed::nullable::<::annals::Decimal<3>>(price),

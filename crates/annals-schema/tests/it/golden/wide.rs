@@ -1255,7 +1255,7 @@ pub mod runways {
         #[inline]
         pub fn set_length_ft(
             &mut self,
-            length_ft: impl Into<Option<i32>>,
+            length_ft: impl ::annals::typed::OrNull<i32>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(2),
@@ -1271,7 +1271,7 @@ pub mod runways {
         #[inline]
         pub fn set_width_ft(
             &mut self,
-            width_ft: impl Into<Option<i32>>,
+            width_ft: impl ::annals::typed::OrNull<i32>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(3),
@@ -1327,7 +1327,7 @@ pub mod runways {
         #[inline]
         pub fn set_le_latitude_deg(
             &mut self,
-            le_latitude_deg: impl Into<Option<f64>>,
+            le_latitude_deg: impl ::annals::typed::OrNull<f64>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(8),
@@ -1343,7 +1343,7 @@ pub mod runways {
         #[inline]
         pub fn set_le_longitude_deg(
             &mut self,
-            le_longitude_deg: impl Into<Option<f64>>,
+            le_longitude_deg: impl ::annals::typed::OrNull<f64>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(9),
@@ -1359,7 +1359,7 @@ pub mod runways {
         #[inline]
         pub fn set_le_elevation_ft(
             &mut self,
-            le_elevation_ft: impl Into<Option<i32>>,
+            le_elevation_ft: impl ::annals::typed::OrNull<i32>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(10),
@@ -1375,7 +1375,7 @@ pub mod runways {
         #[inline]
         pub fn set_le_heading_degT(
             &mut self,
-            le_heading_degT: impl Into<Option<f64>>,
+            le_heading_degT: impl ::annals::typed::OrNull<f64>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(11),
@@ -1391,7 +1391,7 @@ pub mod runways {
         #[inline]
         pub fn set_le_displaced_threshold_ft(
             &mut self,
-            le_displaced_threshold_ft: impl Into<Option<i32>>,
+            le_displaced_threshold_ft: impl ::annals::typed::OrNull<i32>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(12),
@@ -1417,7 +1417,7 @@ pub mod runways {
         #[inline]
         pub fn set_he_latitude_deg(
             &mut self,
-            he_latitude_deg: impl Into<Option<f64>>,
+            he_latitude_deg: impl ::annals::typed::OrNull<f64>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(14),
@@ -1433,7 +1433,7 @@ pub mod runways {
         #[inline]
         pub fn set_he_longitude_deg(
             &mut self,
-            he_longitude_deg: impl Into<Option<f64>>,
+            he_longitude_deg: impl ::annals::typed::OrNull<f64>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(15),
@@ -1449,7 +1449,7 @@ pub mod runways {
         #[inline]
         pub fn set_he_elevation_ft(
             &mut self,
-            he_elevation_ft: impl Into<Option<i32>>,
+            he_elevation_ft: impl ::annals::typed::OrNull<i32>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(16),
@@ -1465,7 +1465,7 @@ pub mod runways {
         #[inline]
         pub fn set_he_heading_degT(
             &mut self,
-            he_heading_degT: impl Into<Option<f64>>,
+            he_heading_degT: impl ::annals::typed::OrNull<f64>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(17),
@@ -1481,7 +1481,7 @@ pub mod runways {
         #[inline]
         pub fn set_he_displaced_threshold_ft(
             &mut self,
-            he_displaced_threshold_ft: impl Into<Option<i32>>,
+            he_displaced_threshold_ft: impl ::annals::typed::OrNull<i32>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
                 ::annals::FieldNumber(18),
