@@ -109,7 +109,7 @@ fn dropping(variant: u16) -> Command {
 #[test]
 fn a_variant_is_dropped_when_no_row_has_it() {
     let db = colours();
-    let then = annals::Txid(db.read().txid());
+    let then = db.read().txid();
     let error = apply(&db, &dropping(1)).unwrap_err();
     assert!(error.to_string().contains("cannot drop variant `green`: row 1 of `t`"), "{error}");
     let first = apply(&db, &dropping(0)).unwrap_err();
