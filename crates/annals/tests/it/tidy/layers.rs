@@ -108,9 +108,7 @@ const SYSTEM: [&str; 12] = [
 
 /// Others that do so all the same, in product code, and why.
 const SYSTEM_ELSEWHERE: &[(&str, &str, &str)] = &[
-    ("annals_journal", "std::process::id", "stands in the live block and in names"),
     ("arena", "std::process::abort", "a count that overflows, as in `Arc`"),
-    ("db", "std::process::id", "stands in names and messages; asks for no resource"),
     (
         "db",
         "std::thread",
