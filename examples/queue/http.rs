@@ -101,6 +101,6 @@ async fn history(queue: Shared, Path(id): Path<u64>) -> Answer<Vec<Version>> {
     answer(queue, move |queue| queue.history(id)).await
 }
 
-async fn stats(queue: Shared) -> Answer<BTreeMap<&'static str, usize>> {
+async fn stats(queue: Shared) -> Answer<BTreeMap<String, usize>> {
     answer(queue, |queue| Ok(queue.stats())).await
 }

@@ -8,12 +8,8 @@ use annals::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::db::job::State;
 use crate::db::{self, job};
-
-const READY: &str = "ready";
-const RUNNING: &str = "running";
-const DONE: &str = "done";
-const FAILED: &str = "failed";
 
 /// After so many attempts a job isn't tried again.
 const MOST_ATTEMPTS: u32 = 3;
@@ -56,7 +52,7 @@ impl Queue {
     }
 
     pub(crate) fn add(&self, priority: i32, payload: &str) -> annals::Result<u64> {
-        let new = job::New { state: READY, priority, payload, ..Default::default() };
+        let new = job::New { state: State::Ready, priority, payload, ..Default::default() };
         Ok(self.0.write(|tx| Ok(tx.insert(new)?))?.as_u64())
     }
 
@@ -68,14 +64,15 @@ impl Queue {
             for id in expired.collect::<annals::Result<Vec<_>>>()? {
                 give_back(tx, id, "the lease expired")?;
             }
-            let Some(next) = tx.job().by_state().with_state(READY).next().transpose()? else {
+            let Some(next) = tx.job().by_state().with_state(State::Ready).next().transpose()?
+            else {
                 return Ok(None);
             };
             let (id, attempt, payload) =
                 (next.id(), next.attempts() + 1, next.payload().to_owned());
             let payload = RawValue::from_string(payload)?;
             tx.edit(id)?
-                .set_state(RUNNING)?
+                .set_state(State::Running)?
                 .set_attempts(attempt)?
                 .set_worker(worker)?
                 .set_leased_until(Timestamp::from(now + lease))?;
@@ -86,7 +83,7 @@ impl Queue {
     pub(crate) fn finish(&self, id: u64, attempt: u32) -> annals::Result<()> {
         self.0.write(|tx| {
             let id = held(tx, id, attempt)?;
-            tx.edit(id)?.set_state(DONE)?.set_leased_until(None)?;
+            tx.edit(id)?.set_state(State::Done)?.set_leased_until(None)?;
             Ok(())
         })
     }
@@ -99,10 +96,11 @@ impl Queue {
     }
 
     /// The number of jobs in each state.
-    pub(crate) fn stats(&self) -> BTreeMap<&'static str, usize> {
+    pub(crate) fn stats(&self) -> BTreeMap<String, usize> {
         let now = self.0.read();
-        let count = |state| (state, now.job().by_state().with_state(state).count());
-        [READY, RUNNING, DONE, FAILED].map(count).into()
+        let count =
+            |state: State| (state.to_string(), now.job().by_state().with_state(state).count());
+        [State::Ready, State::Running, State::Done, State::Failed].map(count).into()
     }
 
     /// What happened to a job: its versions in the journal.
@@ -113,7 +111,7 @@ impl Queue {
             let version = version?;
             versions.extend(version.change.after.map(|job| Version {
                 time: version.time.to_string(),
-                state: job.state,
+                state: job.state.to_string(),
                 attempts: job.attempts,
                 worker: job.worker,
                 reason: job.reason,
@@ -126,7 +124,7 @@ impl Queue {
 /// Checks that the attempt still goes on.
 fn held(tx: &db::Transaction<'_>, id: u64, attempt: u32) -> Result<job::Id, annals::Abort> {
     let job = tx.job().require(job::Id::from_u64(id))?;
-    if job.state() != RUNNING || job.attempts() != attempt {
+    if job.state() != State::Running || job.attempts() != attempt {
         return Err(TooLate.into());
     }
     Ok(job.id())
@@ -134,7 +132,8 @@ fn held(tx: &db::Transaction<'_>, id: u64, attempt: u32) -> Result<job::Id, anna
 
 /// Makes a job ready for the next attempt, if it has one left.
 fn give_back(tx: &mut db::Transaction<'_>, id: job::Id, reason: &str) -> annals::Result<()> {
-    let state = if tx.job().require(id)?.attempts() < MOST_ATTEMPTS { READY } else { FAILED };
+    let state =
+        if tx.job().require(id)?.attempts() < MOST_ATTEMPTS { State::Ready } else { State::Failed };
     tx.edit(id)?.set_state(state)?.set_leased_until(None)?.set_reason(reason)?;
     Ok(())
 }
