@@ -233,7 +233,7 @@ mod tests {
             assert_eq!(tail_due(wrote * MIB), due * MIB, "after {wrote} MiB");
         }
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for document in ["README.md", "docs/costs.md", "docs/guide/src/image.md"] {
+        for document in ["docs/costs.md", "docs/guide/src/image.md"] {
             let text = std::fs::read_to_string(root.join(document)).unwrap();
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             for words in

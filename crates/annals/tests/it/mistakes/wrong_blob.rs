@@ -1,6 +1,6 @@
 //! Bytes where a blob is wanted.
 //~ expected `Blob`, found `&[u8]`
-//~ error[E0277]: the trait bound `Option<annals::Blob>: From<&[u8]>` is not satisfied
+//~ error[E0277]: this takes `annals::Blob`, or an `Option` of it, and not `&[u8]`
 annals::schema!("blobs.schema");
 use blobs::file;
 

@@ -1,6 +1,6 @@
 //! An id of another table in a reference.
 //~ expected `city::Kind`, found `person::Kind`
-//~ error[E0277]: the trait bound `Option<annals::typed::Id<city::Kind>>: From<annals::typed::Id<person::Kind>>` is not satisfied
+//~ error[E0277]: this takes `annals::typed::Id<city::Kind>`, or an `Option` of it, and not `annals::typed::Id<person::Kind>`
 annals::schema!("tutorial.schema");
 use tutorial::person;
 

@@ -1,6 +1,6 @@
 //! Text for a number that may be null.
 //~ expected `Option<f64>`, found `&str`
-//~ error[E0277]: the trait bound `Option<f64>: From<&str>` is not satisfied
+//~ error[E0277]: this takes `f64`, or an `Option` of it, and not `&str`
 annals::schema!("vectors.schema");
 use vectors::sample;
 
