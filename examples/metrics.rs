@@ -57,7 +57,7 @@ fn answer(db: &Database, mut stream: TcpStream) -> Result<(), Failure> {
     let mut first = String::new();
     request.read_line(&mut first)?;
     let mut line = String::new();
-    while request.read_line(&mut line)? > 2 {
+    while first.len() > 2 && request.read_line(&mut line)? > 2 {
         line.clear();
     }
     let (status, text) = match first.split(' ').take(2).collect::<Vec<_>>()[..] {

@@ -1,7 +1,7 @@
 //! serde: the form of values in formats such as JSON.
 //!
 //! Numbers of rows and blobs are numbers, points in time their texts. Bytes, and floats that aren't finite, have no
-//! form in formats that people read: there they are texts, as in `annals dump --json`. [`AsText`] writes them so;
+//! form in formats that people read: there they are texts, as in `annals dump --format json`. [`AsText`] writes them so;
 //! [`Plain`] leaves a value to its own implementation.
 
 use std::fmt;

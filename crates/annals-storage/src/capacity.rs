@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn pages_take_a_quarter_of_the_memory_and_at_most_a_gibibyte() {
         let mib = 1 << 20;
-        for (memory, pages) in [(0, 0), (64, 16), (512, 128), (4095, 1023), (4096, 1024)] {
+        for (memory, pages) in [(0, 0), (64, 16), (512, 128), (4092, 1023), (4096, 1024)] {
             assert_eq!(part_for_pages(memory * mib), pages * mib, "{memory} MiB");
         }
         for memory in [(4 << 30) + 4, 16 << 30, 1 << 50, u64::MAX] {

@@ -136,7 +136,7 @@ impl<T: Owned> Owned for Option<T> {
 /// })?;
 ///
 /// // The first transaction made the tables, the second inserted a row.
-/// for transaction in db.changes(3..)? {
+/// for transaction in db.changes(annals::Txid(3)..)? {
 ///     for change in transaction?.changes {
 ///         let Change::City(change) = change else { continue };
 ///         assert!(change.is_update() && change.changed(city::NAME));

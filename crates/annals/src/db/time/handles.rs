@@ -351,7 +351,7 @@ impl Snapshot {
     /// db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?;
     /// db.write(|tx| Ok(tx.insert(city::New { name: "Lyon" })?))?;
     ///
-    /// let added = db.read().as_dynamic().differences(2, 3)?;
+    /// let added = db.read().as_dynamic().differences(annals::Txid(2), annals::Txid(3))?;
     /// assert_eq!(added.len(), 1);
     /// assert!(added[0].before.is_none());
     /// # Ok(())
