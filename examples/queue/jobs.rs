@@ -56,7 +56,7 @@ impl Queue {
         Ok(self.0.write(|tx| Ok(tx.insert(new)?))?.as_u64())
     }
 
-    /// Gives the worker the ready job with the highest priority, of these the oldest.
+    /// Hands the worker the ready job with the highest priority, of these the oldest.
     pub(crate) fn claim(&self, worker: &str, lease: Duration) -> annals::Result<Option<Claim>> {
         self.0.write(|tx| {
             let now = SystemTime::now();

@@ -114,7 +114,7 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a column the variants that its field has in the schema.
+    /// Sets the variants of a column to those that its field has in the schema.
     fn set_variants(&mut self, number: TableNumber, field: FieldNumber) {
         let owner = self.working.schema.table(number);
         let ty = owner.and_then(|owner| owner.field(field)).map(|field| field.ty);
