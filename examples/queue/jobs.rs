@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use annals::Timestamp;
 use serde::Serialize;
@@ -59,8 +59,8 @@ impl Queue {
     /// Hands the worker the ready job with the highest priority, of these the oldest.
     pub(crate) fn claim(&self, worker: &str, lease: Duration) -> annals::Result<Option<Claim>> {
         self.0.write(|tx| {
-            let now = SystemTime::now();
-            let expired = tx.job().by_lease().range(..=Timestamp::from(now)).ids();
+            let now = Timestamp::now();
+            let expired = tx.job().by_lease().range(..=now).ids();
             for id in expired.collect::<annals::Result<Vec<_>>>()? {
                 give_back(tx, id, "the lease expired")?;
             }
@@ -75,7 +75,7 @@ impl Queue {
                 .set_state(State::Running)?
                 .set_attempts(attempt)?
                 .set_worker(worker)?
-                .set_leased_until(Timestamp::from(now + lease))?;
+                .set_leased_until(now.saturating_add(lease))?;
             Ok(Some(Claim { id: id.as_u64(), attempt, payload }))
         })
     }

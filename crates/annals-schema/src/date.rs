@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::Timestamp;
-use crate::time::{civil_from_days, days_from_civil, days_in_month, digits};
+use crate::time::{MICROSECONDS_PER_DAY, civil_from_days, days_from_civil, days_in_month, digits};
 
 /// The form of a date.
 pub(crate) const HOW_TO_WRITE_DATES: &str = "write a day that exists, like 2021-11-02; years outside 0 to 9999 have a sign and five to seven digits";
@@ -18,7 +18,9 @@ pub(crate) const HOW_TO_WRITE_DATES: &str = "write a day that exists, like 2021-
 ///
 /// let day: Date = "2021-11-02".parse().unwrap();
 /// assert_eq!((day.year(), day.month(), day.day()), (2021, 11, 2));
-/// assert_eq!(Date(day.0 + 30).to_string(), "2021-12-02");
+/// assert_eq!(day.checked_add_days(30).unwrap().to_string(), "2021-12-02");
+/// assert_eq!(day.days_since("2021-01-01".parse().unwrap()), 305);
+/// assert_eq!(day.midnight().unwrap().to_string(), "2021-11-02T00:00:00Z");
 /// assert_eq!(Date::new(2023, 2, 29), None);
 /// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +40,11 @@ impl fmt::Display for DateError {
 impl std::error::Error for DateError {}
 
 impl Date {
+    /// The last day, in the year 5881580.
+    pub const MAX: Self = Self(i32::MAX);
+    /// The first day, in the year -5877641.
+    pub const MIN: Self = Self(i32::MIN);
+
     /// Returns a day of the calendar; `None` if there is none, or it is millions of years away.
     #[must_use]
     pub fn new(year: i32, month: u32, day: u32) -> Option<Self> {
@@ -62,6 +69,24 @@ impl Date {
     #[must_use]
     pub fn day(self) -> u32 {
         u32::try_from(civil_from_days(self.0.into()).2).unwrap_or_default()
+    }
+
+    /// Returns the day that is so many days later, or earlier if the number is negative; `None` if there is none.
+    #[must_use]
+    pub fn checked_add_days(self, days: i64) -> Option<Self> {
+        i64::from(self.0).checked_add(days)?.try_into().ok().map(Self)
+    }
+
+    /// Returns the number of days since another day: negative if that is later.
+    #[must_use]
+    pub const fn days_since(self, other: Self) -> i64 {
+        self.0 as i64 - other.0 as i64
+    }
+
+    /// Returns the midnight, in UTC, at which the day begins; `None` if it is over 290,000 years away.
+    #[must_use]
+    pub fn midnight(self) -> Option<Timestamp> {
+        i64::from(self.0).checked_mul(MICROSECONDS_PER_DAY).map(Timestamp)
     }
 
     /// Returns the bytes of its cell.
@@ -90,13 +115,6 @@ impl TryFrom<i64> for Date {
 
     fn try_from(days: i64) -> Result<Self, Self::Error> {
         days.try_into().map(Self)
-    }
-}
-
-impl From<Date> for Timestamp {
-    /// Returns the midnight, in UTC, at which the day begins.
-    fn from(date: Date) -> Self {
-        Self::from_seconds(i64::from(date.0) * crate::time::SECONDS_PER_DAY)
     }
 }
 

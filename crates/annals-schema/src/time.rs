@@ -6,10 +6,13 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
+
+use crate::Date;
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
-pub(crate) const SECONDS_PER_DAY: i64 = 86_400;
+const SECONDS_PER_DAY: i64 = 86_400;
+pub(crate) const MICROSECONDS_PER_DAY: i64 = SECONDS_PER_DAY * MICROSECONDS_PER_SECOND;
 const DAYS_PER_ERA: i64 = 146_097;
 /// The form of a timestamp.
 pub(crate) const HOW_TO_WRITE_TIMESTAMPS: &str = "write 2021-11-02T22:10:25Z, with at most nine digits of a second, \
@@ -23,18 +26,31 @@ const DATE_LEN: usize = "2021-11-02".len();
 
 /// A point in time: microseconds since 1970-01-01T00:00:00Z.
 ///
+/// Sums have no operators, since years are limited to some 292,000 before and after 1970: `checked_add` and `checked_sub` return
+/// `None` there, `saturating_add` and `saturating_sub` the last point in time. The features `jiff` and `chrono` of `annals`
+/// convert to and from the types of those crates, which have time zones and months.
+///
 /// Its text form is that of RFC 3339 in UTC, and `@MICROSECONDS` for years outside 0 to 9999. A date without a time
 /// is read as its midnight in UTC. Up to nine digits of a second are rounded to the nearest microsecond.
 ///
 /// ```
+/// use std::time::Duration;
+///
 /// use annals_schema::Timestamp;
 ///
 /// let time: Timestamp = "2021-11-02T22:10:25+01:00".parse().unwrap();
 /// assert_eq!(time.to_string(), "2021-11-02T21:10:25Z");
 /// assert_eq!(Timestamp(1_500_000).to_string(), "1970-01-01T00:00:01.5Z");
 ///
-/// let now = Timestamp::from(std::time::SystemTime::now());
+/// let now = Timestamp::now();
 /// assert!(now > time);
+///
+/// let hour = Duration::from_secs(3600);
+/// let later = now.saturating_add(hour);
+/// assert_eq!(later.duration_since(now), Some(hour));
+/// assert_eq!(now.duration_since(later), None);
+/// assert_eq!(time.checked_add(hour).unwrap().date(), "2021-11-02".parse().unwrap());
+/// assert_eq!(Timestamp::MAX.checked_add(hour), None);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)] // as a row's id
@@ -53,6 +69,21 @@ impl fmt::Display for TimestampError {
 impl std::error::Error for TimestampError {}
 
 impl Timestamp {
+    /// The last point in time, in the year 294247.
+    pub const MAX: Self = Self(i64::MAX);
+    /// The first point in time, in the year -290308.
+    pub const MIN: Self = Self(i64::MIN);
+
+    /// Returns the present, by the clock of the operating system.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is for programs: the same lint keeps the library from calling it"
+    )]
+    #[must_use]
+    pub fn now() -> Self {
+        SystemTime::now().into()
+    }
+
     /// Makes a point in time from whole seconds since 1970-01-01T00:00:00Z; the nearest there is
     /// if it is too far away (292,000 years).
     #[must_use]
@@ -77,33 +108,52 @@ impl Timestamp {
     pub const fn subsecond_microseconds(self) -> i64 {
         self.0.rem_euclid(MICROSECONDS_PER_SECOND)
     }
-}
 
-impl From<SystemTime> for Timestamp {
-    /// Rounds down to microseconds; the nearest there is if the time is too far away.
-    fn from(time: SystemTime) -> Self {
-        match time.duration_since(UNIX_EPOCH) {
-            Ok(after) => Self(i64::try_from(after.as_micros()).unwrap_or(i64::MAX)),
-            Err(error) => {
-                let before = error.duration().as_nanos().div_ceil(1000);
-                Self(i64::try_from(before).map_or(i64::MIN, |before| -before))
-            }
-        }
+    /// Returns the point in time that is later by the whole microseconds of a duration; `None` if it is after
+    /// [`MAX`](Self::MAX).
+    #[must_use]
+    pub fn checked_add(self, duration: Duration) -> Option<Self> {
+        let micros = u64::try_from(duration.as_micros()).ok()?;
+        self.0.checked_add_unsigned(micros).map(Self)
     }
-}
 
-impl TryFrom<Timestamp> for SystemTime {
-    type Error = TimestampError;
+    /// Returns the point in time that is earlier by the whole microseconds of a duration; `None` if it is before
+    /// [`MIN`](Self::MIN).
+    #[must_use]
+    pub fn checked_sub(self, duration: Duration) -> Option<Self> {
+        let micros = u64::try_from(duration.as_micros()).ok()?;
+        self.0.checked_sub_unsigned(micros).map(Self)
+    }
 
-    /// Fails if the operating system can't count so far.
-    fn try_from(time: Timestamp) -> Result<Self, TimestampError> {
-        let distance = Duration::from_micros(time.0.unsigned_abs());
-        let there = if time.0 < 0 {
-            UNIX_EPOCH.checked_sub(distance)
-        } else {
-            UNIX_EPOCH.checked_add(distance)
-        };
-        there.ok_or_else(|| TimestampError(time.to_string()))
+    /// Returns what [`checked_add`](Self::checked_add) does, or [`MAX`](Self::MAX).
+    #[must_use]
+    pub fn saturating_add(self, duration: Duration) -> Self {
+        self.checked_add(duration).unwrap_or(Self::MAX)
+    }
+
+    /// Returns what [`checked_sub`](Self::checked_sub) does, or [`MIN`](Self::MIN).
+    #[must_use]
+    pub fn saturating_sub(self, duration: Duration) -> Self {
+        self.checked_sub(duration).unwrap_or(Self::MIN)
+    }
+
+    /// Returns the time since an earlier point in time, or the same one; `None` if it is a later one.
+    #[must_use]
+    pub fn duration_since(self, earlier: Self) -> Option<Duration> {
+        (earlier <= self).then(|| self.abs_diff(earlier))
+    }
+
+    /// Returns the time between two points in time, whichever is the earlier one.
+    #[must_use]
+    pub const fn abs_diff(self, other: Self) -> Duration {
+        Duration::from_micros(self.0.abs_diff(other.0))
+    }
+
+    /// Returns the day, in UTC.
+    #[must_use]
+    pub fn date(self) -> Date {
+        // Days of all points in time are within 107 million.
+        Date(i32::try_from(self.seconds().div_euclid(SECONDS_PER_DAY)).unwrap_or_default())
     }
 }
 

@@ -36,6 +36,7 @@
 //! are one [`Error`], whose [`ErrorKind`] a program can act on. Nothing here panics because of a file's contents.
 //!
 //! The feature `serde` lets ids, owned rows, `New`, [`Timestamp`] and [`Txid`] be read and written by serde.
+//! The features `jiff` and `chrono` convert [`Timestamp`] and [`Date`] to and from the types of those crates.
 //! The feature `tokio` adds `write_async`, and subscriptions as streams; `tracing` adds spans and events. The feature
 //! `testing` adds `storage::simulated`, a disk that forgets, tears and reorders unflushed writes.
 #![allow(
@@ -69,8 +70,9 @@ use annals_store::image;
 pub use annals_macros::schema;
 pub use annals_schema::{
     AnyDecimal, Blob, Command, Date, DateError, Decimal, DecimalError, Field, FieldNumber, Index,
-    IndexNumber, OnDelete, RowId, Schema, Table, TableNumber, Timestamp, Txid, Type, TypeClass,
-    Uuid, UuidError, Value, ValueRef, Variant, Variants, WideValue, Written,
+    IndexNumber, OnDelete, RowId, Schema, Table, TableNumber, TimeRangeError, Timestamp,
+    TimestampError, Txid, Type, TypeClass, Uuid, UuidError, Value, ValueRef, Variant, Variants,
+    WideValue, Written,
 };
 /// ```
 /// annals::schema!("tutorial.schema");

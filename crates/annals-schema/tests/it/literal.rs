@@ -13,10 +13,10 @@ fn parse(ty: Type, text: &str) -> Result<Value, String> {
 }
 
 /// A small generator of random numbers (splitmix64), so that a failure can be repeated.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,7 +25,7 @@ impl Random {
     }
 
     /// Returns a number of any size: as many small ones as large ones.
-    fn any(&mut self) -> i64 {
+    pub(crate) fn any(&mut self) -> i64 {
         let number = self.next().cast_signed();
         number >> (self.next() % 64)
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that fails should panic")]
 
 mod codegen;
+mod conversions;
 mod difference;
 mod evolution;
 mod joedb;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use annals_schema::Timestamp;
+use annals_schema::{Date, Timestamp};
 
 fn micros(text: &str) -> i64 {
     text.parse::<Timestamp>().unwrap().0
@@ -112,4 +112,76 @@ fn system_time_there_and_back() {
     // Windows counts in steps of 100 nanoseconds.
     let between = UNIX_EPOCH - Duration::from_nanos(100);
     assert_eq!(Timestamp::from(between), Timestamp(-1), "rounded down");
+}
+
+#[expect(clippy::disallowed_methods, reason = "they are compared")]
+#[test]
+fn the_present_is_that_of_the_operating_system() {
+    let before = SystemTime::now().into();
+    let now = Timestamp::now();
+    assert!((before..=SystemTime::now().into()).contains(&now), "{now} isn't after {before}");
+}
+
+#[test]
+fn sums_and_differences_end_at_the_limits() {
+    let micro = Duration::from_micros(1);
+    let all = Timestamp::MAX.abs_diff(Timestamp::MIN);
+    assert_eq!(all, Duration::from_micros(u64::MAX));
+    assert_eq!(Timestamp::MIN.checked_add(all), Some(Timestamp::MAX));
+    assert_eq!(Timestamp::MAX.checked_sub(all), Some(Timestamp::MIN));
+    for (first, duration) in [(Timestamp(1), Duration::MAX), (Timestamp::MAX, micro)] {
+        assert_eq!(first.checked_add(duration), None);
+        assert_eq!(first.saturating_add(duration), Timestamp::MAX);
+    }
+    for (first, duration) in [(Timestamp(1), Duration::MAX), (Timestamp::MIN, micro)] {
+        assert_eq!(first.checked_sub(duration), None);
+        assert_eq!(first.saturating_sub(duration), Timestamp::MIN);
+    }
+    for micros in [0, 1, -1, 5, -7_777_777, i64::MAX, i64::MIN] {
+        let time = Timestamp(micros);
+        assert_eq!(time.checked_add(Duration::from_nanos(999)), Some(time), "whole microseconds");
+        assert_eq!(time.checked_sub(Duration::from_nanos(999)), Some(time), "whole microseconds");
+        assert_eq!(time.duration_since(time), Some(Duration::ZERO));
+        if let Some(later) = time.checked_add(micro) {
+            assert_eq!(later.0, micros + 1);
+            assert_eq!(later.duration_since(time), Some(micro));
+            assert_eq!(time.duration_since(later), None);
+            assert_eq!(later.checked_sub(micro), Some(time));
+        }
+    }
+}
+
+#[test]
+fn a_day_begins_at_its_midnight() {
+    let day_of = |text: &str| text.parse::<Date>().unwrap();
+    for (time, day) in [
+        ("1969-12-31T23:59:59.999999Z", "1969-12-31"),
+        ("1970-01-01T00:00:00Z", "1970-01-01"),
+        ("2021-11-03T00:30:00+01:00", "2021-11-02"),
+    ] {
+        assert_eq!(Timestamp(micros(time)).date(), day_of(day), "{time}");
+    }
+    for time in [Timestamp::MIN, Timestamp(-1), Timestamp(0), Timestamp::MAX] {
+        let day = time.date();
+        let midnight = day.midnight();
+        assert_eq!(midnight.is_none(), time == Timestamp::MIN, "its day began before");
+        assert!(midnight.is_none_or(|midnight| midnight <= time && midnight.date() == day));
+        let next = day.checked_add_days(1).and_then(Date::midnight);
+        assert_eq!(next.is_none(), time == Timestamp::MAX);
+        assert!(next.is_none_or(|next| next > time), "{time}");
+    }
+    assert_eq!((Date::MIN.midnight(), Date::MAX.midnight()), (None, None));
+}
+
+#[test]
+fn days_are_counted_up_to_the_limits() {
+    let all = i64::from(u32::MAX);
+    assert_eq!(Date::MAX.days_since(Date::MIN), all);
+    assert_eq!(Date::MIN.days_since(Date::MAX), -all);
+    assert_eq!(Date::MIN.checked_add_days(all), Some(Date::MAX));
+    assert_eq!(Date::MAX.checked_add_days(-all), Some(Date::MIN));
+    for days in [1, i64::MAX] {
+        assert_eq!(Date::MAX.checked_add_days(days), None);
+        assert_eq!(Date::MIN.checked_add_days(-days), None);
+    }
 }
