@@ -28,7 +28,7 @@ fn list(mask: u64, names: &[(u64, &str)]) -> String {
 }
 
 /// Refuses files that this version can't read.
-pub(crate) fn refuse_reading(header: &Header, name: &str) -> Result<()> {
+pub fn refuse_reading(header: &Header, name: &str) -> Result<()> {
     let unsupported = |what: String| {
         let message = format!("{name}: {what}: use a newer version of Annals");
         Err(Error::new(ErrorKind::Unsupported, message))

@@ -64,6 +64,28 @@ pub(crate) struct Spot {
     pub(crate) txid: u64,
 }
 
+/// What the header of a frame says of its extent, wherever the frame belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// The length of the whole frame in bytes.
+    pub len: u64,
+    /// True if it ends a transaction.
+    pub is_commit: bool,
+}
+
+impl Outline {
+    /// Reads it; `None` if no frame begins so. Verifies nothing else.
+    #[must_use]
+    pub fn of(header: &[u8; FRAME_HEADER_LEN]) -> Option<Self> {
+        let from = Fields(header);
+        let [a, b, c] = from.array(4);
+        let len = frame_len(u64::from(u32::from_le_bytes([a, b, c, 0])));
+        let [kind] = from.array(2);
+        let is_frame = from.array(0) == FRAME_MAGIC && len <= MAX_FRAME_LEN;
+        is_frame.then_some(Self { len, is_commit: kind == format::KIND_COMMIT })
+    }
+}
+
 /// The end of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {

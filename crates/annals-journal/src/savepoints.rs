@@ -57,13 +57,16 @@ impl Writer {
         let Some(savepoint) = self.savepoints.last().cloned() else { return Ok(()) };
         let Savepoint { position, chain, len, encoder, bytes } = savepoint;
         if let Some(bytes) = bytes {
-            if self.dirty_to > position {
+            if let Some(held) = &mut self.held {
+                held.spool.truncate(position);
+            } else if self.dirty_to > position {
                 let cut = || self.checkpoints.cut(self.committed, position, self.dirty_to);
                 step!(SavepointNotCut, cut()?);
             }
             self.start_frame();
             self.frame.extend_from_slice(&bytes);
-            (self.written, self.dirty_to, self.chain) = (position, position, chain);
+            (self.written, self.chain) = (position, chain);
+            self.dirty_to = self.dirty_to.min(position);
         }
         self.frame.truncate(len);
         self.encoder = encoder;

@@ -20,11 +20,12 @@ use super::format::{
     FLAG_FIRST, FLAG_MORE, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, MAX_PAYLOAD, Point,
 };
 use super::frame::{self, FrameHeader, Making};
+use super::held::Held;
 use super::level::Level;
 use super::savepoints::Savepoint;
 use crate::{Error, ErrorKind, Result};
 use annals_event::{self, Encoder, Event, MAX_PIECE};
-use annals_storage::{Clock, step};
+use annals_storage::{Clock, Storage as _, step};
 
 /// A data frame is written when the events of a transaction take this much.
 const FRAME_TARGET: usize = MAX_PAYLOAD - 2 * MAX_PIECE;
@@ -46,7 +47,9 @@ pub struct Writer {
     pub(super) dirty_to: u64,
     /// The savepoints of the transaction.
     pub(super) savepoints: Vec<Savepoint>,
-    last_clock_time: i64,
+    pub(super) last_clock_time: i64,
+    /// The frames of the transaction, if they must not be written yet.
+    pub(super) held: Option<Held>,
     /// True if the transaction's commit will be flushed.
     flushes: bool,
     /// Each commit ends at a multiple of this.
@@ -82,6 +85,7 @@ impl Writer {
             dirty_to: position,
             savepoints: Vec::new(),
             last_clock_time,
+            held: None,
             flushes: false,
             sector,
         }
@@ -152,7 +156,10 @@ impl Writer {
     /// Reads from the journal, and from the frame that is being filled, which will follow it.
     pub fn read_at(&self, position: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
         let Some(start) = position.checked_sub(self.written) else {
-            return self.checkpoints.storage.read_at(position, buffer);
+            return match self.held.as_ref().filter(|held| position >= held.begin()) {
+                Some(held) => held.spool.read_at(position, buffer),
+                None => self.checkpoints.storage.read_at(position, buffer),
+            };
         };
         let start = usize::try_from(start).map_err(std::io::Error::other)?;
         let found = self.frame.get(start..).unwrap_or_default();
@@ -175,7 +182,7 @@ impl Writer {
     fn write_data(&mut self) -> Result<()> {
         self.keep_for_savepoints();
         self.write_frame(KIND_DATA, Level::Soft, CommitTime::default())?;
-        if self.flushes {
+        if self.flushes && self.held.is_none() {
             self.checkpoints.note_streamed(self.written);
         }
         Ok(())
@@ -225,10 +232,12 @@ impl Writer {
             Err(error) => return Err(self.commit_failed(error, txid)),
         };
         self.committed = Point { position: self.written, txid, chain };
-        self.dirty_to = self.written;
         if !time.explicit {
             self.last_clock_time = time.micros;
-            self.checkpoints.last_clock_time.store(time.micros, Ordering::Relaxed);
+        }
+        if self.held.is_none() {
+            self.dirty_to = self.written;
+            self.checkpoints.note_clock_time(self.last_clock_time);
         }
         Ok(self.committed)
     }
@@ -242,7 +251,7 @@ impl Writer {
     }
 
     /// A commit frame that could not be written must not be found by a later recovery.
-    fn commit_failed(&mut self, error: Error, txid: Txid) -> Error {
+    pub(super) fn commit_failed(&mut self, error: Error, txid: Txid) -> Error {
         match self.rollback() {
             Ok(()) => error.within(format!("transaction {txid} is rolled back")),
             Err(cut) => {
@@ -260,6 +269,7 @@ impl Writer {
 
     /// Cuts off the bytes after the last commit.
     fn take_back(&mut self) -> Result<()> {
+        self.forget_held();
         let point = self.committed;
         if self.dirty_to > point.position {
             self.checkpoints.cut(point, point.position, self.dirty_to)?;
@@ -300,7 +310,7 @@ impl Writer {
 
     /// Writes one frame. Returns its chain.
     fn write_one(&mut self, kind: u8, level: Level, flags: u8, time: CommitTime) -> Result<u64> {
-        self.checkpoints.draw_secret(|| self.clock.secret())?;
+        self.draw_secret()?;
         let is_first = self.written == self.committed.position;
         let (durable, secret) = self.checkpoints.provable();
         let header = FrameHeader {
@@ -322,12 +332,23 @@ impl Writer {
         let (previous, segment) = (self.chain, self.checkpoints.header());
         let making = Making { segment, previous, secret: &secret };
         let chain = frame::finish(&mut self.frame, &header, making);
-        self.dirty_to = self.written + self.frame.len() as u64;
-        let written = self.checkpoints.write_frames(self.written, &self.frame);
+        let end = self.written + self.frame.len() as u64;
+        let written = match &mut self.held {
+            Some(held) => held.spool.append(&self.frame),
+            None => {
+                self.dirty_to = end;
+                self.checkpoints.write_frames(self.written, &self.frame)
+            }
+        };
         written.map_err(|error| self.cannot_write(error))?;
-        self.written = self.dirty_to;
+        self.written = end;
         self.chain = chain;
         Ok(chain)
+    }
+
+    /// Makes sure that this handle's frames prove only what this opening knows.
+    pub(super) fn draw_secret(&self) -> Result<()> {
+        self.checkpoints.draw_secret(|| self.clock.secret())
     }
 
     /// Fills the frame of a commit to the end of a sector, with an event without effect.

@@ -32,6 +32,8 @@ pub enum ErrorKind {
     SchemaMismatch,
     /// One journal isn't the beginning of another, so that it can't be updated from that one; nothing was changed.
     Diverged,
+    /// The history that is asked for isn't kept any more: it was forgotten, or erased.
+    Forgotten,
     /// The file isn't an Annals journal at all.
     NotAJournal,
     /// The file needs a newer version of Annals.
@@ -50,6 +52,16 @@ pub enum ErrorKind {
     Aborted,
     /// The program stopped it, by the answer of one of its callbacks; nothing was changed.
     Cancelled,
+    /// Another machine can't be reached, or doesn't answer; nothing is known to have changed there. Try again later.
+    Unreachable,
+    /// The other machine doesn't know who asks: a token is missing, wrong or expired.
+    Unauthenticated,
+    /// The role of the token doesn't allow it.
+    Forbidden,
+    /// It is larger than the other machine takes.
+    TooLarge,
+    /// The disk of the other machine is full.
+    NoSpace,
     /// An I/O error; see [`Error::io_error`].
     Io,
     /// The commit was written, but whether it is durable is not known: reopen and look.

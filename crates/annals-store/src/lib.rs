@@ -28,6 +28,7 @@ mod delaying;
 mod deletion;
 mod enforcement;
 mod erased;
+mod foreign;
 pub mod history;
 mod ids;
 pub mod image;

@@ -3,9 +3,10 @@
 //! No program needs it. It is not part of the API, and changes with any version.
 
 pub use crate::db::{
-    Fate, Gap, Generation, ImageCheck, ImageComparison, OldSegment, Proven, Removable, Restored,
-    Run, Salvaged, SalvagedSegment, check_image, check_image_in, compare_image, compare_image_in,
-    locate, salvage, salvage_in, write_state,
+    Batch, Contents, Fate, FileRange, Gap, Generation, ImageCheck, ImageComparison, OldSegment,
+    Origin, Proposal, Proven, Removable, Restored, Run, Salvaged, SalvagedSegment, Source,
+    SourceFacts, begin_replica, begin_replica_in, check_image, check_image_in, compare_image,
+    compare_image_in, continue_segment, count_frames, locate, salvage, salvage_in, write_state,
 };
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;
@@ -14,4 +15,50 @@ pub use crate::progress::Watch;
 #[must_use]
 pub fn watch(options: &crate::Options) -> Option<Watch> {
     options.watch()
+}
+
+/// Makes a database follow another, named as messages name it: commits, restarts and all else that only the owner of
+/// a history may do are errors.
+pub fn follow(database: &crate::Database, owner: &str) {
+    database.follow(owner);
+}
+
+/// Keeps the frames of a transaction beside the journal: see [`Proposal`]. To be called before its first change.
+///
+/// # Errors
+/// `Unsupported`: other processes write the journal, too; `Invalid`: it has changes.
+pub fn hold(transaction: &mut crate::Transaction<'_>) -> crate::Result<()> {
+    transaction.hold()
+}
+
+/// Ends a transaction that was held; `None` if it has no events.
+///
+/// # Errors
+/// Those of [`Transaction::commit`](crate::Transaction::commit): it is rolled back.
+pub fn propose(transaction: crate::Transaction<'_>) -> crate::Result<Option<Proposal<'_>>> {
+    transaction.propose()
+}
+
+/// Takes frames that follow a journal's end into an empty transaction: verifies and applies them, and writes nothing.
+///
+/// # Errors
+/// `Invalid`: they don't verify, or can't be; `Unsupported`; of proposed ones those of statements and of a commit.
+pub fn take<'db>(
+    transaction: crate::Transaction<'db>,
+    frames: &mut annals_storage::Spool,
+    origin: Origin,
+) -> crate::Result<Proposal<'db>> {
+    transaction.take(frames, origin)
+}
+
+/// Returns an empty spool for frames of a database, beside its journal.
+#[must_use]
+pub fn spool(database: &crate::Database) -> annals_storage::Spool {
+    database.spool()
+}
+
+/// Returns the cursor that a transaction without changes follows.
+#[must_use]
+pub fn end_of(transaction: &crate::Transaction<'_>) -> crate::Cursor {
+    transaction.end()
 }

@@ -4,14 +4,14 @@
 #[doc(hidden)]
 pub use annals_journal::testing;
 pub use annals_journal::{
-    Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,
-    SegmentFacts, format,
+    Carried, Committed, Copies, Cursor, CursorError, Cut, Erasure, Level, Plan, Point, Recovered,
+    Recovery, Retention, SegmentFacts, format,
 };
 
 pub(crate) use annals_journal::{
-    Checkpoints, Frame, FrameHeader, FrameReader, Head, Link, Rule, Settled, Singles, Skipped,
-    Step, Survey, Trailer, Verdict, Walk, Writer, busy, cannot_open, copy_whole, create, create_on,
-    first_slot, head_with, holder, is_blank, join, keep_name, live, new_header, refuse, segments,
-    settle, settle_shared, shown_path,
+    Checkpoints, Frame, FrameHeader, FrameReader, Head, Link, Outline, Rule, Settled, Singles,
+    Skipped, Step, Survey, Trailer, Verdict, Walk, Writer, busy, cannot_open, copy_whole, create,
+    create_on, first_slot, head_with, holder, is_blank, join, keep_name, live, new_header, refuse,
+    refuse_reading, segments, settle, settle_shared, shown_path,
 };
 pub(crate) use annals_storage::sync::lock;

@@ -111,8 +111,8 @@ pub use db::{
     scan, scan_in,
 };
 pub use journal::{
-    Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,
-    SegmentFacts,
+    Carried, Committed, Copies, Cursor, CursorError, Cut, Erasure, Level, Plan, Point, Recovered,
+    Recovery, Retention, SegmentFacts,
 };
 pub use progress::{Phase, Progress};
 /// ```

@@ -11,6 +11,7 @@
 //! - `handle`: the database and its transactions, the handles of programs; `reader` is the read-only one;
 //! - `time`: reading the past and new commits, through these; `open`, with `acquire` and `recovery`: how a database is
 //!   opened; `read_only`: files, and `embedded` bytes of the program;
+//! - `replication`: frames as they are, from and for other machines;
 //! - `undo`: restoring a row, and reverting a transaction, by new changes;
 //! - `inspect`, `examine`, by the `marks` of erasures: examining files; the rest write other files: `salvage`, and `erase`,
 //!   which replaces the files of a journal.
@@ -38,6 +39,7 @@ mod read_only;
 mod reader;
 mod recovery;
 mod replay;
+mod replication;
 mod salvage;
 mod stats;
 mod threads;
@@ -78,6 +80,10 @@ pub use reader::Reader;
 pub use replay::scan::Sink;
 pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
+pub use replication::{
+    Batch, Contents, FileRange, Origin, Proposal, Source, SourceFacts, begin_replica,
+    begin_replica_in, continue_segment, count_frames,
+};
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
 pub use stats::{CacheStats, Latencies, OldestState, Stats};
 #[cfg(feature = "tokio")]

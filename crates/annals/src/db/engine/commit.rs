@@ -53,17 +53,31 @@ pub(in crate::db) fn commit(
     writing: &mut Writing,
     request: Request,
 ) -> Result<Written> {
-    let Request { level, time, is_spilled } = request;
-    writing.store.check_unique()?;
-    writing.store.check_references()?;
-    let committed = writing.writer.commit(level, time);
+    check(writing)?;
+    let committed = writing.writer.commit(request.level, request.time);
     let point = committed.map_err(|error| core.advise_space(error))?;
+    Ok(hand_over(core, writing, point, request))
+}
+
+/// Checks what only the end of a transaction can: step 1.
+pub(in crate::db) fn check(writing: &Writing) -> Result<()> {
+    writing.store.check_unique()?;
+    writing.store.check_references()
+}
+
+/// Makes a view after the commit that was written up to `point`, and lets the group take it over: steps 3 and 4.
+pub(in crate::db) fn hand_over(
+    core: &Core,
+    writing: &mut Writing,
+    point: Point,
+    request: Request,
+) -> Written {
     let view = commit_store(core, writing);
-    let is_acknowledged = core.group.add(point, level, view);
-    if is_spilled {
+    let is_acknowledged = core.group.add(point, request.level, view);
+    if request.is_spilled {
         spill::commit_spilled(core);
     }
-    Ok(Written { point, is_acknowledged })
+    Written { point, is_acknowledged }
 }
 
 /// Makes a view of the store's changes, over the newest root of the image.

@@ -17,11 +17,20 @@ use crate::db::engine::state;
 use crate::db::outcome::{Older, Restarted};
 use crate::db::present::segment::Segment;
 use crate::db::present::snapshot::Snapshot;
+use crate::journal::format::Secret;
 use crate::journal::segments::{self, Maker, Next, Sealer, Sealing, kept_name};
-use crate::journal::{Checkpoints, Head, Level, Point, Settled, Writer, lock};
-use crate::storage::{Directory, Lock};
+use crate::journal::{Checkpoints, Cursor, Head, Level, Point, Settled, Writer, lock};
+use crate::storage::{Directory, Lock, Storage};
 use crate::store::BlobPiece;
 use crate::{Error, ErrorKind, Result};
+
+/// The state with which a segment begins that another journal began so, if it does.
+pub(in crate::db) struct Beginning {
+    /// Where it ends.
+    pub(in crate::db) point: Point,
+    /// Where its blobs are.
+    pub(in crate::db) pieces: Vec<(Blob, BlobPiece)>,
+}
 
 /// A segment that is about to replace the current one.
 struct Prepared {
@@ -92,6 +101,46 @@ pub(in crate::db) fn restart_in_turn(
     }
     go_on(core, writing, &old, prepared)?;
     end_restart(core, older, true)
+}
+
+/// Continues in a segment as the journal did that this one follows: with its seal, and with what `fill` writes and
+/// flushes at the beginning of the next. The caller is the writer.
+pub(in crate::db) fn restart_as(
+    core: &Core,
+    writing: &mut Writing,
+    sealing: &Sealing,
+    fill: impl FnOnce(&dyn Storage, Secret) -> Result<Beginning>,
+) -> Result<Cursor> {
+    let old = core.segment.load_full();
+    writing.writer.rollback()?;
+    core.group.settle()?;
+    let _paused = lock(&core.keeping);
+    let (storage, name) = (&*old.file.storage, &old.file.name);
+    let head = Head::read(storage, name)?;
+    old.checkpoints.draw_secret(|| core.clock.secret())?;
+    old.checkpoints.close()?;
+    let (directory, journal) = (&*old.file.directory, old.file.journal.as_str());
+    let header = &sealing.seal.next;
+    let (next, Beginning { point, pieces }) =
+        Next::copy(directory, journal, header, &*core.clock, fill)?;
+    let ready = segments::keep(directory, journal, storage, &head.header)
+        .and_then(|()| old.checkpoints.seal(sealing));
+    if let Err(error) = ready {
+        next.discard(directory);
+        return Err(error);
+    }
+    if let Err(error) = next.publish(directory, journal) {
+        return Err(interrupted(&old, &error));
+    }
+    let settled = Settled::new_journal(point, next.secret);
+    let storage = Arc::clone(&next.storage);
+    let pid = annals_storage::process_id();
+    let checkpoints = Checkpoints::new(storage, name, header.hash(), pid, point, &settled);
+    let checkpoints = Arc::new(checkpoints);
+    let writer = writing.writer.in_segment(Arc::clone(&checkpoints));
+    let moved = Some(pieces).filter(|_| header.begins_with_state());
+    go_on(core, writing, &old, Prepared { next, checkpoints, writer, point, moved })?;
+    Ok(point.into())
 }
 
 /// Makes all that the new segment begins with, on permanent storage; takes it away again if that

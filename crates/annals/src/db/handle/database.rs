@@ -105,6 +105,7 @@ impl Database {
             owner: AtomicUsize::new(0),
             later_recoveries: Mutex::default(),
             unapplied: OnceLock::new(),
+            follows: OnceLock::new(),
             sharing: setup.sharing,
             level: setup.level,
             origin: Origin::here(),

@@ -49,6 +49,8 @@ pub(in crate::db) struct Inner {
     pub(in crate::db) gate: Gate,
     /// The checks that the program registered.
     pub(in crate::db) checks: Checks,
+    /// The journal that this one follows, if it is a replica's, as messages name it.
+    pub(in crate::db) follows: OnceLock<String>,
 }
 
 impl Inner {
@@ -130,6 +132,13 @@ impl Inner {
         if let Some(checkpointer) = &self.checkpointer {
             checkpointer.wake();
         }
+    }
+
+    /// Refuses to do something that only the owner of a history may do.
+    pub(in crate::db) fn refuse_following(&self, what: &str) -> Result<()> {
+        let Some(owner) = self.follows.get() else { return Ok(()) };
+        let message = format!("{}: is a replica of {owner}: {what} there", self.file().name);
+        Err(Error::new(ErrorKind::Unsupported, message))
     }
 
     /// Refuses to wait for a transaction of the same thread.

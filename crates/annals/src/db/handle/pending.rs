@@ -25,12 +25,12 @@ pub struct Commit {
 /// an error of that is lost.
 #[must_use = "nothing is promised before `wait` has returned"]
 pub struct Pending<'db> {
-    pub(super) database: &'db Inner,
-    pub(super) point: Point,
-    pub(super) level: Level,
-    pub(super) is_empty: bool,
+    pub(in crate::db) database: &'db Inner,
+    pub(in crate::db) point: Point,
+    pub(in crate::db) level: Level,
+    pub(in crate::db) is_empty: bool,
     /// True if nothing is missing any more.
-    pub(super) is_acknowledged: bool,
+    pub(in crate::db) is_acknowledged: bool,
 }
 
 brief!(Pending<'_>, "Pending", "txid": |it| it.point.txid, "level": |it| it.level);

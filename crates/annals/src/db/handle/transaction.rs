@@ -17,7 +17,7 @@ use crate::db::handle::pending::{Commit, Pending};
 use crate::db::handle::savepoints::Savepoints;
 use crate::debug::brief;
 use crate::event::Event;
-use crate::journal::Level;
+use crate::journal::{Level, Point};
 use crate::store::{Uniqueness, View};
 use crate::trace::span;
 use crate::{Error, Result};
@@ -303,6 +303,7 @@ impl<'db> Transaction<'db> {
         self.usable()?;
         self.forget_savepoints(0);
         let (database, level) = (self.database, self.level);
+        database.refuse_following("commit")?;
         if self.is_empty() {
             if level.flushes() && database.sharing().is_some() {
                 // Within this process's turn, so that a failure can be marked for the others.
@@ -311,24 +312,11 @@ impl<'db> Transaction<'db> {
             let point = self.writing.writer.committed();
             return Ok(Pending { database, point, level, is_empty: true, is_acknowledged: false });
         }
-        if let Some(touched) = self.touched.take() {
-            database.checks.pass(&self.writing.store, touched)?;
-        }
-        let (time, is_spilled) = (self.time.map(|time| time.0), self.spilled);
-        let written = commit::commit(
-            database.core(),
-            &mut self.writing,
-            Request { level, time, is_spilled },
-        )?;
+        self.pass_checks()?;
+        let request = self.request();
+        let written = commit::commit(database.core(), &mut self.writing, request)?;
         let Written { point, mut is_acknowledged } = written;
-        (self.committed, self.spilled) = (true, false);
-        database.wake_checkpointer();
-        if let Some(background) = database.background() {
-            if is_spilled {
-                background.want();
-            }
-            background.note_commit(&mut self.writing, point.position, self.statements);
-        }
+        self.note_written(point);
         if database.sharing().is_some() {
             // Other processes build on it as soon as the turn ends. Other threads of this one may write
             // meanwhile, and share the flush.
@@ -339,6 +327,30 @@ impl<'db> Transaction<'db> {
             is_acknowledged = true;
         }
         Ok(Pending { database, point, level, is_empty: false, is_acknowledged })
+    }
+
+    /// Runs the checks that the program registered.
+    pub(in crate::db) fn pass_checks(&mut self) -> Result<()> {
+        let Some(touched) = self.touched.take() else { return Ok(()) };
+        self.database.checks.pass(&self.writing.store, touched)
+    }
+
+    /// Returns what it requests of its commit.
+    pub(in crate::db) fn request(&self) -> Request {
+        Request { level: self.level, time: self.time.map(|time| time.0), is_spilled: self.spilled }
+    }
+
+    /// Records that its commit was written, up to `point`.
+    pub(in crate::db) fn note_written(&mut self, point: Point) {
+        let is_spilled = std::mem::take(&mut self.spilled);
+        self.committed = true;
+        self.database.wake_checkpointer();
+        if let Some(background) = self.database.background() {
+            if is_spilled {
+                background.want();
+            }
+            background.note_commit(&mut self.writing, point.position, self.statements);
+        }
     }
 
     /// Rolls back: nothing of the transaction remains.
@@ -374,7 +386,7 @@ impl<'db> Transaction<'db> {
 
     /// Makes room where the changes fill the memory. Store and journal say the same here.
     #[inline]
-    fn make_room(&mut self) -> Result<()> {
+    pub(in crate::db) fn make_room(&mut self) -> Result<()> {
         if self.writing.store.unsaved() <= self.room { Ok(()) } else { self.spill() }
     }
 

@@ -63,6 +63,7 @@ impl Database {
     /// interrupted half done (opening the database again ends it), or after a failed flush.
     pub fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
         let _entered = self.inner().enter_to_write()?;
+        self.inner().refuse_following("restart it")?;
         self.inner().refuse_nesting()?;
         self.refuse_nested_backfill()?;
         self.refuse_device()?;
@@ -174,6 +175,9 @@ impl Database {
         how: Restarting,
         watch: &mut dyn FnMut(BackfillProgress) -> ControlFlow<()>,
     ) -> Result<Backfilled> {
+        if mode.restarts() {
+            self.inner().refuse_following("restart it")?;
+        }
         restarting::backfill_with(self, mode, how, watch)
     }
 

@@ -1,0 +1,119 @@
+//! Frames of a transaction that aren't in the file: another party is asked first whether they become history.
+//!
+//! ```text
+//! hold      frames of the transaction go into a spool, at the positions that they will have in the file
+//! commit    its commit frame goes there, too; or frames made elsewhere are added, verified by the caller
+//! release   the frames are written to the file, as after any commit; or a rollback forgets them
+//! ```
+//!
+//! Invariant: as long as frames are held, `committed` and `written` speak of the file as it would be with them, and the
+//! file itself ends at `before`.
+
+use super::format::Point;
+use super::reader::Frame;
+use super::writer::Writer;
+use crate::{Error, Result};
+use annals_schema::Txid;
+use annals_storage::Spool;
+
+/// The frames that a writer holds.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The end of the file's last commit.
+    before: Point,
+    /// The time of the last commit before, by the clock.
+    clock_time: i64,
+    pub(super) spool: Spool,
+}
+
+impl Held {
+    /// Reads bytes that are held.
+    pub(super) fn begin(&self) -> u64 {
+        self.spool.begin()
+    }
+}
+
+impl Writer {
+    /// Holds the frames of the transaction that begins now in a spool, in place of writing them.
+    pub fn hold(&mut self, mut spool: Spool) {
+        spool.truncate(0);
+        spool.move_to(self.written);
+        let (before, clock_time) = (self.committed, self.last_clock_time);
+        self.held = Some(Held { before, clock_time, spool });
+    }
+
+    /// Returns the time of the last commit by a clock, in microseconds.
+    #[must_use]
+    pub const fn last_clock_time(&self) -> i64 {
+        self.last_clock_time
+    }
+
+    /// Returns the frames that are held: all of those since [`hold`](Self::hold) that are complete.
+    #[must_use]
+    pub fn held(&self) -> Option<&Spool> {
+        self.held.as_ref().map(|held| &held.spool)
+    }
+
+    /// Adds a frame that was made elsewhere, and verified, to those that are held; it follows them. `time` is the
+    /// time of a commit by a clock.
+    ///
+    /// # Errors
+    /// Those of the spool.
+    pub fn hold_frame(&mut self, frame: &Frame<'_>, time: Option<i64>) -> std::io::Result<()> {
+        let Some(held) = &mut self.held else { return Ok(()) };
+        held.spool.append(frame.bytes)?;
+        (self.written, self.chain) = (frame.end, frame.chain);
+        if frame.header.is_commit() {
+            let txid = Txid(frame.header.txid);
+            self.committed = Point { position: frame.end, txid, chain: frame.chain };
+            self.last_clock_time = self.last_clock_time.max(time.unwrap_or(i64::MIN));
+        }
+        Ok(())
+    }
+
+    /// Writes the held frames to the file, after their commit: the result is that of [`commit`](Self::commit).
+    ///
+    /// # Errors
+    /// `Io`: all that was written is cut off again, and the transaction is rolled back. `UnknownOutcome`: cutting it
+    /// off failed.
+    pub fn release(&mut self) -> Result<Point> {
+        let Some(held) = self.held.take() else { return Ok(self.committed) };
+        let end = self.committed;
+        let written = self.write_held(&held);
+        match written {
+            Ok(()) => {
+                self.dirty_to = end.position;
+                self.checkpoints.note_clock_time(self.last_clock_time);
+                Ok(end)
+            }
+            Err(error) => {
+                self.held = Some(held);
+                Err(self.commit_failed(error, end.txid))
+            }
+        }
+    }
+
+    fn write_held(&mut self, held: &Held) -> Result<()> {
+        self.checkpoints.check_usable()?;
+        self.draw_secret()?;
+        let mut dirty_to = self.dirty_to;
+        let written = held.spool.pieces(|at, piece| {
+            dirty_to = at + piece.len() as u64;
+            self.checkpoints.write_frames(at, piece)
+        });
+        self.dirty_to = dirty_to;
+        let (name, end) = (&self.checkpoints.name, held.spool.end());
+        written.map_err(|error| {
+            let at = held.before.position;
+            Error::io(format!("{name}: can't write {} bytes at position {at}", end - at), error)
+        })
+    }
+
+    /// Forgets the held frames: the file ends where it ended.
+    pub(super) fn forget_held(&mut self) {
+        if let Some(Held { before, clock_time, .. }) = self.held.take() {
+            self.committed = before;
+            self.last_clock_time = clock_time;
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A connection: the few things that a replica asks of the journal that it follows.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use annals::{Cursor, Error, Result, Txid};
+use annals_storage::Spool;
+
+/// A way to a journal elsewhere: in another file, in memory, or on a server.
+///
+/// The same suite of tests runs over every implementation.
+pub trait Connection: Debug + Send + Sync {
+    /// Names the journal in messages, as a person would write it.
+    fn name(&self) -> String;
+
+    /// Returns facts of the journal as it is now.
+    ///
+    /// # Errors
+    /// Those of the connection: `Unreachable`, `Unauthenticated`, `Forbidden`, `NotFound`, `Io`.
+    fn describe(&self) -> Result<Description>;
+
+    /// Appends to `into` the transactions after a cursor: whole ones, about 8 MiB or one; or the seal of a segment,
+    /// with the state with which the next begins. Without a cursor, which is how a replica begins, the header of the
+    /// oldest segment is before them. If there are none, it waits up to `wait` for some.
+    ///
+    /// # Errors
+    /// `Diverged`: the journal doesn't have the cursor; `Forgotten`: what follows it isn't kept any more; those of
+    /// the connection.
+    fn pull(&self, after: Option<Cursor>, wait: Duration, into: &mut Spool) -> Result<Pulled>;
+
+    /// Asks that frames become history: they follow `from`, which should be the end of the journal.
+    ///
+    /// # Errors
+    /// They can't become history, and nothing was changed: `Diverged`: the journal doesn't have `from`; `Invalid`,
+    /// `Unique`, `Reference` and others: they don't apply; `TooLarge`, `NoSpace`; those of the connection, where it is
+    /// certain that the frames did not arrive.
+    fn push(&self, from: Cursor, frames: &Spool) -> Result<Pushed>;
+
+    /// Returns the chains after some transactions; `None` for those that aren't in the kept history. By them the last
+    /// common transaction of two histories is found.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>>;
+}
+
+/// Facts of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Its 128-bit random id, as 32 hexadecimal digits.
+    pub id: String,
+    /// Its end.
+    pub end: Cursor,
+    /// The first transaction that is kept.
+    pub first: Txid,
+}
+
+/// The result of pulling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pulled {
+    /// The cursor after the bytes; the one that was asked for, if there are none.
+    pub next: Cursor,
+    /// True if they are a seal, and not transactions.
+    pub is_seal: bool,
+}
+
+/// The result of pushing.
+#[derive(Debug)]
+pub enum Pushed {
+    /// They are history, on permanent storage.
+    Committed,
+    /// Another transaction came first: the journal ends elsewhere, and nothing was changed.
+    Conflict,
+    /// The connection broke after they were sent: they may be history, or not.
+    Unknown(Error),
+}

@@ -1,0 +1,27 @@
+//! Replicas: local copies of a journal elsewhere, that are read without the network, and written by transactions which
+//! the other side must accept.
+//!
+//! ```text
+//! Replica ── reads ──► its own file, at the speed of any database
+//!    │ pull: frames after its cursor, verified and applied, written as they are
+//!    │ push: the frames of a transaction, if the other side still ends at the cursor before them
+//!    ▼
+//! Connection ──► Local (a database that this process has open) │ Http (a server)
+//! ```
+//!
+//! The crate moves frames, and leaves rows to `annals`.
+
+mod connection;
+#[cfg(feature = "http")]
+mod http;
+mod local;
+mod replica;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
+
+pub use connection::{Connection, Description, Pulled, Pushed};
+#[cfg(feature = "http")]
+pub use http::Http;
+pub use local::{Answer, BATCH, Local};
+pub use replica::{Accepted, Patience, Replica};

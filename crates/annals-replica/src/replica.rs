@@ -1,0 +1,276 @@
+//! A replica: a database whose journal holds only what another has accepted.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use annals::internals::{
+    Origin, Proposal, begin_replica, continue_segment, end_of, follow, hold, locate, propose,
+    spool, take,
+};
+use annals::{
+    Commit, Cursor, Database, Error, ErrorKind, Level, Options, Result, Snapshot, Transaction, Txid,
+};
+use annals_storage::{Access, Clock as _, Spool, SystemClock};
+
+use crate::{Connection, Pushed};
+
+/// How a replica behaves where others write, too, and where the connection breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// How long a transaction runs again after conflicts, and how long its outcome is asked for.
+    pub deadline: Duration,
+    /// The first pause after a broken connection; each further one is twice as long, up to 5 s.
+    pub pause: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { deadline: Duration::from_secs(30), pause: Duration::from_millis(20) }
+    }
+}
+
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A local copy of a journal, which is read without the network; what it writes the other side must accept.
+///
+/// Its file holds only what the other side has accepted. A transaction on its way is seen by nobody, and is appended,
+/// as the bytes that were accepted, when the other side has it on permanent storage. After a crash there is nothing to
+/// cut off: what is missing is pulled.
+///
+/// It is `Send` and `Sync`. Reads never wait for the network or for a writer.
+#[derive(Debug)]
+pub struct Replica {
+    database: Database,
+    connection: Arc<dyn Connection>,
+    patience: Patience,
+    /// Held while frames are pulled, so that they are fetched once.
+    pulling: Mutex<()>,
+}
+
+/// The report of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The number of the transaction.
+    pub txid: Txid,
+    /// How often it was run: more than once after conflicts with others.
+    pub runs: u32,
+}
+
+impl Replica {
+    /// Opens the replica in a file, or begins it there with all kept history; then pulls what is missing. Without a
+    /// connection an existing replica is opened as it is, and can be read.
+    ///
+    /// # Errors
+    /// Those of opening a database and of [`pull`](Self::pull). `Diverged`: the file is of another journal, or has
+    /// transactions that the other side doesn't have.
+    pub fn connect(connection: Arc<dyn Connection>, path: impl AsRef<Path>) -> Result<Self> {
+        Self::connect_with(connection, path, &Options::new(), Patience::default())
+    }
+
+    /// Does what [`connect`](Self::connect) does, with options of the database and of the replica.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn connect_with(
+        connection: Arc<dyn Connection>,
+        path: impl AsRef<Path>,
+        options: &Options,
+        patience: Patience,
+    ) -> Result<Self> {
+        let path = path.as_ref();
+        let is_new = !exists(path)?;
+        if is_new {
+            begin(&*connection, path)?;
+        }
+        // The other side has it on permanent storage.
+        let database = options.clone().level(Level::Soft).open(path)?;
+        follow(&database, &connection.name());
+        let replica = Self { database, connection, patience, pulling: Mutex::default() };
+        match replica.pull() {
+            Err(error) if !is_new && error.kind() == ErrorKind::Unreachable => Ok(replica),
+            pulled => pulled.map(|_| replica),
+        }
+    }
+
+    /// Returns a snapshot of the last transaction that is here.
+    #[must_use]
+    pub fn read(&self) -> Snapshot {
+        self.database.read()
+    }
+
+    /// Returns the database, for all that reads. Writing through it is an error that names [`transaction`](Self::transaction).
+    #[must_use]
+    pub const fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Returns the cursor of the last transaction that is here.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        self.database.read().point().into()
+    }
+
+    /// Fetches all transactions that the other side has by now; returns how many those are. Reads don't wait
+    /// meanwhile, and see each batch as soon as it is here.
+    ///
+    /// Cost: each frame is verified and applied; nothing is flushed.
+    ///
+    /// # Errors
+    /// `Diverged`, `Forgotten`; those of the connection; `Invalid`: something else than transactions was sent.
+    pub fn pull(&self) -> Result<u64> {
+        self.pull_for(Duration::ZERO)
+    }
+
+    /// Does what [`pull`](Self::pull) does; if there is nothing new, it waits for that, up to `wait`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn pull_for(&self, wait: Duration) -> Result<u64> {
+        let _alone = self.pulling.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.cursor().txid;
+        let mut wait = wait;
+        while self.pull_batch(wait)? {
+            wait = Duration::ZERO;
+        }
+        Ok(self.cursor().txid.0 - before.0)
+    }
+
+    /// Fetches a batch; returns true if there was one.
+    fn pull_batch(&self, wait: Duration) -> Result<bool> {
+        let after = self.cursor();
+        let mut bytes = spool(&self.database);
+        let pulled = self.connection.pull(Some(after), wait, &mut bytes)?;
+        if bytes.begin() == bytes.end() {
+            return Ok(false);
+        }
+        if pulled.is_seal {
+            return continue_segment(&self.database, &mut bytes).map(|_| true);
+        }
+        let transaction = self.database.begin()?;
+        if end_of(&transaction) != after {
+            // A transaction of this replica was accepted meanwhile.
+            return Ok(true);
+        }
+        take(transaction, &mut bytes, Origin::History)?.accept()?;
+        Ok(true)
+    }
+
+    /// Runs `change` in a transaction, and asks the other side to accept it. Returns once the other side has it on
+    /// permanent storage, and it is visible here. If another transaction came first, that is pulled, and `change` runs
+    /// again on the new state, until the deadline of [`Patience`].
+    ///
+    /// A push whose outcome is unknown, because the connection broke, is never repeated before the other side was
+    /// asked whether it has it.
+    ///
+    /// # Errors
+    /// That of `change`, and those of a commit, here or there: nothing was changed. `Conflict`: others came first again
+    /// and again. `UnknownOutcome`: the other side can't be asked; [`pull`](Self::pull) shows later whether it is
+    /// there. Those of the connection.
+    pub fn transaction<T>(
+        &self,
+        mut change: impl FnMut(&mut Transaction<'_>) -> Result<T>,
+    ) -> Result<(T, Accepted)> {
+        let begun = SystemClock.elapsed();
+        let mut runs = 0;
+        loop {
+            runs += 1;
+            let mut transaction = self.database.begin()?;
+            hold(&mut transaction)?;
+            let value = change(&mut transaction)?;
+            let from = end_of(&transaction);
+            let Some(proposal) = propose(transaction)? else {
+                return Ok((value, Accepted { txid: from.txid, runs }));
+            };
+            match self.push(proposal, begun)? {
+                Some(commit) => return Ok((value, Accepted { txid: commit.txid, runs })),
+                None if self.is_over(begun) => {
+                    let message = format!(
+                        "other transactions came first {runs} times within {:?}; nothing was changed: try again \
+                         later",
+                        self.patience.deadline
+                    );
+                    return Err(Error::new(ErrorKind::Conflict, message));
+                }
+                None => self.pull().map(drop)?,
+            }
+        }
+    }
+
+    /// Pushes a proposal; `None` after a conflict. The same frames may be pushed again and again: they become history
+    /// once, or never.
+    fn push(&self, proposal: Proposal<'_>, begun: Duration) -> Result<Option<Commit>> {
+        let Some(frames) = proposal.frames() else { return Ok(None) };
+        let mut pause = self.patience.pause;
+        loop {
+            let cause = match self.connection.push(proposal.from(), frames)? {
+                Pushed::Committed => return proposal.accept().map(Some),
+                Pushed::Conflict => return Ok(None),
+                Pushed::Unknown(error) => error,
+            };
+            if self.has_arrived(proposal.end(), begun, &cause)? {
+                return proposal.accept().map(Some);
+            }
+            SystemClock.pause(pause);
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
+    fn is_over(&self, begun: Duration) -> bool {
+        SystemClock.elapsed().saturating_sub(begun) >= self.patience.deadline
+    }
+
+    /// Asks the other side whether it has a cursor, until it answers or the deadline is over.
+    fn has_arrived(&self, end: Cursor, begun: Duration, cause: &Error) -> Result<bool> {
+        let mut pause = self.patience.pause;
+        loop {
+            let answer = self.connection.chains(&[end.txid]);
+            let is_late = self.is_over(begun);
+            let error = match answer {
+                Ok(chains) if chains.first() == Some(&Some(end.chain)) => return Ok(true),
+                Ok(_) if !is_late => return Ok(false),
+                Ok(_) => "it isn't there yet".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            if is_late {
+                let message = format!(
+                    "whether {} has accepted transaction {} (chain {:016x}) is not known: {cause}; it was asked: \
+                     {error}; pull later to see whether it is there",
+                    self.connection.name(),
+                    end.txid,
+                    end.chain
+                );
+                return Err(Error::new(ErrorKind::UnknownOutcome, message));
+            }
+            SystemClock.pause(pause);
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
+    /// Closes the file properly.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn close(self) -> Result<()> {
+        self.database.close()
+    }
+}
+
+/// Creates the file of a replica, with the first transactions.
+fn begin(connection: &dyn Connection, path: &Path) -> Result<()> {
+    let (directory, name) = locate(path)?;
+    let random = SystemClock.random();
+    let mut bytes = Spool::new(directory, format!("{name}-spool-{random:016x}"), 0);
+    connection.pull(None, Duration::ZERO, &mut bytes)?;
+    begin_replica(path, &mut bytes).map(drop)
+}
+
+fn exists(path: &Path) -> Result<bool> {
+    let (directory, name) = locate(path)?;
+    match directory.open(&name, Access::Read) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io(format!("{}: can't open it", path.display()), error)),
+    }
+}

@@ -1,0 +1,13 @@
+//! The suite of connections over those of this crate.
+
+use std::sync::Arc;
+
+use annals_replica::{Connection, Local, testing};
+
+#[test]
+fn a_database_in_this_process_is_a_connection() {
+    let folder = tempfile::tempdir().expect("a folder");
+    testing::run(folder.path(), &|origin| {
+        Arc::new(Local::new(origin.clone())) as Arc<dyn Connection>
+    });
+}

@@ -1,0 +1,190 @@
+//! Frames that were made elsewhere: verified, and applied to the store, before anything of them is written.
+
+use annals_schema::{RowId, Schema, TableNumber, Timestamp, Txid, ValueRef};
+use annals_storage::{Spool, Storage as _};
+
+use crate::db::handle::statement;
+use crate::db::handle::transaction::Transaction;
+use crate::db::replication::proposal::Proposal;
+use crate::event::{self, Event};
+use crate::journal::format::FRAME_HEADER_LEN;
+use crate::journal::segments::Place;
+use crate::journal::{Committed, Frame, FrameReader, Outline};
+use crate::{Error, ErrorKind, Result};
+
+/// How far a commit's time may be ahead of this machine's clock: 10 s, in microseconds.
+const MOST_AHEAD: i64 = 10_000_000;
+
+/// Where frames come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// They are history already: of the journal that this one follows.
+    History,
+    /// They are to become history here: all is checked that a transaction here would be checked for.
+    Proposed,
+}
+
+/// What frames say of themselves, before anything is known of the place where they belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// The number of whole transactions.
+    pub transactions: u64,
+    /// The chain after the last.
+    pub chain: u64,
+}
+
+/// Counts the transactions in frames; verifies only that these are whole frames, the last of which commits.
+///
+/// # Errors
+/// `Invalid`: they aren't, with the position.
+pub fn count_frames(frames: &Spool) -> Result<Contents> {
+    let io = |error| Error::io("can't read the spooled frames", error);
+    let (mut at, mut transactions, mut last) = (frames.begin(), 0, None);
+    let refused = |at: u64, what: &str| {
+        let at = at - frames.begin();
+        Error::invalid(format!("what was pushed isn't whole frames: {what} at byte {at}"))
+    };
+    while at < frames.end() {
+        let mut header = [0; FRAME_HEADER_LEN];
+        if frames.read_at(at, &mut header).map_err(io)? < header.len() {
+            return Err(refused(at, "a frame is cut off"));
+        }
+        let outline = Outline::of(&header);
+        let Some(outline) = outline else { return Err(refused(at, "no frame begins")) };
+        if outline.len > frames.end() - at {
+            return Err(refused(at, "a frame is cut off"));
+        }
+        transactions += u64::from(outline.is_commit);
+        at += outline.len;
+        last = Some(outline);
+    }
+    if !last.is_some_and(|last| last.is_commit) {
+        return Err(refused(at, "no transaction ends"));
+    }
+    let mut chain = [0; 8];
+    frames.read_at(frames.end() - 8, &mut chain).map_err(io)?;
+    Ok(Contents { transactions, chain: u64::from_le_bytes(chain) })
+}
+
+/// Applies the events of a frame.
+struct Applying<'t, 'db> {
+    tx: &'t mut Transaction<'db>,
+    origin: Origin,
+}
+
+impl event::Sink for Applying<'_, '_> {
+    /// As in replay.
+    const RUN: usize = 256;
+
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        let Self { tx, origin } = self;
+        statement::change(tx, |store| match origin {
+            Origin::History => store.apply(event),
+            Origin::Proposed => store.apply_checked(event),
+        })?;
+        tx.touched.iter_mut().for_each(|touched| touched.note(schema, event));
+        tx.make_room()
+    }
+
+    fn rows(
+        &mut self,
+        table: TableNumber,
+        first: RowId,
+        count: u64,
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        let Self { tx, origin } = self;
+        statement::change(tx, |store| match origin {
+            Origin::History => store.apply_rows(table, first, count, columns),
+            Origin::Proposed => store.apply_checked_rows(table, first, count, columns),
+        })?;
+        tx.touched.iter_mut().for_each(|touched| touched.add(table, first, count));
+        tx.make_room()
+    }
+}
+
+impl<'db> Transaction<'db> {
+    /// Takes frames that follow this journal's end: verifies them, and applies all their transactions. The proposal
+    /// that it returns holds them; nothing is written.
+    ///
+    /// The transaction must be empty. Changes larger than memory are written to the image, as in any transaction.
+    ///
+    /// # Errors
+    /// `Invalid`: they don't verify, they aren't whole transactions, or their times can't be; `Unsupported`: only a
+    /// newer version understands them; of proposed ones the errors of statements and of a commit. Nothing remains.
+    pub(crate) fn take(mut self, frames: &mut Spool, origin: Origin) -> Result<Proposal<'db>> {
+        self.hold()?;
+        let from = self.writing.writer.committed();
+        frames.move_to(from.position);
+        let file = self.database.file();
+        let mut reader = FrameReader::new(frames, file.segment_hash()?, from, frames.end());
+        let mut schema = Schema::clone(self.view().schema());
+        let io = |error| Error::io("can't read the spooled frames", error);
+        let mut commits = true;
+        while let Some(frame) = reader.next().map_err(io)? {
+            commits = frame.header.is_commit();
+            self.take_frame(&frame, &mut schema, origin)?;
+        }
+        if reader.position() != frames.end() || !commits {
+            let at = reader.position() - frames.begin();
+            return Err(Error::invalid(format!(
+                "what was pushed doesn't verify at byte {at} as the continuation of transaction {}",
+                from.txid
+            )));
+        }
+        self.propose_taken(from)
+    }
+
+    fn take_frame(&mut self, frame: &Frame<'_>, schema: &mut Schema, origin: Origin) -> Result<()> {
+        let txid = Txid(frame.header.txid);
+        if let Some(unknown) = frame.header.unknown() {
+            let message = format!(
+                "transaction {txid} holds {unknown}, which only a newer version understands"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        if !frame.header.has_events() {
+            let message = format!(
+                "a frame that isn't of a transaction can't be pushed, after transaction {txid}"
+            );
+            return Err(Error::invalid(message));
+        }
+        let place = Place::new(self.writing.file.segment, frame.payload_at());
+        let mut applying = Applying { tx: self, origin };
+        let whole = |error: Error| error.within(format!("transaction {txid} doesn't apply"));
+        event::decode_to(frame.payload, place.0, schema, &mut applying).map_err(whole)?;
+        let committed = Committed::of(frame);
+        let clock_time = committed.as_ref().filter(|it| !it.explicit_time).map(|it| it.time);
+        if frame.header.is_commit() {
+            self.statements += 1;
+            self.writing.store.end_blob();
+            if origin == Origin::Proposed {
+                self.writing.store.check_unique().map_err(whole)?;
+                self.writing.store.check_references().map_err(whole)?;
+                self.check_time(txid, clock_time)?;
+            }
+        }
+        let held = self.writing.writer.hold_frame(frame, clock_time.map(|time| time.0));
+        held.map_err(|error| Error::io("can't spool the frames of a push", error))
+    }
+
+    /// Refuses a clock that is far ahead: all later commits would have its time.
+    fn check_time(&self, txid: Txid, time: Option<Timestamp>) -> Result<()> {
+        let (now, last) = (self.database.clock.now(), self.writing.writer.last_clock_time());
+        let Some(time) = time else { return Ok(()) };
+        if time.0 > now.saturating_add(MOST_AHEAD) {
+            return Err(Error::invalid(format!(
+                "transaction {txid} is of {time}, more than 10 s ahead of the clock here, {}: set the clock of the \
+                 machine that made it",
+                Timestamp(now)
+            )));
+        }
+        if time.0 < last {
+            return Err(Error::invalid(format!(
+                "transaction {txid} is of {time}, before the last one, of {}",
+                Timestamp(last)
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+//! What a database does with frames as they are, for connections to other machines.
+//!
+//! ```text
+//! here a transaction ─► Proposal (frames in a spool) ─► the other side ─┬─► accepted: its frames are written here
+//!                                                                       └─► refused:  nothing remains of it
+//! Source ─► frames after a cursor, whole transactions ─► Transaction::take ─► Proposal ─► written as they are
+//! ```
+//!
+//! `source` reads frames out of a journal, `places` finds them; `foreign` verifies and applies frames
+//! that were made elsewhere; `proposal` is a transaction whose frames are complete and not written yet; `segments`
+//! begins a replica, and continues in another segment as the other side did.
+
+mod foreign;
+mod places;
+mod proposal;
+mod segments;
+mod source;
+
+pub use foreign::{Contents, Origin, count_frames};
+pub use proposal::Proposal;
+pub use segments::{begin_replica, begin_replica_in, continue_segment};
+pub use source::{Batch, FileRange, Source, SourceFacts};
+
+use annals_storage::Spool;
+
+use crate::db::handle::database::Database;
+
+impl Database {
+    /// Makes it a replica of another journal.
+    pub(crate) fn follow(&self, owner: &str) {
+        self.inner().follows.get_or_init(|| owner.to_owned());
+    }
+
+    /// Returns an empty spool beside its journal.
+    pub(crate) fn spool(&self) -> Spool {
+        proposal::spool(&self.inner().file(), self.inner().clock.random())
+    }
+}

@@ -1,0 +1,123 @@
+//! A transaction whose frames are complete, and not in the journal yet.
+
+use annals_storage::Spool;
+
+use crate::db::engine::commit::{self, Written};
+use crate::db::handle::pending::{Commit, Pending};
+use crate::db::handle::transaction::Transaction;
+use crate::db::present::segment::JournalFile;
+use crate::debug::brief;
+use crate::journal::{Cursor, Point};
+use crate::{Error, ErrorKind, Result};
+
+/// One or more transactions as frames, in memory or in a spool: seen by nobody, and not in the journal. Dropped, they
+/// never were. It holds the writer's lock of its database.
+pub struct Proposal<'db> {
+    tx: Transaction<'db>,
+    from: Point,
+    end: Point,
+}
+
+brief!(Proposal<'_>, "Proposal", "from": |it| it.from.txid, "to": |it| it.end.txid);
+
+impl<'db> Transaction<'db> {
+    /// Keeps the frames of this transaction beside the journal, until [`propose`](Self::propose) and
+    /// [`Proposal::accept`]: to be called before the first change.
+    ///
+    /// # Errors
+    /// `Unsupported`: other processes write the journal, too. `Invalid`: the transaction has changes already.
+    pub(crate) fn hold(&mut self) -> Result<()> {
+        if self.database.sharing().is_some() {
+            let message = "a replica's journal has one writer: open it without shared mode";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        if !self.is_empty() {
+            return Err(Error::invalid("a transaction is held from its beginning, or not at all"));
+        }
+        let spool = spool(&self.database.file(), self.database.clock.random());
+        self.writing.writer.hold(spool);
+        Ok(())
+    }
+
+    /// Ends the transaction, which is [held](Self::hold), as [`commit`](Self::commit) does, but doesn't write it;
+    /// `None` if it has no events.
+    ///
+    /// # Errors
+    /// `Unique`, `Reference`, `Refused`, `Io`: it is rolled back.
+    pub(crate) fn propose(mut self) -> Result<Option<Proposal<'db>>> {
+        self.usable()?;
+        self.forget_savepoints(0);
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let from = self.writing.writer.committed();
+        self.pass_checks()?;
+        commit::check(&self.writing)?;
+        let request = self.request();
+        let end = self.writing.writer.commit(request.level, request.time)?;
+        Ok(Some(Proposal { tx: self, from, end }))
+    }
+
+    /// Returns the end of the journal without this transaction.
+    pub(crate) fn end(&self) -> Cursor {
+        self.writing.writer.committed().into()
+    }
+
+    /// Ends a transaction into which frames were taken: they make a proposal.
+    pub(in crate::db) fn propose_taken(mut self, from: Point) -> Result<Proposal<'db>> {
+        self.pass_checks()?;
+        let end = self.writing.writer.committed();
+        Ok(Proposal { tx: self, from, end })
+    }
+}
+
+/// Returns an empty spool for frames of a journal.
+pub(in crate::db) fn spool(file: &JournalFile, random: u64) -> Spool {
+    let name = format!("{}-spool-{random:016x}", file.journal);
+    Spool::new(file.directory.again(), name, 0)
+}
+
+impl Proposal<'_> {
+    /// Returns the cursor before it.
+    #[must_use]
+    pub fn from(&self) -> Cursor {
+        self.from.into()
+    }
+
+    /// Returns the cursor after it.
+    #[must_use]
+    pub fn end(&self) -> Cursor {
+        self.end.into()
+    }
+
+    /// Returns its frames.
+    #[must_use]
+    pub fn frames(&self) -> Option<&Spool> {
+        self.tx.writing.writer.held()
+    }
+
+    /// Writes the frames to the journal as they are, and returns once they are acknowledged at the level of the
+    /// transaction.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::commit`].
+    pub fn accept(self) -> Result<Commit> {
+        let Self { mut tx, .. } = self;
+        let database = tx.database;
+        let released = tx.writing.writer.release();
+        let point = released.map_err(|error| database.core().advise_space(error))?;
+        let request = tx.request();
+        let written = commit::hand_over(database.core(), &mut tx.writing, point, request);
+        let Written { point, is_acknowledged } = written;
+        tx.note_written(point);
+        drop(tx);
+        let level = request.level;
+        let pending = Pending { database, point, level, is_empty: false, is_acknowledged };
+        let commit = pending.wait()?;
+        if level.flushes() {
+            // Its frames prove nothing about this file: only a slot does.
+            database.checkpoints().advance_slot()?;
+        }
+        Ok(commit)
+    }
+}

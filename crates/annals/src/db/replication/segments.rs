@@ -1,0 +1,154 @@
+//! The borders of segments, as the other side made them: a new replica begins with a segment's header; at a seal it
+//! continues in a segment with the same header, and the same state if that begins with it.
+
+use std::io;
+use std::time::Duration;
+
+use annals_schema::Txid;
+use annals_storage::Spool;
+
+use crate::db::engine::backfill;
+use crate::db::engine::restart::{self, Beginning};
+use crate::db::handle::database::Database;
+use crate::db::options::locate;
+use crate::event::{self, Event};
+use crate::journal::format::{FRAMES_AT, HEADER_LEN, Header, Secret};
+use crate::journal::segments::{Next, Place, Seal, Sealing};
+use crate::journal::{Cursor, FrameReader, Point, first_slot, head_with, refuse_reading};
+use crate::storage::{Clock, Directory, Storage, SystemClock};
+use crate::store::BlobPiece;
+use crate::{Error, ErrorKind, Result, Schema};
+
+/// How long the end of a backfill, or of a transaction, is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Writes a new segment in an empty file: the frames of a spool, and then its head.
+struct Writing<'s> {
+    header: &'s Header,
+    frames: &'s Spool,
+}
+
+impl Writing<'_> {
+    fn write(&self, storage: &dyn Storage, secret: Secret) -> Result<Beginning> {
+        let io = |error| Error::io("can't write the new segment", error);
+        let start = Point {
+            position: FRAMES_AT,
+            txid: Txid(self.header.first_txid - 1),
+            chain: self.header.hash(),
+        };
+        let mut reader =
+            FrameReader::new(self.frames, self.header.hash(), start, self.frames.end());
+        let (mut pieces, mut schema) = (Vec::new(), Schema::default());
+        let mut commits = true;
+        while let Some(frame) = reader.next().map_err(io)? {
+            if !frame.header.has_events() || frame.header.unknown().is_some() {
+                return Err(unlike("it holds a frame that isn't of a transaction"));
+            }
+            commits = frame.header.is_commit();
+            let place = Place::new(self.header.segment, frame.payload_at());
+            event::decode(frame.payload, place.0, &mut schema, &mut |_, event| {
+                if let Event::Blob { blob, offset, bytes, position } = *event {
+                    let len =
+                        u32::try_from(bytes.len()).map_err(|_| unlike("a blob is too long"))?;
+                    pieces.push((blob, BlobPiece { offset, position, len }));
+                }
+                Ok(())
+            })?;
+            storage.write_at(frame.header.position, frame.bytes).map_err(io)?;
+        }
+        let point = reader.point();
+        if point.position != self.frames.end() || !commits {
+            return Err(unlike("it doesn't verify"));
+        }
+        if self.header.begins_with_state() && point.txid < Txid(self.header.first_txid) {
+            return Err(unlike("it lacks the state with which its segment begins"));
+        }
+        let head = head_with(self.header, &first_slot(point, secret));
+        storage.write_at(0, &head).and_then(|()| storage.flush()).map_err(io)?;
+        Ok(Beginning { point, pieces })
+    }
+}
+
+fn unlike(what: &str) -> Error {
+    Error::invalid(format!("the beginning of a segment was sent, but {what}"))
+}
+
+/// Creates the file of a new replica: `bytes` are the header of a segment that begins with the state or with nothing,
+/// and the transactions after that, as [`Source::after`](super::Source::after) returns them without a cursor.
+///
+/// # Errors
+/// `Invalid`: they are something else; `Unsupported`: of a newer version; `InUse`: there is such a file; `Io`.
+pub fn begin_replica(path: &std::path::Path, bytes: &mut Spool) -> Result<Cursor> {
+    let (directory, name) = locate(path)?;
+    begin_replica_in(&*directory, &name, &SystemClock, bytes)
+}
+
+/// Does what [`begin_replica`] does, in any directory.
+///
+/// # Errors
+/// As there.
+pub fn begin_replica_in(
+    directory: &dyn Directory,
+    name: &str,
+    clock: &dyn Clock,
+    bytes: &mut Spool,
+) -> Result<Cursor> {
+    let shown = directory.display(name);
+    let io = |error: io::Error| Error::io(format!("{shown}: can't create the replica"), error);
+    bytes.move_to(FRAMES_AT - HEADER_LEN as u64);
+    let mut header = [0; HEADER_LEN];
+    let read = bytes.read_at(bytes.begin(), &mut header).map_err(io)?;
+    let header = Header::decode(&header).filter(|_| read == HEADER_LEN);
+    let header = header.ok_or_else(|| unlike("its header doesn't verify"))?;
+    if !header.is_base() {
+        return Err(unlike("it continues a segment that wasn't sent"));
+    }
+    refuse_reading(&header, &shown)?;
+    let frames = &bytes.without(HEADER_LEN as u64).map_err(io)?;
+    let writing = Writing { header: &header, frames };
+    let fill = |storage: &dyn Storage, secret| writing.write(storage, secret);
+    let (next, beginning) = Next::copy(directory, name, &header, clock, fill)?;
+    match next.appear(directory, name).map_err(io)? {
+        true => Ok(beginning.point.into()),
+        false => {
+            Err(Error::new(ErrorKind::InUse, format!("{shown}: there is such a file already")))
+        }
+    }
+}
+
+/// Continues in another segment, as the journal that this one follows did: `bytes` are its seal, and the state with
+/// which the next segment begins, if it does.
+///
+/// # Errors
+/// `Invalid`: they are something else, and nothing was changed; `Io`; `Poisoned`: it was interrupted, and opening the
+/// file again ends it.
+pub fn continue_segment(database: &Database, bytes: &mut Spool) -> Result<Cursor> {
+    let inner = database.inner();
+    let _entered = inner.enter_to_write()?;
+    inner.refuse_nesting()?;
+    let core = inner.core();
+    let wait = || {
+        let image_state = core.image();
+        image_state.map(|state| backfill::wait_for_backfill(core, state, PATIENCE)).transpose()
+    };
+    // First without the writer, which need not wait for a backfill; then in the order of the locks.
+    drop(wait()?);
+    let mut writing = core.writer_within(PATIENCE)?;
+    let _working = wait()?;
+    let from = writing.writer.committed();
+    bytes.move_to(from.position);
+    let io = |error| Error::io("can't read the spooled frames", error);
+    let mut reader = FrameReader::new(bytes, inner.file().segment_hash()?, from, bytes.end());
+    let frame = reader.next().map_err(io)?;
+    let sealing = frame.as_ref().and_then(|frame| {
+        let seal = Seal::of(frame)?;
+        Some(Sealing { position: from.position, bytes: frame.bytes.to_vec(), seal })
+    });
+    let sealing =
+        sealing.ok_or_else(|| unlike("its seal doesn't verify after the last transaction"))?;
+    let mut frames = bytes.without(sealing.bytes.len() as u64).map_err(io)?;
+    frames.move_to(FRAMES_AT);
+    let state = Writing { header: &sealing.seal.next, frames: &frames };
+    let fill = |storage: &dyn Storage, secret| state.write(storage, secret);
+    restart::restart_as(core, &mut writing, &sealing, fill)
+}

@@ -1,0 +1,310 @@
+//! Reading frames after a cursor, as they are in the files of a journal.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals_schema::Txid;
+use annals_storage::Spool;
+
+use super::places::{Known, Part, parts};
+use crate::db::changes::feed::Slot;
+use crate::db::handle::database::Database;
+use crate::db::present::snapshot::Published;
+use crate::journal::{Cursor, Point};
+use crate::storage::Storage;
+use crate::{Error, ErrorKind, Result};
+
+/// Reads frames of an open database for others, from any cursor of its history.
+///
+/// Only transactions are passed on that are known to be on permanent storage: soft ones are flushed first.
+#[derive(Debug)]
+pub struct Source {
+    database: Database,
+    known: Known,
+    /// As long as it exists, the feed of commits is kept.
+    slot: Arc<Slot>,
+}
+
+/// Facts of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFacts {
+    /// Its random id, as 32 hexadecimal digits.
+    pub id: String,
+    /// The first transaction that is kept.
+    pub first: Txid,
+    /// A hash of the commands of its schema, as 16 hexadecimal digits.
+    pub schema: String,
+}
+
+/// Whole transactions in a row, as bytes of files; or the end of a segment.
+#[derive(Debug)]
+pub struct Batch {
+    /// The bytes before those of the files: the header of a segment that a new replica begins with.
+    pub header: Vec<u8>,
+    /// The bytes.
+    pub ranges: Vec<FileRange>,
+    /// The cursor after them.
+    pub next: Cursor,
+    /// How many transactions they are; 0 for the end of a segment.
+    pub transactions: u64,
+    /// True if the journal continues in another segment here: the bytes are a seal, and the state with which the next
+    /// segment begins, if it does.
+    pub is_seal: bool,
+}
+
+/// Consecutive bytes of a file, which don't change.
+#[derive(Clone, Debug)]
+pub struct FileRange {
+    /// The file.
+    pub storage: Arc<dyn Storage>,
+    /// Where they begin.
+    pub from: u64,
+    /// Where they end.
+    pub to: u64,
+}
+
+impl Batch {
+    fn empty(next: Cursor) -> Self {
+        let (header, ranges) = (Vec::new(), Vec::new());
+        Self { header, ranges, next, transactions: 0, is_seal: false }
+    }
+
+    /// Adds its bytes to a spool.
+    ///
+    /// # Errors
+    /// `Io`: they can't be read, or the spool can't be written.
+    pub fn copy_to(&self, into: &mut Spool) -> Result<()> {
+        let io = |error| Error::io("can't copy frames", error);
+        into.append(&self.header).map_err(io)?;
+        let mut piece = vec![0; 1 << 20];
+        for range in &self.ranges {
+            let mut at = range.from;
+            while at < range.to {
+                let wanted = usize::try_from(range.to - at).unwrap_or(usize::MAX).min(piece.len());
+                let read = range.storage.read_at(at, piece.get_mut(..wanted).unwrap_or_default());
+                let read = read.map_err(io)?;
+                if read == 0 {
+                    return Err(io(std::io::ErrorKind::UnexpectedEof.into()));
+                }
+                into.append(piece.get(..read).unwrap_or_default()).map_err(io)?;
+                at += read as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of all its bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        let ranges = self.ranges.iter().map(|range| range.to - range.from);
+        self.header.len() as u64 + ranges.sum::<u64>()
+    }
+
+    /// True if nothing is new.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Source {
+    /// Reads from an open database.
+    #[must_use]
+    pub fn new(database: Database) -> Self {
+        let slot = Arc::default();
+        database.inner().group().follow(&slot);
+        Self { database, known: Known::default(), slot }
+    }
+
+    /// Returns the name of its file in messages.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.database.inner().file().name.clone()
+    }
+
+    /// Returns facts of the journal.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    pub fn facts(&self) -> Result<SourceFacts> {
+        let published = self.database.inner().group().published();
+        let parts = parts(&published, None)?;
+        let header = parts.first().map(|part| part.head.header);
+        let header = header.ok_or_else(|| Error::invalid("a journal has a segment"))?;
+        let id = header.journal_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let commands = published.view.schema().commands();
+        let text: String = commands.iter().map(|command| format!("{command:?}\n")).collect();
+        let schema = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
+        Ok(SourceFacts { id, first: Txid(header.first_own_txid()), schema })
+    }
+
+    /// Waits until a transaction after this one is committed, or the database is closed, up to `timeout`.
+    pub fn wait(&self, after: Txid, timeout: Duration) {
+        let _ = &self.slot;
+        self.database.inner().group().feed().wait(after.0, Some(timeout));
+    }
+
+    /// Wakes a task at the next commit; `false` if one after this is there, or if no more will follow.
+    #[cfg(feature = "tokio")]
+    pub fn wake_after(&self, after: Txid, waker: &std::task::Waker) -> bool {
+        self.database.inner().group().feed().wake_after(after.0, waker)
+    }
+
+    /// Returns the chain after a transaction; `None` if it isn't in the kept history.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`, `Closed`.
+    pub fn chain(&self, txid: Txid) -> Result<Option<u64>> {
+        let published = self.hard()?;
+        if txid == published.point.txid {
+            return Ok(Some(published.point.chain));
+        }
+        if txid > published.point.txid {
+            return Ok(None);
+        }
+        self.known.chain(&parts(&published, None)?, txid)
+    }
+
+    /// Returns the database.
+    #[must_use]
+    pub const fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Returns the last transaction that others may have, having flushed soft ones.
+    fn hard(&self) -> Result<Arc<Published>> {
+        let published = self.database.inner().group().published();
+        let _entered = self.database.inner().enter()?;
+        if self.database.inner().checkpoints().durable_txid() < published.point.txid {
+            self.database.inner().checkpoints().harden()?;
+        }
+        Ok(published)
+    }
+
+    /// Returns the cursor after the last transaction.
+    ///
+    /// # Errors
+    /// `Io`, `Poisoned`: soft commits can't be flushed; `Closed`.
+    pub fn end(&self) -> Result<Cursor> {
+        Ok(self.hard()?.point.into())
+    }
+
+    /// True if a cursor is in this history.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`, `Closed`.
+    pub fn has(&self, cursor: Cursor) -> Result<bool> {
+        let published = self.hard()?;
+        if cursor == published.point.into() {
+            return Ok(true);
+        }
+        if cursor.txid > published.point.txid {
+            return Ok(false);
+        }
+        let parts = parts(&published, Some(cursor))?;
+        Ok(self.known.find(&parts, cursor)?.is_some())
+    }
+
+    /// Returns transactions after a cursor: at most about `most` bytes, or one transaction; without a cursor the
+    /// first ones, after the header of their segment.
+    ///
+    /// Cost: reads and verifies what it returns. The first time also frames between the cursor and the last point
+    /// that it knows before.
+    ///
+    /// # Errors
+    /// `Diverged`: the cursor isn't in this history; `Forgotten`: what follows it isn't kept any more; `Io`,
+    /// `Corrupt`, `Closed`.
+    pub fn after(&self, cursor: Option<Cursor>, most: u64) -> Result<Batch> {
+        let published = self.hard()?;
+        if cursor == Some(published.point.into()) {
+            return Ok(Batch::empty(published.point.into()));
+        }
+        let parts = parts(&published, cursor)?;
+        let Some(cursor) = cursor else {
+            let first = parts.first().ok_or_else(|| Error::invalid("a journal has a segment"))?;
+            let header = first.head.header.encode().to_vec();
+            let batch = self.read(first, first.head.start(), most)?;
+            return Ok(Batch { header, ..batch });
+        };
+        let Some((place, from)) = self.known.find(&parts, cursor)? else {
+            return Err(missing(&published, &parts, cursor));
+        };
+        let part = parts.get(place).ok_or_else(|| Error::invalid("a journal has a segment"))?;
+        match self.read(part, from, most) {
+            Ok(batch) if batch.is_seal => match parts.get(place + 1) {
+                Some(next) => self.continued(batch, next),
+                None => Ok(Batch::empty(cursor)),
+            },
+            batch => batch,
+        }
+    }
+
+    /// Returns a seal with the beginning of the segment that follows it.
+    fn continued(&self, mut batch: Batch, next: &Part) -> Result<Batch> {
+        let start = next.head.start();
+        batch.next = start.into();
+        if next.head.header.begins_with_state() {
+            let state = self.read(next, start, 0)?;
+            batch.ranges.extend(state.ranges);
+            batch.next = state.next;
+        }
+        Ok(batch)
+    }
+
+    /// Reads whole transactions of a file after a point; or only its seal, if that is next.
+    fn read(&self, part: &Part, from: Point, most: u64) -> Result<Batch> {
+        let mut reader = part.reader(from);
+        let (mut end, mut transactions, mut seal) = (from, 0, None);
+        while end.position < part.end && (transactions == 0 || end.position - from.position < most)
+        {
+            let at = reader.position();
+            let Some(frame) = reader.next().map_err(|error| part.io(error))? else {
+                return Err(part.damaged(at));
+            };
+            if frame.header.is_seal() {
+                seal = Some(frame.end);
+                break;
+            }
+            if frame.header.is_commit() {
+                end = reader.point();
+                transactions += 1;
+            }
+        }
+        let is_seal = transactions == 0 && seal.is_some();
+        let to = seal.filter(|_| is_seal).unwrap_or(end.position);
+        self.known.note(part.number(), end);
+        let range = FileRange { storage: Arc::clone(&part.storage), from: from.position, to };
+        let ranges = if to > from.position { vec![range] } else { Vec::new() };
+        Ok(Batch { header: Vec::new(), ranges, next: end.into(), transactions, is_seal })
+    }
+
+    /// Forgets places in files: after an erasure, which replaced them.
+    pub fn forget_places(&self) {
+        self.known.forget();
+    }
+}
+
+/// Returns the error that a cursor isn't in the kept history.
+fn missing(published: &Published, parts: &[Part], cursor: Cursor) -> Error {
+    let name = &published.file.name;
+    let end = published.point.txid;
+    let first = parts.first().map(|part| &part.head.header).filter(|first| first.segment > 0);
+    let oldest = first.map_or(Txid(0), |first| Txid(first.first_own_txid()));
+    // Also of the last one that was forgotten the chain isn't known.
+    if cursor.txid < oldest {
+        let message = format!(
+            "{name}: the history after transaction {} was forgotten: the oldest that is kept is {oldest}; begin again \
+             with a new copy",
+            cursor.txid
+        );
+        return Error::new(ErrorKind::Forgotten, message);
+    }
+    let message = match cursor.txid > end {
+        true => format!(
+            "{name}: ends with transaction {end}, and doesn't have transaction {}: the histories differ",
+            cursor.txid
+        ),
+        false => format!("{name}: has another transaction {}: the histories differ", cursor.txid),
+    };
+    Error::new(ErrorKind::Diverged, message)
+}
