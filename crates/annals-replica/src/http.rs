@@ -1,1 +1,263 @@
+//! A connection to a server, by the URL of a database: `http://HOST:PORT/v1/NAME`.
 
+use std::io::Read;
+use std::time::Duration;
+
+use annals::{Cursor, Error, ErrorKind, Result, Txid};
+use annals_storage::{Spool, Storage as _};
+use reqwest::blocking::{Body, Client, RequestBuilder, Response};
+use reqwest::{StatusCode, Url};
+use serde::Deserialize;
+
+use crate::{Connection, Description, Pulled, Pushed};
+
+/// How long connecting may take, and how long a server may be silent in an answer.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// A database on a server. Connections are kept open and used again; a broken one is replaced by the next request.
+#[derive(Debug)]
+pub struct Http {
+    url: Url,
+    token: Option<String>,
+    client: Client,
+}
+
+/// What a server says of an error.
+#[derive(Debug, Default, Deserialize)]
+struct Problem {
+    #[serde(default)]
+    error: String,
+    #[serde(default)]
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    id: String,
+    txid: u64,
+    chain: String,
+    first: u64,
+}
+
+#[derive(Deserialize)]
+struct Chains {
+    chains: Vec<Option<String>>,
+}
+
+impl Http {
+    /// Prepares a connection; nothing is sent yet. The token says who asks: see `annals token`.
+    ///
+    /// # Errors
+    /// `Invalid`: the URL isn't one of a database.
+    pub fn new(url: &str, token: Option<String>) -> Result<Self> {
+        let wrong = |what: &str| {
+            Error::invalid(format!(
+                "{url:?} isn't the URL of a database: {what}; write http://HOST:PORT/v1/NAME"
+            ))
+        };
+        let parsed =
+            Url::parse(url.trim_end_matches('/')).map_err(|error| wrong(&error.to_string()))?;
+        let names = parsed.path_segments().map(Iterator::collect::<Vec<_>>).unwrap_or_default();
+        if !matches!(parsed.scheme(), "http" | "https")
+            || !matches!(names[..], ["v1", name] if !name.is_empty())
+        {
+            return Err(wrong("it doesn't end with /v1/NAME"));
+        }
+        // Another provider may have been chosen by the program.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .connect_timeout(SILENCE)
+            .timeout(SILENCE)
+            .http2_initial_stream_window_size(8 << 20)
+            .http2_initial_connection_window_size(16 << 20)
+            .user_agent(concat!("annals/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| wrong(&reason(&error)))?;
+        Ok(Self { url: parsed, token, client })
+    }
+
+    /// Returns the URL of something of the database.
+    fn at(&self, rest: &str) -> String {
+        format!("{}{rest}", self.url)
+    }
+
+    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    /// Sends a request that changes nothing.
+    fn get(&self, rest: &str, wait: Duration) -> Result<Response> {
+        let request = self.authorized(self.client.get(self.at(rest))).timeout(wait + SILENCE);
+        let response = request.send().map_err(|error| self.unreachable(&error))?;
+        match response.status() {
+            StatusCode::OK => Ok(response),
+            _ => Err(self.refused(response)),
+        }
+    }
+
+    fn unreachable(&self, error: &dyn std::error::Error) -> Error {
+        Error::new(ErrorKind::Unreachable, format!("{}: {}", self.url, whole(error)))
+    }
+
+    /// Returns the error that a server answered with.
+    fn refused(&self, response: Response) -> Error {
+        let status = response.status();
+        let text = response.text().unwrap_or_default();
+        let problem: Problem = serde_json::from_str(&text).unwrap_or_default();
+        let kind = match status {
+            StatusCode::UNAUTHORIZED => ErrorKind::Unauthenticated,
+            StatusCode::FORBIDDEN => ErrorKind::Forbidden,
+            StatusCode::NOT_FOUND => ErrorKind::NotFound,
+            StatusCode::CONFLICT => ErrorKind::Diverged,
+            StatusCode::GONE => ErrorKind::Forgotten,
+            StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
+            StatusCode::UNPROCESSABLE_ENTITY => kind_named(&problem.error),
+            StatusCode::INSUFFICIENT_STORAGE => ErrorKind::NoSpace,
+            status if status.is_server_error() => ErrorKind::Unreachable,
+            _ => ErrorKind::Invalid,
+        };
+        let message = match problem.message.as_str() {
+            "" => status.to_string(),
+            message => message.to_owned(),
+        };
+        Error::new(kind, format!("{}: {message}", self.url))
+    }
+
+    fn json<T: for<'de> Deserialize<'de>>(&self, response: Response) -> Result<T> {
+        let text = response.text().map_err(|error| self.unreachable(&error))?;
+        serde_json::from_str(&text).map_err(|_| self.strange("something else than was asked for"))
+    }
+
+    fn strange(&self, what: &str) -> Error {
+        Error::invalid(format!(
+            "{}: the server answered with {what}: is it one of Annals?",
+            self.url
+        ))
+    }
+
+    fn cursor_of(&self, response: &Response) -> Result<Cursor> {
+        let next = response.headers().get("Annals-Next").and_then(|next| next.to_str().ok());
+        next.and_then(|next| next.parse().ok()).ok_or_else(|| self.strange("no cursor"))
+    }
+}
+
+/// Returns what went wrong, without the URL, which the message has already.
+fn reason(error: &reqwest::Error) -> String {
+    whole(error)
+}
+
+/// Joins an error with its causes.
+fn whole(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Returns the kind that a server names in a refusal.
+fn kind_named(name: &str) -> ErrorKind {
+    match name {
+        "unique" => ErrorKind::Unique,
+        "reference" => ErrorKind::Reference,
+        "refused" => ErrorKind::Refused,
+        "unsupported" => ErrorKind::Unsupported,
+        "in_use" => ErrorKind::InUse,
+        _ => ErrorKind::Invalid,
+    }
+}
+
+/// Reads a spool as the body of a request.
+struct Reading {
+    frames: Spool,
+    at: u64,
+}
+
+impl Read for Reading {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.frames.read_at(self.at, buffer)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Connection for Http {
+    fn name(&self) -> String {
+        self.url.to_string()
+    }
+
+    fn describe(&self) -> Result<Description> {
+        let response = self.get("", Duration::ZERO)?;
+        let Described { id, txid, chain, first } = self.json(response)?;
+        let chain = u64::from_str_radix(&chain, 16).map_err(|_| self.strange("a wrong chain"))?;
+        Ok(Description { id, end: Cursor { txid: Txid(txid), chain }, first: Txid(first) })
+    }
+
+    fn pull(&self, after: Option<Cursor>, wait: Duration, into: &mut Spool) -> Result<Pulled> {
+        let after = after.map_or_else(String::new, |after| format!("after={after}&"));
+        let mut response =
+            self.get(&format!("/frames?{after}wait={}", wait.as_secs_f64()), wait)?;
+        let next = self.cursor_of(&response)?;
+        let is_seal = response.headers().contains_key("Annals-Seal");
+        let expected = response.content_length();
+        let (begin, mut piece) = (into.end(), vec![0; 1 << 18]);
+        loop {
+            let read = response.read(&mut piece);
+            let read = read.map_err(|error| self.unreachable(&error))?;
+            if read == 0 {
+                break;
+            }
+            let written = into.append(piece.get(..read).unwrap_or_default());
+            written.map_err(|error| Error::io("can't spool what was pulled", error))?;
+        }
+        if expected.is_some_and(|expected| expected != into.end() - begin) {
+            let message = format!("{}: the answer was cut off", self.url);
+            return Err(Error::new(ErrorKind::Unreachable, message));
+        }
+        Ok(Pulled { next, is_seal })
+    }
+
+    fn push(&self, from: Cursor, frames: &Spool) -> Result<Pushed> {
+        let io = |error| Error::io("can't read the spooled frames", error);
+        let frames = frames.without(0).map_err(io)?;
+        let len = frames.end() - frames.begin();
+        let body = Body::sized(Reading { at: frames.begin(), frames }, len);
+        let request =
+            self.client.post(self.at("/frames")).header("If-Match", format!("\"{from}\""));
+        let response = match self.authorized(request.body(body)).send() {
+            Ok(response) => response,
+            Err(error) if error.is_connect() => return Err(self.unreachable(&error)),
+            Err(error) => return Ok(Pushed::Unknown(self.unreachable(&error))),
+        };
+        match response.status() {
+            StatusCode::OK => Ok(Pushed::Committed),
+            StatusCode::PRECONDITION_FAILED => Ok(Pushed::Conflict),
+            // A proxy may answer so after it has passed the request on.
+            StatusCode::INTERNAL_SERVER_ERROR
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::GATEWAY_TIMEOUT => Ok(Pushed::Unknown(self.refused(response))),
+            _ => Err(self.refused(response)),
+        }
+    }
+
+    fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>> {
+        let list: Vec<String> = txids.iter().map(|txid| txid.0.to_string()).collect();
+        let response = self.get(&format!("/chains?txid={}", list.join(",")), Duration::ZERO)?;
+        let Chains { chains } = self.json(response)?;
+        let chain = |text: Option<String>| match text {
+            None => Ok(None),
+            Some(text) => {
+                u64::from_str_radix(&text, 16).map(Some).map_err(|_| self.strange("a wrong chain"))
+            }
+        };
+        chains.into_iter().map(chain).collect()
+    }
+}

@@ -29,6 +29,12 @@ impl Permissions {
     pub const fn and(self, other: Self) -> Self {
         Self { mode: self.mode & other.mode, ..self }
     }
+
+    /// Returns these, with all rights of others taken away.
+    #[must_use]
+    pub const fn private(self) -> Self {
+        Self { mode: self.mode & 0o600, ..self }
+    }
 }
 
 /// Creates a new file, without following a link, that has these permissions before anything can be written to it.

@@ -1,0 +1,84 @@
+//! Errors as answers.
+
+use annals::{Error, ErrorKind};
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+/// A refusal: a status, the name of its reason, and a message that says what to do.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) error: &'static str,
+    pub(crate) message: String,
+}
+
+/// The answer to a request that may be refused.
+pub(crate) type Answer<T = Response> = Result<T, Refusal>;
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Self {
+        Self { status, error, message: message.into() }
+    }
+
+    /// Refuses a request that isn't one.
+    pub(crate) fn bad(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    /// Refuses frames or values that can't become history; nothing was changed.
+    pub(crate) fn unprocessable(error: &Error) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, name(error.kind()), error.to_string())
+    }
+}
+
+/// Returns the name of a kind of error.
+fn name(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Unique => "unique",
+        ErrorKind::Reference => "reference",
+        ErrorKind::Refused => "refused",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::InUse => "in_use",
+        ErrorKind::NotFound => "not_found",
+        ErrorKind::Diverged => "diverged",
+        ErrorKind::Forgotten => "forgotten",
+        ErrorKind::Conflict => "conflict",
+        _ => "invalid",
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let status = match error.kind() {
+            _ if error.is_want_of_space() => StatusCode::INSUFFICIENT_STORAGE,
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+            ErrorKind::Diverged | ErrorKind::Conflict => StatusCode::CONFLICT,
+            ErrorKind::Forgotten => StatusCode::GONE,
+            ErrorKind::Unique
+            | ErrorKind::Reference
+            | ErrorKind::Refused
+            | ErrorKind::InUse
+            | ErrorKind::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
+            ErrorKind::Busy | ErrorKind::PageLost | ErrorKind::Closed => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, name(error.kind()), error.to_string())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = Json(json!({ "error": self.error, "message": self.message }));
+        let mut response = (self.status, body).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response
+    }
+}

@@ -1,0 +1,181 @@
+//! Frames as they are: what replicas pull and push.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::internals::spool;
+use annals::{Cursor, ErrorKind, Txid};
+use annals_replica::{Answer as Judged, Local};
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::answer::{Answer, Refusal};
+use crate::server::Shared;
+use crate::{Role, blocking, body};
+
+/// The most txids of a request for chains.
+const MOST_CHAINS: usize = 1000;
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/v1/{name}", get(describe))
+        .route("/v1/{name}/frames", get(pull).post(push))
+        .route("/v1/{name}/chains", get(chains))
+}
+
+/// Returns facts of a database.
+async fn describe(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let facts = blocking::run(move || {
+        let facts = local.source().facts()?;
+        Ok((facts, local.source().end()?))
+    });
+    let (facts, end) = facts.await?;
+    let chain = format!("{:016x}", end.chain);
+    let (txid, first) = (end.txid.0, facts.first.0);
+    let answer = json!({
+        "id": facts.id, "txid": txid, "chain": chain, "first": first, "schema": facts.schema, "features": ["json"],
+    });
+    Ok(Json(answer).into_response())
+}
+
+#[derive(Deserialize)]
+struct Pulling {
+    after: Option<String>,
+    wait: Option<f64>,
+}
+
+/// Returns the transactions after a cursor; waits for some, if there are none.
+async fn pull(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    Query(Pulling { after, wait }): Query<Pulling>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let after: Option<Cursor> = after
+        .map(|text| text.parse())
+        .transpose()
+        .map_err(|error| Refusal::bad(format!("after: {error}")))?;
+    let wait = Duration::try_from_secs_f64(wait.unwrap_or(0.0))
+        .unwrap_or_default()
+        .min(shared.limits.wait);
+    let read = |local: Arc<Local>| blocking::run(move || Ok(local.batch(after)?));
+    let mut batch = read(Arc::clone(&local)).await?;
+    if let (true, false, Some(after)) = (batch.is_empty(), wait.is_zero(), after) {
+        news(&local, after.txid, wait).await;
+        batch = read(local).await?;
+    }
+    let mut response = Response::builder()
+        .header(header::CONTENT_TYPE, "application/octet-stream")
+        .header(header::CONTENT_LENGTH, batch.len())
+        .header("Annals-Next", batch.next.to_string());
+    if batch.is_seal {
+        response = response.header("Annals-Seal", HeaderValue::from_static("1"));
+    }
+    let body = body::of_batch(batch, shared.limits.silence);
+    response.body(body).map_err(|error| Refusal::bad(error.to_string()))
+}
+
+/// Waits until a transaction after this one is committed.
+pub(crate) async fn news(local: &Local, after: Txid, wait: Duration) {
+    let news =
+        std::future::poll_fn(|context| match local.source().wake_after(after, context.waker()) {
+            true => std::task::Poll::Pending,
+            false => std::task::Poll::Ready(()),
+        });
+    // Without news the answer is empty.
+    let _ = tokio::time::timeout(wait, news).await;
+}
+
+/// Makes frames history, if they can be.
+async fn push(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Write)?.local);
+    let from = headers.get(header::IF_MATCH).ok_or_else(|| {
+        let message = "If-Match is missing: the cursor before the frames, as \"TXID:CHAIN\"";
+        Refusal::new(StatusCode::PRECONDITION_REQUIRED, "if_match_required", message)
+    })?;
+    let from = from.to_str().unwrap_or_default().trim_matches('"');
+    let from: Cursor = from.parse().map_err(|error| Refusal::bad(format!("If-Match: {error}")))?;
+    let most = shared.limits.push;
+    let declared =
+        headers.get(header::CONTENT_LENGTH).and_then(|len| len.to_str().ok()?.parse().ok());
+    if declared.is_some_and(|declared: u64| declared > most) {
+        return Err(body::too_large(most));
+    }
+    let frames = body::spool(body, spool(local.database()), most, shared.limits.silence).await?;
+    let judged = blocking::run(move || judge(&local, from, frames)).await?;
+    let (status, answer) = judged;
+    Ok((status, Json(answer)).into_response())
+}
+
+fn judge(
+    local: &Local,
+    from: Cursor,
+    mut frames: annals_storage::Spool,
+) -> Answer<(StatusCode, serde_json::Value)> {
+    let judged = local.accept(from, &mut frames).map_err(|error| match error.kind() {
+        ErrorKind::Diverged => Refusal::from(error),
+        _ if error.is_want_of_space() => Refusal::from(error),
+        ErrorKind::Invalid
+        | ErrorKind::Unique
+        | ErrorKind::Reference
+        | ErrorKind::Refused
+        | ErrorKind::NotFound
+        | ErrorKind::InUse
+        | ErrorKind::Corrupt
+        | ErrorKind::Unsupported => Refusal::unprocessable(&error),
+        _ => Refusal::from(error),
+    })?;
+    let end = local.source().end()?;
+    let cursor = json!({ "txid": end.txid.0, "chain": format!("{:016x}", end.chain), "level": "checksummed" });
+    Ok(match judged {
+        Judged::Committed => (StatusCode::OK, cursor),
+        Judged::AlreadyThere => (StatusCode::OK, json!({ "already_there": true, "end": cursor })),
+        Judged::Conflict => {
+            let message = format!("the journal ends with transaction {} by now", end.txid);
+            let answer = json!({ "error": "conflict", "message": message, "end": cursor });
+            (StatusCode::PRECONDITION_FAILED, answer)
+        }
+    })
+}
+
+#[derive(Deserialize)]
+struct Chained {
+    txid: String,
+}
+
+/// Returns the chains after some transactions.
+async fn chains(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    Query(Chained { txid }): Query<Chained>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let txids: Result<Vec<u64>, _> = txid.split(',').map(str::parse).collect();
+    let txids = txids.ok().filter(|txids| txids.len() <= MOST_CHAINS).ok_or_else(|| {
+        Refusal::bad(format!("txid: write at most {MOST_CHAINS} numbers, with commas between them"))
+    })?;
+    let chains = blocking::run(move || {
+        let chain =
+            |txid| Ok(local.source().chain(Txid(txid))?.map(|chain| format!("{chain:016x}")));
+        txids.into_iter().map(chain).collect::<Answer<Vec<_>>>()
+    });
+    Ok(Json(json!({ "chains": chains.await? })).into_response())
+}

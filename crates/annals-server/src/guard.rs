@@ -1,0 +1,102 @@
+//! What every request must pass: its host, its origin, its token and the role of that.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::Role;
+use crate::answer::{Answer, Refusal};
+use crate::server::{Served, Shared};
+
+/// Checks host and origin, which protect against pages of other sites in a browser on this machine.
+pub(crate) async fn check(
+    State(shared): State<Arc<Shared>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match check_host(&shared, &request).and_then(|()| check_origin(&shared, request.headers())) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Returns a host without its port.
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
+/// A name that isn't this server's may have been pointed at it by somebody else (DNS rebinding); an address can't.
+fn check_host(shared: &Shared, request: &Request) -> Answer<()> {
+    let authority = request.uri().authority().map(axum::http::uri::Authority::as_str);
+    let host = authority.or_else(|| text(request.headers(), header::HOST)).unwrap_or_default();
+    let name = without_port(host).trim_start_matches('[').trim_end_matches(']');
+    let is_address = name.parse::<std::net::IpAddr>().is_ok();
+    if is_address
+        || name.eq_ignore_ascii_case("localhost")
+        || shared.hosts.iter().any(|it| it == name)
+    {
+        return Ok(());
+    }
+    let message = format!("this server isn't known as {name:?}: allow that name with --host");
+    Err(Refusal::new(StatusCode::FORBIDDEN, "wrong_host", message))
+}
+
+fn check_origin(shared: &Shared, headers: &HeaderMap) -> Answer<()> {
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().unwrap_or_default();
+    let own = text(headers, header::HOST);
+    let is_own = origin.split_once("://").is_some_and(|(_, host)| Some(host) == own);
+    if is_own || shared.origins.iter().any(|it| it == origin) {
+        return Ok(());
+    }
+    let message =
+        "pages of another origin may not use this server: allow the origin with --allow-origin";
+    Err(Refusal::new(StatusCode::FORBIDDEN, "wrong_origin", message))
+}
+
+impl Shared {
+    /// Returns a database, if the sender of a request may do something with it that needs a role.
+    ///
+    /// Who has no valid token learns nothing: not even whether there is such a database.
+    pub(crate) fn permit(&self, headers: &HeaderMap, name: &str, needed: Role) -> Answer<&Served> {
+        let token = text(headers, header::AUTHORIZATION).and_then(|it| it.strip_prefix("Bearer "));
+        let served = self.databases.get(name);
+        let session = token.zip(self.session.as_ref());
+        let now = annals::Timestamp(annals::storage::Clock::now(&annals::storage::SystemClock));
+        let mut role = session.and_then(|(token, stored)| stored.role_of(token, now));
+        if let (Some(token), Some(served)) = (token, served) {
+            role = role.max(served.role_of(token)?);
+        }
+        role = role.max(self.everyone);
+        let Some(role) = role else {
+            let message =
+                "a token is needed: send `Authorization: Bearer TOKEN`, or pass --token to annals";
+            let wrong = "the token is not valid here: it may be wrong, revoked or expired";
+            let message = if token.is_some() { wrong } else { message };
+            return Err(Refusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message));
+        };
+        if role < needed {
+            let message = format!("the token's role is {role}, and this needs {needed}");
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", message));
+        }
+        let Some(served) = served else {
+            let message = format!("no database is served as /v1/{name}");
+            return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", message));
+        };
+        if needed > Role::Read && self.is_read_only {
+            let message = "this server only reads: it was started with --read-only";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "read_only", message));
+        }
+        Ok(served)
+    }
+}

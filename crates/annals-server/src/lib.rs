@@ -1,0 +1,37 @@
+//! Serves databases over HTTP.
+//!
+//! ```text
+//! request ─► guard: Host, Origin, token and role ─► database by name ─► a blocking thread ─► answer
+//!                                                                        │
+//!              frames (pull, push) ─► annals-replica's Local ────────────┤
+//!              rows, history, changes as JSON ─► a snapshot ─────────────┘
+//! ```
+//!
+//! A program serves its own databases with [`Server::router`], or all of them with [`Server::listen`]; the program
+//! `annals serve` is a thin shell over this.
+//!
+//! ```no_run
+//! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
+//! let db = annals::Options::new().open("library.annals")?;
+//! let server = annals_server::Server::new().database("library", db)?.open_to_all();
+//! let listening = server.listen("127.0.0.1:8080").await?;
+//! println!("listening on {}", listening.url());
+//! listening.run(std::future::pending()).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod access;
+mod answer;
+mod blocking;
+mod body;
+mod frames;
+mod guard;
+mod listen;
+mod server;
+mod tokens;
+
+pub use access::Role;
+pub use listen::Listening;
+pub use server::{Limits, Server};
+pub use tokens::{NewToken, StoredToken, Tokens};

@@ -1,0 +1,114 @@
+//! Connections: accepting them, and ending them gracefully.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::server::{Limits, Server};
+
+/// The windows of HTTP/2: with those of the standard, 64 KiB, a pull waits for the other side most of the time.
+const WINDOW: u32 = 8 << 20;
+/// How long requests that are being answered get when the server ends.
+const GRACE: Duration = Duration::from_secs(10);
+/// The pause after a failed accept, as when there are no more file descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+    router: Router,
+    limits: Limits,
+}
+
+impl Server {
+    /// Begins to listen at an address, as `127.0.0.1:8080`; with port 0 at a free one.
+    ///
+    /// # Errors
+    /// `PermissionDenied`: another machine could reach the address, and there is no TLS; those of the system.
+    pub async fn listen(self, address: &str) -> io::Result<Listening> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        if !address.ip().is_loopback() {
+            let what = if self.is_open() { "a token and TLS" } else { "TLS" };
+            let message = format!(
+                "{address} can be reached from other machines, which needs {what}: listen at 127.0.0.1, and put a \
+                 server that speaks TLS before it"
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+        let limits = self.shared.limits;
+        Ok(Listening { listener, address, router: self.router(), limits })
+    }
+}
+
+impl Listening {
+    /// Returns its address.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns its URL.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Serves until `end`; then it accepts no more connections, and waits up to 10 s for requests that are being
+    /// answered.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub async fn run(self, end: impl Future<Output = ()> + Send) -> io::Result<()> {
+        let graceful = GracefulShutdown::new();
+        let seats = Arc::new(Semaphore::new(self.limits.connections));
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(self.limits.silence);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(2 * WINDOW)
+            .keep_alive_interval(self.limits.silence);
+        tokio::pin!(end);
+        loop {
+            let seat = tokio::select! {
+                () = &mut end => break,
+                seat = Arc::clone(&seats).acquire_owned() => seat,
+            };
+            let accepted = tokio::select! {
+                () = &mut end => break,
+                accepted = self.listener.accept() => accepted,
+            };
+            let Ok((stream, _)) = accepted else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            // Small answers must not wait for further ones.
+            let _ = TcpStream::set_nodelay(&stream, true);
+            let service = TowerToHyperService::new(self.router.clone());
+            let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+            let connection = graceful.watch(connection);
+            tokio::spawn(async move {
+                // An error is the client's: it left, or didn't speak HTTP.
+                let _ = connection.await;
+                drop(seat);
+            });
+        }
+        drop(self.listener);
+        let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await;
+        Ok(())
+    }
+}

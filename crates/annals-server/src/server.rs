@@ -1,0 +1,176 @@
+//! The databases that a server has, and its limits.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use annals::storage::{Clock as _, SystemClock};
+use annals::{Database, Error, Result, Timestamp};
+use annals_replica::Local;
+use axum::Router;
+
+use crate::tokens::{StoredToken, Tokens};
+use crate::{Role, frames, guard};
+
+/// What a server takes and waits for, so that no client costs it without bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes of a push.
+    pub push: u64,
+    /// How long a client may be silent while it sends or receives a body.
+    pub silence: Duration,
+    /// The longest that a request waits for news.
+    pub wait: Duration,
+    /// The most connections at a time; further ones wait.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let (silence, wait) = (Duration::from_secs(30), Duration::from_secs(60));
+        Self { push: 1 << 30, silence, wait, connections: 10_000 }
+    }
+}
+
+/// How long the tokens that were read are believed, so that a revoked one ends soon.
+const BELIEVED: Duration = Duration::from_secs(1);
+
+/// Databases that are served, each by a name.
+#[derive(Debug, Default)]
+pub struct Server {
+    pub(crate) shared: Shared,
+}
+
+/// What all requests see.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) databases: BTreeMap<String, Served>,
+    /// What a request without a token may do.
+    pub(crate) everyone: Option<Role>,
+    /// A token for all databases, which lives as long as the server.
+    pub(crate) session: Option<StoredToken>,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) origins: Vec<String>,
+    pub(crate) limits: Limits,
+    pub(crate) is_read_only: bool,
+}
+
+/// A database that is served.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) local: Arc<Local>,
+    tokens: Option<Tokens>,
+    /// The tokens as they were read, and when.
+    known: Mutex<Option<(Duration, Vec<StoredToken>)>>,
+}
+
+impl Served {
+    /// Returns the role that a token has for this database.
+    pub(crate) fn role_of(&self, token: &str) -> Result<Option<Role>> {
+        let Some(tokens) = &self.tokens else { return Ok(None) };
+        let now = SystemClock.elapsed();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.as_ref().is_some_and(|(read, _)| now.saturating_sub(*read) < BELIEVED) {
+            *known = Some((now, tokens.list()?));
+        }
+        let time = Timestamp(SystemClock.now());
+        let known = known.iter().flat_map(|(_, list)| list);
+        Ok(known.filter_map(|stored| stored.role_of(token, time)).max())
+    }
+}
+
+impl Server {
+    /// Begins without databases: every request needs a token.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Serves an open database by a name, as `/v1/NAME`.
+    ///
+    /// # Errors
+    /// `Invalid`: the name can't stand in a URL as it is; `InUse`: another database has it.
+    pub fn database(self, name: &str, database: Database) -> Result<Self> {
+        self.add(name, database, None)
+    }
+
+    /// Serves an open database, with the tokens that are stored beside its file.
+    ///
+    /// # Errors
+    /// As [`database`](Self::database).
+    pub fn database_with(self, name: &str, database: Database, tokens: Tokens) -> Result<Self> {
+        self.add(name, database, Some(tokens))
+    }
+
+    fn add(mut self, name: &str, database: Database, tokens: Option<Tokens>) -> Result<Self> {
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
+            return Err(Error::invalid(format!(
+                "{name:?} can't be the name of a database in a URL: use letters, digits, `-` and `_`"
+            )));
+        }
+        let local = Arc::new(Local::new(database));
+        let served = Served { local, tokens, known: Mutex::default() };
+        match self.shared.databases.insert(name.to_owned(), served) {
+            None => Ok(self),
+            Some(_) => Err(Error::new(
+                annals::ErrorKind::InUse,
+                format!("two databases would have the URL /v1/{name}: rename one of the files"),
+            )),
+        }
+    }
+
+    /// Opens all databases for reading and writing, without a token: for loopback only.
+    #[must_use]
+    pub fn open_to_all(mut self) -> Self {
+        self.shared.everyone = Some(Role::Write);
+        self
+    }
+
+    /// Accepts a token for all databases, until the server ends.
+    #[must_use]
+    pub fn session(mut self, token: StoredToken) -> Self {
+        self.shared.session = Some(token);
+        self
+    }
+
+    /// Refuses all that writes.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.shared.is_read_only = true;
+        self
+    }
+
+    /// Accepts requests for this host, as the `Host` of a request names it, besides `localhost` and addresses.
+    #[must_use]
+    pub fn host(mut self, name: impl Into<String>) -> Self {
+        self.shared.hosts.push(name.into());
+        self
+    }
+
+    /// Accepts requests of pages from this origin, as `https://example.org`.
+    #[must_use]
+    pub fn origin(mut self, origin: impl Into<String>) -> Self {
+        self.shared.origins.push(origin.into());
+        self
+    }
+
+    /// Sets the limits.
+    #[must_use]
+    pub const fn limits(mut self, limits: Limits) -> Self {
+        self.shared.limits = limits;
+        self
+    }
+
+    /// True if a request without a token may do something.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.shared.everyone.is_some()
+    }
+
+    /// Returns the routes, to be served by a program of one's own.
+    pub fn router(self) -> Router {
+        let shared = Arc::new(self.shared);
+        let guard = axum::middleware::from_fn_with_state(Arc::clone(&shared), guard::check);
+        frames::routes().layer(guard).with_state(shared)
+    }
+}

@@ -1,0 +1,41 @@
+//! A server in a thread of the test.
+
+use std::thread::JoinHandle;
+
+use annals_server::Server;
+use tokio::sync::oneshot;
+
+/// A server that ends when this is dropped.
+pub(crate) struct Running {
+    pub(crate) url: String,
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    pub(crate) fn start(server: Server) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.unwrap();
+        let listening = runtime.block_on(server.listen("127.0.0.1:0")).unwrap();
+        let url = listening.url();
+        let (end, ended) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let run = listening.run(async { drop(ended.await) });
+            runtime.block_on(run).unwrap();
+        });
+        Self { url, end: Some(end), thread: Some(thread) }
+    }
+
+    /// Returns the URL of a database.
+    pub(crate) fn of(&self, name: &str) -> String {
+        format!("{}/v1/{name}", self.url)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
