@@ -18,7 +18,6 @@ use super::seal::Sealing;
 use super::slots::HardSlots;
 use super::space::{Look, Space, zero};
 use crate::{Error, ErrorKind, Result};
-use annals_schema::Txid;
 pub(super) use annals_storage::sync::lock;
 use annals_storage::{Storage, step};
 
@@ -230,11 +229,6 @@ impl Checkpoints {
         lock(&self.progress).durable
     }
 
-    /// Returns the last transaction that is known to be flushed.
-    pub fn durable_txid(&self) -> Txid {
-        self.durable().txid
-    }
-
     /// Fails if an earlier flush failed, or if the file can only be read.
     pub fn check_usable(&self) -> Result<()> {
         match self.poison.get() {
@@ -290,11 +284,6 @@ impl Checkpoints {
         }
         self.space.claim(end);
         self.storage.write_at(position, bytes)
-    }
-
-    /// Records the time of the last commit by the clock.
-    pub(super) fn note_clock_time(&self, micros: i64) {
-        self.last_clock_time.store(micros, Ordering::Relaxed);
     }
 
     /// Records that all commits up to a point are acknowledged.

@@ -9,6 +9,9 @@
 //! Invariant: as long as frames are held, `committed` and `written` speak of the file as it would be with them, and the
 //! file itself ends at `before`.
 
+use std::sync::atomic::Ordering;
+
+use super::checkpoints::Checkpoints;
 use super::format::Point;
 use super::reader::Frame;
 use super::writer::Writer;
@@ -115,5 +118,17 @@ impl Writer {
             self.committed = before;
             self.last_clock_time = clock_time;
         }
+    }
+}
+
+impl Checkpoints {
+    /// Records the time of the last commit by the clock.
+    pub(super) fn note_clock_time(&self, micros: i64) {
+        self.last_clock_time.store(micros, Ordering::Relaxed);
+    }
+
+    /// Returns the last transaction that is known to be flushed: only such ones are passed on.
+    pub fn durable_txid(&self) -> Txid {
+        self.durable().txid
     }
 }

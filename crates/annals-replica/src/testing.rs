@@ -16,12 +16,15 @@ fn spool() -> Spool {
     Spool::new(MemoryDirectory::new().again(), "spool".to_owned(), 0)
 }
 
+/// One of its parts.
+type Case = fn(&Setup<'_>);
+
 /// Runs the suite: `open` makes a connection to a database that the suite changes meanwhile, in an empty folder.
 ///
 /// # Panics
 /// The connection does something else than its trait says.
 pub fn run(folder: &Path, open: &dyn Fn(&Database) -> Arc<dyn Connection>) {
-    let cases: [(&str, fn(&Setup<'_>)); 7] = [
+    let cases: [(&str, Case); 7] = [
         ("history", a_replica_has_the_same_history),
         ("transactions", transactions_of_replicas_become_history_once),
         ("conflict", a_conflict_changes_nothing),

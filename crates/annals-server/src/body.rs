@@ -70,7 +70,7 @@ pub(crate) fn of_batch(batch: Batch, silence: Duration) -> Body {
     tokio::task::spawn_blocking(move || {
         let send = |piece| {
             let sent = tokio::time::timeout(silence, pieces.send(piece));
-            matches!(runtime.block_on(async { sent.await }), Ok(Ok(())))
+            matches!(runtime.block_on(sent), Ok(Ok(())))
         };
         let header = Bytes::from(batch.header);
         if !header.is_empty() && !send(Ok(header)) {

@@ -70,7 +70,7 @@ impl Served {
         let Some(tokens) = &self.tokens else { return Ok(None) };
         let now = SystemClock.elapsed();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.as_ref().is_some_and(|(read, _)| now.saturating_sub(*read) < BELIEVED) {
+        if known.as_ref().is_none_or(|(read, _)| now.saturating_sub(*read) >= BELIEVED) {
             *known = Some((now, tokens.list()?));
         }
         let time = Timestamp(SystemClock.now());

@@ -73,7 +73,18 @@ const ROOMS: &[Room] = &[
         ],
         &[],
     ),
-    room("internals", &["db", "names", "progress"], &[]),
+    room(
+        "internals",
+        &[
+            "annals_journal::Cursor",
+            "annals_storage::Result",
+            "annals_storage::Spool",
+            "db",
+            "names",
+            "progress",
+        ],
+        &[],
+    ),
     room("advanced", &["annals_journal::Level", "annals_storage::Result", "typed"], &[]),
     // Its handles pass on public types of the journal, as those of `db` do.
     room(
