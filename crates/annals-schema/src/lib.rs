@@ -48,7 +48,7 @@ pub use diagnostics::{Diagnostic, nearest, render_all, shorten};
 pub use difference::{Difference, Newer, Relation, Subject, compare, first_difference};
 pub use ids::{FieldNumber, IndexNumber, RowId, TableNumber, Txid};
 pub use lexer::{LexError, Token, tokenize};
-pub use literal::{parse_value, write_value};
+pub use literal::{parse_value, write_default, write_value};
 pub use log::Commands;
 pub use model::{Field, Index, Schema, Table};
 pub use parser::{COMMANDS, Ignored, SchemaFile, parse, parse_command, parse_files};

@@ -8,9 +8,12 @@ use crate::diagnostics::suggest;
 use crate::time::HOW_TO_WRITE_TIMESTAMPS;
 use crate::uuid::HOW_TO_WRITE_UUIDS;
 use crate::{
-    Blob, RowId, Timestamp, Token, Type, TypeClass, Value, ValueRef, Variant, WideValue, decimal,
-    json, shorten,
+    Blob, RowId, Timestamp, Token, Type, TypeClass, Uuid, Value, ValueRef, Variant, WideValue,
+    decimal, json, shorten,
 };
+
+/// The word for a new UUID of version 7.
+const NEW_UUID: &str = "v7";
 
 /// Reads a value of a type from a token. The word `null` is [`Value::Null`] for every type: whether
 /// a field may be null is for [`Field::accepts`](crate::Field::accepts) to say.
@@ -21,6 +24,9 @@ pub fn parse_value(ty: Type, token: &Token<'_>) -> Result<Value, String> {
     let text = token.text.as_ref();
     if token.is("null") {
         return Ok(Value::Null);
+    }
+    if ty == Type::Uuid && token.is(NEW_UUID) {
+        return Ok(Value::Uuid(Uuid::NEW_V7));
     }
     if token.quoted && !ty.is_text() {
         return Err(format!("a string is not {}: {}", article(ty), expectation(ty, text)));
@@ -149,6 +155,17 @@ fn expectation(ty: Type, text: &str) -> String {
         TypeClass::Reference => {
             format!("use the id of a row, 0 to {}, or null", RowId::MAX.0)
         }
+    }
+}
+
+/// Writes the default of a field as [`parse_value`] reads it: as [`write_value`], and `v7` for a new UUID.
+///
+/// # Errors
+/// Only those of `out`.
+pub fn write_default(out: &mut impl Write, default: &Value) -> fmt::Result {
+    match default {
+        Value::Uuid(Uuid::NEW_V7) => out.write_str(NEW_UUID),
+        default => write_value(out, default.as_ref()),
     }
 }
 

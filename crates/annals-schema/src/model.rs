@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::log::Commands;
 use crate::names::{Listed, Names, by_number};
-use crate::{Command, FieldNumber, IndexNumber, TableNumber, Type, Value};
+use crate::{Command, FieldNumber, IndexNumber, TableNumber, Type, Uuid, Value};
 
 /// A field of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,7 +110,19 @@ pub(crate) fn directions(
 }
 
 impl Field {
-    /// Returns the value that `insert` uses when none is given, and that existing rows get.
+    /// True if rows get a new UUID: `default v7`.
+    #[must_use]
+    pub fn has_new_uuids(&self) -> bool {
+        self.default == Some(Value::Uuid(Uuid::NEW_V7))
+    }
+
+    /// Returns the value of rows that are older than the field: the default, or the zero of a field with `default v7`.
+    #[must_use]
+    pub fn existing_value(&self) -> Value {
+        if self.has_new_uuids() { self.zero_value() } else { self.default_value() }
+    }
+
+    /// Returns the value that `insert` uses when none is given; of a field with `default v7` it is [`Uuid::NEW_V7`].
     #[must_use]
     pub fn default_value(&self) -> Value {
         self.default.clone().unwrap_or_else(|| self.zero_value())

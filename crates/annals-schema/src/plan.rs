@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::difference::same_index;
-use crate::{Command, Schema, shorten, write_value};
+use crate::{Command, Schema, Uuid, Value, shorten, write_value};
 
 /// The steps that upgrade the schema of a file to that of a program, in order: dropped indexes and single rows, then
 /// changes of tables and fields with the custom functions between, then new single rows, then the tables of the history index,
@@ -138,6 +138,12 @@ impl Step {
             Command::AddVariant { .. } => "no row has it yet".to_owned(),
             Command::RenameVariant { .. } => "only the name changes".to_owned(),
             Command::DropVariant { .. } => "fails if a row has it".to_owned(),
+            Command::AddField { default: Some(Value::Uuid(Uuid::NEW_V7)), nullable, .. } => {
+                match nullable {
+                    true => "rows that are there read null; new ones get a uuid each".to_owned(),
+                    false => "each row gets a uuid; fails if rows are there".to_owned(),
+                }
+            }
             Command::AddField { default, .. } => {
                 let mut text = "rows that are there read ".to_owned();
                 match default {

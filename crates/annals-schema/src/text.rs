@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::model::directions;
-use crate::{Command, FieldNumber, Schema, TableNumber, Type, Variant, write_value};
+use crate::{Command, FieldNumber, Schema, TableNumber, Type, Variant, write_default};
 
 impl Schema {
     /// Returns the text of a command that this schema could apply. Missing items are printed as
@@ -56,7 +56,7 @@ impl Schema {
                 }
                 if let Some(value) = default {
                     out.write_str(" default ")?;
-                    write_value(out, value.as_ref())?;
+                    write_default(out, value)?;
                 }
                 Ok(())
             }

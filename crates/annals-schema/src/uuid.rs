@@ -38,6 +38,27 @@ impl fmt::Display for UuidError {
 impl std::error::Error for UuidError {}
 
 impl Uuid {
+    /// Stands for a new UUID of version 7: a transaction that inserts a row with it, or sets a field to it, stores a new one in
+    /// its place. It is the default of fields with `default v7`.
+    ///
+    /// It is a UUID of version 7 of the first millisecond of 1970, without a random bit.
+    pub const NEW_V7: Self = Self::v7(0, 0);
+
+    /// Returns the UUID of version 7 with a time, in milliseconds since 1970-01-01T00:00:00Z of which it has the last 48
+    /// bits, and 74 random bits, the last ones of a number.
+    ///
+    /// ```
+    /// use annals_schema::Uuid;
+    ///
+    /// let id = Uuid::v7(1_645_557_742_000, 0xcc3 << 62 | 0x18c4dc0c0c07398f);
+    /// assert_eq!(id.to_string(), "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"); // the example of RFC 9562
+    /// ```
+    #[must_use]
+    pub const fn v7(millisecond: u64, random: u128) -> Self {
+        let (high, low) = (random >> 62 & 0xfff, random & (u128::MAX >> 66));
+        Self::from_u128((millisecond as u128) << 80 | 7 << 76 | high << 64 | 2 << 62 | low)
+    }
+
     /// Returns the UUID whose digits are those of a number.
     #[expect(clippy::big_endian_bytes, reason = "the first digit is the highest one")]
     #[must_use]

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use annals_schema::{Command, FieldNumber, OnDelete, RowId, TableNumber, Type, Value, ValueRef};
+use annals_schema::{
+    Command, FieldNumber, OnDelete, RowId, TableNumber, Type, Uuid, Value, ValueRef,
+};
 
 use crate::columns::column::Column;
 use crate::pages::cells::place;
@@ -259,6 +261,14 @@ impl Store {
         let owner = self.working.tables.get(table.0 as usize);
         if owner.is_none_or(|owner| owner.rows.len() == 0) {
             return Ok(());
+        }
+        if !nullable && *default == Some(Value::Uuid(Uuid::NEW_V7)) {
+            self.working.schema.check(command)?;
+            return Err(Error::invalid(format!(
+                "`{0}` has rows, and `default v7` makes a new `{name}` for new rows only: write `null` before \
+                 `default v7`, and the rows have null; a `custom` below can set theirs to `Uuid::NEW_V7`",
+                self.working.table_name(*table)
+            )));
         }
         let is_required =
             matches!(ty, Type::Reference(..)) && !nullable && !ty.is_always_nullable();

@@ -234,7 +234,7 @@ impl<'o, W: Write> Export<'o, W> {
         let owner_number = number_of(*table);
         let given = self.name_field(owner, field.number, name)?;
         self.write(Entry::AddField { table: owner_number, name: given.as_bytes(), kind, target })?;
-        let default = field.default_value();
+        let default = field.existing_value();
         let cell = to_cell(owner, &field, default.as_ref(), &self.blobs)?;
         let rows = self.state(*table).rows.len();
         if matches!(default, Value::Null) && !ty.carries_null() {

@@ -191,9 +191,10 @@ fn optional(form: &Form, given: &[Token<'_>]) -> Vec<Slot> {
 fn values_of(field: &Field) -> std::vec::IntoIter<&'static str> {
     let null = field.nullable.then_some("null");
     let bools: &[&str] = if field.ty == Type::Bool { &["true", "false"] } else { &[] };
+    let new = (field.ty == Type::Uuid).then_some("v7");
     let variants = if let Type::Enum(variants) = field.ty { Some(variants.iter()) } else { None };
     let variants = variants.into_iter().flatten().map(Variant::name);
-    bools.iter().copied().chain(variants).chain(null).collect::<Vec<_>>().into_iter()
+    bools.iter().copied().chain(variants).chain(new).chain(null).collect::<Vec<_>>().into_iter()
 }
 
 #[cfg(test)]

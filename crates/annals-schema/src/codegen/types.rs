@@ -1,7 +1,7 @@
 //! How the fields of a schema look in Rust.
 
 use super::names::{EnumNames, Names};
-use crate::{Field, Type, Value};
+use crate::{Field, Type, Uuid, Value, write_default};
 
 /// A field as generated code sees it.
 pub(super) struct Column<'a> {
@@ -66,7 +66,12 @@ impl<'a> Column<'a> {
         let is_optional = self.field.nullable && self.field.ty != Type::Blob;
         let null = if is_optional { ", may be null" } else { "" };
         // A default that isn't plain would need Markdown's escapes.
-        let default = self.field.default.as_ref().map(Value::to_string);
+        let default = self.field.default.as_ref().map(|default| {
+            let mut text = String::new();
+            // Writing to a string can't fail.
+            let _infallible = write_default(&mut text, default);
+            text
+        });
         let default = default
             .filter(|text| text.len() <= 60 && text.is_ascii() && !text.contains('`'))
             .map_or_else(String::new, |text| format!(", default `{text}`"));
@@ -169,6 +174,7 @@ impl<'a> Column<'a> {
             Value::Bytes(v) => format!("b\"{}\"", v.escape_ascii()),
             Value::Timestamp(v) => format!("::annals::Timestamp({v})"),
             Value::Date(v) => format!("::annals::Date({})", v.0),
+            Value::Uuid(Uuid::NEW_V7) => "::annals::Uuid::NEW_V7".to_owned(),
             Value::Uuid(v) => {
                 format!("::annals::Uuid::from_u128(0x{})", v.to_string().replace('-', "_"))
             }

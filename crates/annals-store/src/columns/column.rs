@@ -110,7 +110,7 @@ impl Refresh for Data {
 impl Column {
     /// Makes the column of a field, in which the first `len` slots have the field's default.
     pub(crate) fn new(field: &Field, len: usize) -> Self {
-        let default = field.default_value();
+        let default = field.existing_value();
         let zero = Field { nullable: false, ..field.clone() }.zero_value();
         let is_null = matches!(default, Value::Null);
         let shown = if is_null { zero } else { default };

@@ -60,6 +60,7 @@ pub use handle::database::Database;
 pub use handle::pending::{Commit, Pending};
 pub use handle::savepoints::Savepoint;
 pub use handle::transaction::Transaction;
+pub(crate) use handle::transaction::is_new_uuid;
 pub use handle::upgrade::{Custom, Customs};
 pub use history::HistoryCheck;
 pub use image::report::Restarting;

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
 
 use super::{Id, Record, Vector};
-use crate::db::is_same;
+use crate::db::{is_new_uuid, is_same};
 use crate::{Error, Result, Transaction, View};
 
 /// The values of a new row: the struct `New` of each table.
@@ -82,7 +82,7 @@ impl<R: Record> fmt::Debug for Editor<'_, '_, R> {
     }
 }
 
-/// Sets the fields of a row whose values differ, as 0.0 and -0.0 do.
+/// Sets the fields of a row whose values differ, as 0.0 and -0.0 do. The row keeps its UUID where a new one would be made.
 pub(super) fn update_row(
     transaction: &mut Transaction<'_>,
     table: TableNumber,
@@ -93,7 +93,9 @@ pub(super) fn update_row(
         let table = transaction.view().table(table)?;
         let row = table.get(id)?;
         let fields = table.schema().fields.iter().zip(values);
-        let differs = fields.filter(|(field, value)| !is_same(row.value(field.number), **value));
+        let differs = fields.filter(|(field, value)| {
+            !is_new_uuid(value) && !is_same(row.value(field.number), **value)
+        });
         differs.map(|(field, value)| (field.number, *value)).collect()
     };
     differing.into_iter().try_for_each(|(field, value)| transaction.update(table, id, field, value))
@@ -169,6 +171,13 @@ macro_rules! verbs {
             row.with(|values| transaction.insert_at(N::Kind::TABLE, id.into(), values))
         }
 
+        /// Returns a new UUID of version 7, by the clock and the randomness of the database, greater than all that were made
+        /// since it was opened. Rows get one of their own by [`Uuid::NEW_V7`](crate::Uuid::NEW_V7), which is the value of a
+        /// field with `default v7` that `New` leaves out; slices of [`insert_vector`](Self::insert_vector) don't.
+        pub fn new_uuid(&mut self) -> crate::Uuid {
+            self.as_dynamic().new_uuid()
+        }
+
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same length. Returns the
         /// first row's id. Unique keys are checked at commit.
         ///
@@ -210,7 +219,8 @@ macro_rules! verbs {
             Editor::new(self.as_dynamic(), row).map(Into::into)
         }
 
-        /// Sets all fields of a row. Those that don't change are left out of the journal.
+        /// Sets all fields of a row. Those that don't change are left out of the journal. A field that is given
+        /// [`Uuid::NEW_V7`](crate::Uuid::NEW_V7), as by `..Default::default()` with `default v7`, keeps its value.
         ///
         /// # Errors
         /// There is no such row, or the journal can't be written.

@@ -7,3 +7,4 @@ annals::schema!("tests/it/verbs.schema");
 annals::schema!("tests/it/exact.schema");
 annals::schema!("tests/it/required.schema");
 annals::schema!("tests/it/enums.schema");
+annals::schema!("tests/it/uuids.schema");

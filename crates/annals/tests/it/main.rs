@@ -66,6 +66,7 @@ mod transcripts;
 mod typed;
 mod undo;
 mod upgrade;
+mod uuids;
 mod vectors;
 mod verbs;
 mod watched;

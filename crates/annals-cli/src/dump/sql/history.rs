@@ -342,7 +342,7 @@ fn default_of(command: &Command) -> Value {
     let Command::AddField { name, ty, nullable, default, .. } = command.clone() else {
         return Value::Null;
     };
-    annals::Field { number: FieldNumber(0), name, ty, nullable, default }.default_value()
+    annals::Field { number: FieldNumber(0), name, ty, nullable, default }.existing_value()
 }
 
 /// Notes that a value of a row is the last blob, or isn't any more.

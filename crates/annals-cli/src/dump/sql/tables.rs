@@ -105,8 +105,9 @@ impl<'s> Tables<'s> {
         if !field.nullable && !self.erased.contains(&(table, field.number)) {
             text.push_str(" NOT NULL");
         }
-        // The bytes of a blob are not at hand here.
-        if let Some(default) = field.default.as_ref().filter(|_| field.ty != Type::Blob) {
+        // The bytes of a blob are not at hand here, and neither dialect makes UUIDs.
+        let has_constant = field.ty != Type::Blob && !field.has_new_uuids();
+        if let Some(default) = field.default.as_ref().filter(|_| has_constant) {
             text.push_str(" DEFAULT (");
             literal::push(text, default.as_ref(), self.dialect);
             text.push(')');

@@ -56,7 +56,11 @@ fn meaning(schema: &Schema, field: &Field) -> String {
     }
     if let Some(default) = &field.default {
         text.push_str(" default ");
-        text.push_str(&literal(default.as_ref()));
+        text.push_str(&if field.has_new_uuids() {
+            "v7".to_owned()
+        } else {
+            literal(default.as_ref())
+        });
     }
     text
 }

@@ -74,6 +74,7 @@ pub const SCHEMA: &str = "\
     add_field exact full_hash bytes(32)\n\
     add_field exact price decimal(3) null default -1.500\n\
     add_field exact rate decimal(0)\n\
+    add_field exact token uuid default v7\n\
     create_unique_index exact_by_rate exact rate,day\n\
     create_index exact_by_price exact price,hash\n\
     create_index plain_by_truth plain truth\n\
@@ -3626,6 +3627,13 @@ pub mod exact {
             self.0.read(::annals::FieldNumber(6))
         }
 
+        /// The field `token`: uuid, default `v7`.
+        #[inline]
+        #[must_use]
+        pub fn token(&self) -> ::annals::Uuid {
+            self.0.read(::annals::FieldNumber(7))
+        }
+
         /// Copies the values of the row.
         #[inline]
         #[must_use]
@@ -3638,6 +3646,7 @@ pub mod exact {
                 full_hash: *self.full_hash(),
                 price: self.price(),
                 rate: self.rate(),
+                token: self.token(),
             }
         }
     }
@@ -3659,6 +3668,8 @@ pub mod exact {
         pub price: Option<::annals::Decimal<3>>,
         /// The field `rate`: decimal(0).
         pub rate: ::annals::Decimal<0>,
+        /// The field `token`: uuid, default `v7`.
+        pub token: ::annals::Uuid,
     }
 
     impl ::annals::typed::NewRow for New<'_> {
@@ -3673,6 +3684,7 @@ pub mod exact {
                 self.full_hash.into(),
                 self.price.into(),
                 self.rate.into(),
+                self.token.into(),
             ];
             take(&values)
         }
@@ -3689,6 +3701,7 @@ pub mod exact {
                 full_hash: b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
                 price: Some(::annals::Decimal::from_units(-1500)),
                 rate: ::annals::Decimal::from_units(0),
+                token: ::annals::Uuid::NEW_V7,
             }
         }
     }
@@ -3704,6 +3717,7 @@ pub mod exact {
                 full_hash: row.full_hash(),
                 price: row.price(),
                 rate: row.rate(),
+                token: row.token(),
             }
         }
     }
@@ -3725,6 +3739,8 @@ pub mod exact {
         pub price: &'a [Option<::annals::Decimal<3>>],
         /// The field `rate`: decimal(0).
         pub rate: &'a [::annals::Decimal<0>],
+        /// The field `token`: uuid, default `v7`.
+        pub token: &'a [::annals::Uuid],
     }
 
     impl ::annals::typed::NewRows for Columns<'_> {
@@ -3739,6 +3755,7 @@ pub mod exact {
                 self.full_hash.into(),
                 self.price.into(),
                 self.rate.into(),
+                self.token.into(),
             ];
             take(&vectors)
         }
@@ -3762,6 +3779,8 @@ pub mod exact {
         pub price: Option<::annals::Decimal<3>>,
         /// The field `rate`: decimal(0).
         pub rate: ::annals::Decimal<0>,
+        /// The field `token`: uuid, default `v7`.
+        pub token: ::annals::Uuid,
     }
 
     impl ::annals::typed::Versioned for Kind {
@@ -3775,6 +3794,7 @@ pub mod exact {
                 full_hash: row.take(::annals::FieldNumber(4))?,
                 price: row.take(::annals::FieldNumber(5))?,
                 rate: row.take(::annals::FieldNumber(6))?,
+                token: row.take(::annals::FieldNumber(7))?,
             })
         }
     }
@@ -3791,6 +3811,7 @@ pub mod exact {
                 ::annals::ValueRef::from(&self.full_hash),
                 ::annals::ValueRef::from(self.price),
                 ::annals::ValueRef::from(self.rate),
+                ::annals::ValueRef::from(self.token),
             ];
             take(&values)
         }
@@ -3805,6 +3826,7 @@ pub mod exact {
             "full_hash" full_hash: [u8; 32] as AsText,
             "price" price: Option<::annals::Decimal<3>> as Plain = Some(::annals::Decimal::from_units(-1500)),
             "rate" rate: ::annals::Decimal<0> as Plain,
+            "token" token: ::annals::Uuid as Plain = ::annals::Uuid::NEW_V7,
         }
     }
 
@@ -3817,6 +3839,7 @@ pub mod exact {
             "full_hash" full_hash: &'a [u8; 32] as AsText,
             "price" price: Option<::annals::Decimal<3>> as Plain = Some(::annals::Decimal::from_units(-1500)),
             "rate" rate: ::annals::Decimal<0> as Plain,
+            "token" token: ::annals::Uuid as Plain = ::annals::Uuid::NEW_V7,
         }
     }
 
@@ -3847,6 +3870,10 @@ pub mod exact {
     /// The column `rate`, to be read and written in many rows at once.
     pub const RATE: ::annals::typed::Column<Kind, ::annals::Decimal<0>> =
         ::annals::typed::Column::new(::annals::FieldNumber(6));
+
+    /// The column `token`, to be read and written in many rows at once.
+    pub const TOKEN: ::annals::typed::Column<Kind, ::annals::Uuid> =
+        ::annals::typed::Column::new(::annals::FieldNumber(7));
 
     /// A row of `exact` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
@@ -3946,6 +3973,16 @@ pub mod exact {
         #[inline]
         pub fn set_rate(&mut self, rate: ::annals::Decimal<0>) -> ::annals::Result<&mut Self> {
             self.0.set(::annals::FieldNumber(6), rate.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `token`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_token(&mut self, token: ::annals::Uuid) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(7), token.into())?;
             Ok(self)
         }
     }

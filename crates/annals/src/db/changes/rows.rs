@@ -236,7 +236,7 @@ pub(in crate::db) fn fitted(values: Values, table: &Table) -> Values {
     let mut fields = table.fields.iter().peekable();
     for (number, value) in values.iter_mut().enumerate() {
         match fields.next_if(|field| field.number.0 as usize == number) {
-            Some(field) if number >= had => *value = field.default_value(),
+            Some(field) if number >= had => *value = field.existing_value(),
             Some(field) => *value = field.shown(std::mem::replace(value, Value::Null)),
             None => *value = Value::Null,
         }

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::db::engine::group::Group;
 use crate::db::engine::rescued::Rescued;
+use crate::db::engine::uuids::NewUuids;
 use crate::db::history::keeping::Keeping;
 use crate::db::image::ImageState;
 use crate::db::outcome::Forgotten;
@@ -37,6 +38,8 @@ pub(in crate::db) struct Writing {
     pub(in crate::db) store: Store,
     /// The file that `writer` writes, with those before it.
     pub(in crate::db) file: Arc<JournalFile>,
+    /// What makes new UUIDs.
+    pub(in crate::db) uuids: NewUuids,
 }
 
 /// The state that threads of an open database share.

@@ -18,3 +18,4 @@ pub(in crate::db) mod retain;
 pub(in crate::db) mod spill;
 pub(in crate::db) mod state;
 pub(in crate::db) mod trigger;
+pub(in crate::db) mod uuids;

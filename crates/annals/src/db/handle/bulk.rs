@@ -246,7 +246,7 @@ impl Transaction<'_> {
         offset: u64,
         bytes: &[u8],
     ) -> Result<()> {
-        let Writing { writer, store, file } = &mut *self.writing;
+        let Writing { writer, store, file, .. } = &mut *self.writing;
         let written = writer.piece(blob, offset, bytes).and_then(|position| {
             let place = Place::new(file.segment, position);
             store.add_piece(blob, offset, bytes.len(), place.0)

@@ -1,5 +1,6 @@
 //! The handle of an open database.
 
+use crate::db::engine::uuids::NewUuids;
 use crate::db::engine::{rebuild, spill};
 use crate::db::handle::checks::{Checked, Checks, Proposed};
 use crate::db::handle::gate::Gate;
@@ -81,7 +82,8 @@ impl Database {
             Some(_) => group.without_patience(),
             None => group,
         };
-        let writing = Writing { writer: setup.writer, store: setup.store, file };
+        let writing =
+            Writing { writer: setup.writer, store: setup.store, file, uuids: NewUuids::default() };
         let history = Keeping::new(setup.history);
         let keeps = (Arc::clone(&setup.clock), setup.retention, history);
         let works = Working {

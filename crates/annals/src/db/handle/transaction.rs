@@ -6,7 +6,7 @@ use crate::db::handle::{references, statement};
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
+use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, Uuid, ValueRef};
 use annals_storage::step;
 
 use crate::db::changes::touched::Touched;
@@ -165,6 +165,10 @@ impl<'db> Transaction<'db> {
         uniqueness: Uniqueness,
     ) -> Result<()> {
         self.usable()?;
+        if values.iter().any(is_new_uuid) {
+            let values = self.with_new_uuids(values);
+            return self.insert_row(table, id, &values, uniqueness);
+        }
         statement::change(self, |store| store.insert(table, id, values, uniqueness))?;
         let Writing { writer, store, .. } = &mut *self.writing;
         if let Some(description) = store.view().schema().table(table) {
@@ -175,6 +179,21 @@ impl<'db> Transaction<'db> {
             return self.make_room();
         }
         Ok(())
+    }
+
+    #[cold]
+    fn with_new_uuids<'v>(&mut self, values: &[ValueRef<'v>]) -> Vec<ValueRef<'v>> {
+        let mut stored = |value: &ValueRef<'v>| match is_new_uuid(value) {
+            true => ValueRef::Uuid(self.new_uuid()),
+            false => *value,
+        };
+        values.iter().map(&mut stored).collect()
+    }
+
+    /// Returns a new UUID of version 7, by the clock and the randomness of the database. It is greater than all that were made
+    /// since the database was opened. In rows, [`Uuid::NEW_V7`] stands for one.
+    pub fn new_uuid(&mut self) -> Uuid {
+        self.writing.uuids.next(&*self.database.core().clock)
     }
 
     /// Sets one field of one row. Unique keys are checked at commit, so that two rows can swap
@@ -190,6 +209,8 @@ impl<'db> Transaction<'db> {
         value: ValueRef<'_>,
     ) -> Result<()> {
         self.usable()?;
+        let new = is_new_uuid(&value).then(|| ValueRef::Uuid(self.new_uuid()));
+        let value = new.unwrap_or(value);
         statement::change(self, |store| store.update(table, id, field, value))?;
         self.note(&Event::Update { table, id, field, value })
     }
@@ -447,6 +468,12 @@ impl Drop for Transaction<'_> {
         }
         disown(self.database);
     }
+}
+
+/// True if a value stands for a new UUID.
+#[inline]
+pub(crate) const fn is_new_uuid(value: &ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::Uuid(Uuid::NEW_V7))
 }
 
 /// Records that a transaction was written or rolled back: the next one may begin.

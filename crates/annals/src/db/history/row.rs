@@ -90,7 +90,7 @@ impl Running {
         let mut values = vec![Value::Null; count];
         for field in &table.fields {
             if let Some(to) = values.get_mut(field.number.0 as usize) {
-                *to = field.default_value();
+                *to = field.existing_value();
             }
         }
         let fields = then.table(self.table).map_or(&[][..], |then| &then.fields);

@@ -50,7 +50,7 @@ fn of_fields(change: &RowChange, then: &Table, now: &Schema) -> Vec<Obstacle> {
         let of = |row: &Option<Vec<Value>>| row.as_ref()?.get(field.number.0 as usize).cloned();
         let Some(before) = of(&change.before) else { return false };
         let is_same_as = |other: &Value| is_same(before.as_ref(), other.as_ref());
-        !is_same_as(&field.default_value()) && !of(&change.after).is_some_and(|it| is_same_as(&it))
+        !is_same_as(&field.existing_value()) && !of(&change.after).is_some_and(|it| is_same_as(&it))
     });
     lost.map(|field| {
         let reason = format!("its field `{}` was dropped", field.name);

@@ -136,7 +136,7 @@ fn as_one(
 
 /// Returns the committed state that a transaction began with. It may not be acknowledged yet.
 fn committed(tx: &Transaction<'_>) -> Arc<Published> {
-    let Writing { writer, store, file } = &*tx.writing;
+    let Writing { writer, store, file, .. } = &*tx.writing;
     let (view, file) = (Arc::clone(store.published()), Arc::clone(file));
     Arc::new(Published { view, point: writer.committed(), file })
 }
