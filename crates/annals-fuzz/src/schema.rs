@@ -1,6 +1,7 @@
 //! The parser of schemas.
 
-use annals_schema::{Relation, Schema, compare, first_difference, generate, parse, render_all};
+use annals_codegen::generate;
+use annals_schema::{Relation, Schema, compare, first_difference, parse, render_all};
 
 /// Takes the bytes for a schema file.
 ///

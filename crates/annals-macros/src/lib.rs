@@ -1,9 +1,10 @@
-//! The macro `schema!`: a thin shell over the generator in `annals-schema`.
+//! The macro `schema!`: a thin shell over the generator in `annals-codegen`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use annals_schema::{expand_module, module_name, parse_files, render_all};
+use annals_codegen::{expand_module, module_name};
+use annals_schema::{parse_files, render_all};
 use proc_macro::{Group, Span, TokenStream, TokenTree};
 
 /// Compiles a schema file, or several as one, into a module with the typed API of its databases.

@@ -1,6 +1,5 @@
 //! Applying commands to a schema: everything is checked, then everything is changed.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::names::{Names, is_name};
@@ -89,7 +88,7 @@ impl Schema {
             next_field: 0,
             names: Names::default(),
             indexes: Vec::new(),
-            referrers: BTreeSet::new(),
+            referrers: Vec::new(),
         }));
         self.table_names.insert(&self.tables, number.0);
     }
@@ -119,7 +118,7 @@ impl Schema {
         if let Some(target) = field.enforced_target() {
             let referrer = (number, field.number);
             self.change(target, |target| {
-                target.referrers.insert(referrer);
+                variants::insert(&mut target.referrers, referrer);
             });
         }
         self.change(number, |table| {
@@ -145,7 +144,7 @@ impl Schema {
     fn forget_referrer(&mut self, table: TableNumber, field: &Field) {
         if let Some(target) = field.enforced_target() {
             self.change(target, |target| {
-                target.referrers.remove(&(table, field.number));
+                target.referrers.retain(|referrer| *referrer != (table, field.number));
             });
         }
     }

@@ -4,13 +4,12 @@
 //! [`Command`]s and the tables they build. [`tokenize`] splits a line of text, [`parse_value`] and [`write_value`]
 //! are the text form of values. [`parse`] reads a schema file, [`parse_files`] several as one, [`parse_command`] one
 //! line; [`Schema::to_text`] writes it. [`compare`] compares a file's schema with a program's, and a [`Plan`] has the
-//! steps of an upgrade. [`generate`], [`generate_module`] and [`expand_module`] write the typed API of a schema.
+//! steps of an upgrade. The crate `annals-codegen` writes the typed API of a schema.
 //!
 //! This crate knows nothing of files, and nothing of the runtime.
 
 mod apply;
 mod class;
-mod codegen;
 mod column_types;
 mod command;
 mod conversions;
@@ -39,7 +38,6 @@ mod variants;
 pub mod wire;
 
 pub use class::{TypeClass, WideValue, Written};
-pub use codegen::{expand_module, generate, generate_module, module_name};
 pub use command::{Command, SchemaError};
 pub use conversions::TimeRangeError;
 pub use date::{Date, DateError};

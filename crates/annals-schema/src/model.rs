@@ -11,7 +11,6 @@
 //!    table's drop costs as much as its own fields and indexes. A clone shares tables, indexes and
 //!    commands.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::log::Commands;
@@ -53,7 +52,7 @@ pub struct Table {
     /// The indexes that are on it, in order of their numbers.
     pub(crate) indexes: Vec<IndexNumber>,
     /// The enforced references to it.
-    pub(crate) referrers: BTreeSet<(TableNumber, FieldNumber)>,
+    pub(crate) referrers: Vec<(TableNumber, FieldNumber)>,
 }
 
 /// An index.

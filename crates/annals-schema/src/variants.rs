@@ -8,7 +8,6 @@
 //!    its name without its type. A list takes as many bytes as its names.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +24,8 @@ struct List {
     dropped: Vec<bool>,
 }
 
-static LISTS: Mutex<BTreeSet<&'static List>> = Mutex::new(BTreeSet::new());
+/// All lists, in order.
+static LISTS: Mutex<Vec<&'static List>> = Mutex::new(Vec::new());
 
 /// A value of a field of type `enum`: a number, by which values are compared, and its name.
 #[derive(Clone, Copy)]
@@ -102,9 +102,9 @@ impl Variants {
     /// is no name.
     #[must_use]
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Self> {
-        let mut seen = BTreeSet::new();
+        let mut seen = Vec::new();
         let names: Vec<&str> = names.into_iter().take(Self::MOST + 1).collect();
-        let are_good = names.iter().all(|name| is_name(name) && seen.insert(*name));
+        let are_good = names.iter().all(|name| is_name(name) && insert(&mut seen, *name));
         (are_good && (1..=Self::MOST).contains(&names.len())).then(|| {
             let names: Vec<_> = names.into_iter().map(keep).collect();
             let dropped = vec![false; names.len()];
@@ -114,12 +114,14 @@ impl Variants {
 
     fn shared(list: List) -> Self {
         let mut lists = LISTS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lists.get(&list) {
-            return Self(known);
+        match lists.binary_search(&&list) {
+            Ok(place) => Self(lists[place]),
+            Err(place) => {
+                let kept: &'static List = Box::leak(Box::new(list));
+                lists.insert(place, kept);
+                Self(kept)
+            }
         }
-        let kept: &'static List = Box::leak(Box::new(list));
-        lists.insert(kept);
-        Self(kept)
     }
 
     /// Finds a variant by its number, also a dropped one.
@@ -196,16 +198,28 @@ impl Variants {
     }
 }
 
+/// Inserts an item into others that are in order; false if it is there already. Arrays are a tenth of the code of a
+/// `BTreeSet`, which each program would compile.
+pub(crate) fn insert<T: Ord>(sorted: &mut Vec<T>, item: T) -> bool {
+    let place = sorted.binary_search(&item);
+    if let Err(place) = place {
+        sorted.insert(place, item);
+    }
+    place.is_err()
+}
+
 /// Keeps a name as long as the process; each one once.
 fn keep(name: &str) -> &'static str {
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = names.get(name) {
-        return known;
+    match names.binary_search(&name) {
+        Ok(place) => names[place],
+        Err(place) => {
+            let kept: &'static str = Box::leak(name.into());
+            names.insert(place, kept);
+            kept
+        }
     }
-    let kept: &'static str = Box::leak(name.into());
-    names.insert(kept);
-    kept
 }
 
 /// True if a text is a name of the schema language, and no word that values have.

@@ -46,6 +46,7 @@ mod rest;
 #[cfg(any(test, feature = "testing"))]
 pub mod simulated;
 pub mod slots;
+mod sorted;
 mod spool;
 mod step;
 pub mod sync;
@@ -78,6 +79,7 @@ pub use overlay::OverlayDirectory;
 pub use permissions::Permissions;
 pub use point::Point;
 pub use process::{Interrupts, ignore_file_size_signal, is_alive, process_id};
+pub use sorted::{SortedMap, sort_few};
 pub use spool::Spool;
 
 /// One open file, or something that behaves like one.

@@ -29,7 +29,6 @@
     reason = "the standard library has no byte-range locks: the system is called"
 )]
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -37,7 +36,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::fork::Origin;
-use super::{Hold, Lock};
+use super::{Hold, Lock, SortedMap};
 
 /// The byte of the pin on root number 0, which there is none of.
 #[cfg(any(
@@ -80,7 +79,7 @@ pub(super) struct Locks {
     history: AtomicU64,
     backfill: AtomicU64,
     /// The pins, of which there may be any number. A forked child never gets here.
-    pins: Mutex<BTreeMap<u64, Hold>>,
+    pins: Mutex<SortedMap<u64, Hold>>,
 }
 
 impl Locks {
@@ -126,7 +125,7 @@ impl Locks {
             return Ok(None);
         }
         let pins = self.pins();
-        let own = pins.range(roots.clone()).next().map(|(&root, _)| root);
+        let own = pins.keys().copied().find(|root| roots.contains(root));
         let others = system::oldest_pin(file, roots.start..own.unwrap_or(roots.end))?;
         Ok(others.or(own))
     }
@@ -152,7 +151,7 @@ impl Locks {
         }
     }
 
-    fn pins(&self) -> MutexGuard<'_, BTreeMap<u64, Hold>> {
+    fn pins(&self) -> MutexGuard<'_, SortedMap<u64, Hold>> {
         self.pins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

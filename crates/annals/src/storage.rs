@@ -9,4 +9,6 @@ pub use annals_storage::{
     join,
 };
 
-pub(crate) use annals_storage::{Origin, is_alive, is_same_file, memory_for_pages};
+pub(crate) use annals_storage::{
+    Origin, SortedMap, is_alive, is_same_file, memory_for_pages, sort_few,
+};

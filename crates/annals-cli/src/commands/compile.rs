@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let SchemaFile { namespace, schema, .. } = language::read_schemas(&arguments.files)?;
     let code = match namespace {
-        Some(name) => annals_schema::generate_module(&schema, &name),
-        None => annals_schema::generate(&schema),
+        Some(name) => annals_codegen::generate_module(&schema, &name),
+        None => annals_codegen::generate(&schema),
     };
     match &arguments.output {
         Some(path) => {

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that fails should panic")]
 
-mod codegen;
 mod conversions;
 mod difference;
 mod evolution;

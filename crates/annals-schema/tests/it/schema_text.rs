@@ -10,7 +10,7 @@ use annals_schema::{
 
 #[test]
 fn parsing_the_canonical_text_gives_the_schema_again() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../annals-codegen/tests/it/golden");
     let mut count = 0;
     for entry in fs::read_dir(golden).unwrap() {
         let path = entry.unwrap().path();

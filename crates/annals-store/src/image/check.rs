@@ -103,7 +103,7 @@ pub(super) fn pin_roots(image: &Image, clock: &dyn Clock) -> Result<(Roots, Vec<
 fn look(image: &Image, roots: &Roots, clock: &dyn Clock, report: &mut Report) -> Result<()> {
     report.len = image.len()?;
     report.slots = Some(roots.slots);
-    let chosen = roots.choose(image.len()?, |chosen| match chosen.is_whole {
+    let chosen = roots.choose(image.len()?, &mut |chosen| match chosen.is_whole {
         true => Ok(()),
         false => super::open::verify_written(image, &chosen.root),
     })?;

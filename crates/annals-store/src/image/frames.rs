@@ -165,7 +165,7 @@ impl Image {
             // Chosen as in an opening, since the space of roots listed by an older root may have been overwritten.
             let image = image.noting_in(damage);
             let told = image.roots()?;
-            let chosen = match told.choose(image.len()?, |chosen| match chosen.is_whole {
+            let chosen = match told.choose(image.len()?, &mut |chosen| match chosen.is_whole {
                 true => Ok(()),
                 false => verify_written(&image, &chosen.root),
             }) {

@@ -52,10 +52,13 @@ pub trait Number: Copy + 'static {
 }
 
 impl<R: Record> Number for Id<R> {
+    #[inline]
     fn vector(values: &[Self]) -> Vector<'_> {
         values.into()
     }
 }
+
+// Functions that read and write a column are `#[inline]`: a program compiles those that it calls, and this crate none.
 
 macro_rules! numbers {
     ($($variant:ident: $rust:ty $(, $also:ident)?;)*) => {$(
@@ -66,11 +69,13 @@ macro_rules! numbers {
 macro_rules! number {
     ($({const $parameter:ident: $of:ty})? $rust:ty: $pattern:pat => $value:expr) => {
         impl<$(const $parameter: $of)?> Number for $rust {
+            #[inline]
             fn vector(values: &[Self]) -> Vector<'_> {
                 values.into()
             }
         }
         impl<$(const $parameter: $of)?> Element<'_> for $rust {
+            #[inline]
             fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {
                 vector.to_vec()
             }
@@ -82,6 +87,7 @@ macro_rules! number {
 macro_rules! any {
     ($({const $parameter:ident: $of:ty})? $rust:ty: $($pattern:pat => $value:expr),+) => {
         impl<'a, $(const $parameter: $of)?> Element<'a> for $rust {
+            #[inline]
             fn read(vector: &VectorView<'a>) -> Result<Vec<Self>> {
                 let values = vector.values().map(|value| match value?.as_ref() {
                     $($pattern => Ok($value),)+
@@ -97,6 +103,7 @@ macro_rules! any {
 macro_rules! borrowed {
     ($rust:ty: $into:ident) => {
         impl<'a> Element<'a> for Cow<'a, $rust> {
+            #[inline]
             fn read(vector: &VectorView<'a>) -> Result<Vec<Self>> {
                 let unfit = || vector.unfit(stringify!($rust));
                 vector.values().map(|value| value?.$into().ok_or_else(unfit)).collect()
@@ -104,6 +111,7 @@ macro_rules! borrowed {
         }
 
         impl<'a> Element<'a> for Option<Cow<'a, $rust>> {
+            #[inline]
             fn read(vector: &VectorView<'a>) -> Result<Vec<Self>> {
                 let unfit = || vector.unfit(stringify!(Option<$rust>));
                 let values = vector.values().map(|value| match value? {
@@ -136,12 +144,14 @@ fn of_length<const LEN: usize>(bytes: &[u8]) -> [u8; LEN] {
 }
 
 impl<R: Record> Element<'_> for Id<R> {
+    #[inline]
     fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {
         vector.to_vec()
     }
 }
 
 impl<'a, R: Record> Element<'a> for Option<Id<R>> {
+    #[inline]
     fn read(vector: &VectorView<'a>) -> Result<Vec<Self>> {
         let ids = Option::<RowId>::read(vector)?;
         Ok(ids.into_iter().map(|id| id.map(Into::into)).collect())

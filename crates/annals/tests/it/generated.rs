@@ -1,5 +1,5 @@
 //! Compiles what the generator writes, under lints as strict as a user could set: the golden files
-//! of `annals-schema`, and the macro's output.
+//! of `annals-codegen`, and the macro's output.
 
 #![deny(
     warnings,
@@ -38,19 +38,19 @@
 )]
 
 #[rustfmt::skip]
-#[path = "../../../annals-schema/tests/it/golden/collisions.rs"]
+#[path = "../../../annals-codegen/tests/it/golden/collisions.rs"]
 pub(crate) mod collisions;
 #[rustfmt::skip]
-#[path = "../../../annals-schema/tests/it/golden/evolved.rs"]
+#[path = "../../../annals-codegen/tests/it/golden/evolved.rs"]
 pub(crate) mod evolved;
 #[rustfmt::skip]
-#[path = "../../../annals-schema/tests/it/golden/tutorial.rs"]
+#[path = "../../../annals-codegen/tests/it/golden/tutorial.rs"]
 pub(crate) mod tutorial;
 #[rustfmt::skip]
-#[path = "../../../annals-schema/tests/it/golden/types.rs"]
+#[path = "../../../annals-codegen/tests/it/golden/types.rs"]
 pub(crate) mod types;
 #[rustfmt::skip]
-#[path = "../../../annals-schema/tests/it/golden/wide.rs"]
+#[path = "../../../annals-codegen/tests/it/golden/wide.rs"]
 pub(crate) mod wide;
 
 /// What the macro makes of a file in its default module.

@@ -1,6 +1,5 @@
 //! The files of a journal: the segment that is written, and those before it, which blobs are read from.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,7 +11,7 @@ use crate::Result;
 use crate::db::present::turns::{Claim, Turns};
 use crate::journal::segments::{Place, kept_name};
 use crate::journal::{Checkpoints, Head, lock};
-use crate::storage::{Access, Directory, Storage};
+use crate::storage::{Access, Directory, SortedMap, Storage};
 use crate::store::View;
 use crate::store::history::HistoryIndex;
 
@@ -82,9 +81,9 @@ pub(in crate::db) struct JournalFile {
     /// The head of the segment, read at first use: its header doesn't change.
     head: OnceLock<Head>,
     /// Segments before this one, from which something was read.
-    kept: Mutex<BTreeMap<u64, Arc<dyn Storage>>>,
+    kept: Mutex<SortedMap<u64, Arc<dyn Storage>>>,
     /// Those of them that were removed, and can't be opened again.
-    removed: Mutex<BTreeSet<u64>>,
+    removed: Mutex<SortedMap<u64, ()>>,
     /// The history index as far as somebody asked for it, if that is farther than the image's.
     pub(in crate::db) index: Mutex<Option<Noted>>,
     pub(in crate::db) past: LastPast,
@@ -225,7 +224,7 @@ impl JournalFile {
     /// Opens segments before they are removed, so that the holder of this can still read them.
     pub(in crate::db) fn hold(&self, segments: impl Iterator<Item = u64>) {
         for segment in segments.filter(|&segment| segment < self.segment) {
-            lock(&self.removed).insert(segment);
+            lock(&self.removed).insert(segment, ());
             // A segment that can't be opened now can't be read later; that error is reported then.
             let _ = self.kept(segment);
         }

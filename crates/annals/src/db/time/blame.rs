@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use std::collections::BTreeMap;
-
 use annals_schema::{FieldNumber, RowId, TableNumber, Value};
 
 use crate::db::changes::changed::{Blame, Version};
 use crate::db::present::snapshot::Published;
 use crate::db::time::versions::History;
+use crate::storage::SortedMap;
 use crate::{Error, ErrorKind, Result};
 
 /// Returns the origin of each field of a row, in the order of the present schema.
@@ -20,14 +19,16 @@ pub(in crate::db) fn blame_of(
     table: TableNumber,
     id: RowId,
 ) -> Result<Vec<Blame>> {
-    let mut origins = BTreeMap::new();
+    let mut origins = SortedMap::new();
     let mut last = None;
     for version in History::open(published, table, id)? {
         let version = version?;
         if version.change.after.is_none() {
             origins.clear();
         } else {
-            origins.extend(version.change.fields().map(|field| (field, origin(&version, field))));
+            for field in version.change.fields() {
+                origins.insert(field, origin(&version, field));
+            }
         }
         last = Some(version);
     }

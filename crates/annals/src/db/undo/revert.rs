@@ -135,12 +135,12 @@ fn own_change(
 
 /// Applies the steps: rows are deleted last, when nothing of the others refers to them.
 fn apply(tx: &mut Transaction<'_>, steps: &BTreeMap<Key, Step>) -> Result<()> {
-    let order = |step: &&Step| match (&step.now, &step.target) {
+    let phase = |step: &Step| match (&step.now, &step.target) {
         (_, None) => 2,
         (None, _) => 1,
         _ => 0,
     };
-    let mut steps: Vec<_> = steps.values().collect();
-    steps.sort_by_key(order);
-    steps.into_iter().try_for_each(|step| step.apply(tx))
+    (0..=2).try_for_each(|now| {
+        steps.values().filter(|step| phase(step) == now).try_for_each(|step| step.apply(tx))
+    })
 }

@@ -1,12 +1,15 @@
 //! The generator's output, compared with `golden/*.rs`; `UPDATE=1` rewrites them. The tests of
 //! `annals` compile the same files.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
+
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use annals_schema::{generate, generate_module, module_name, parse};
+use annals_codegen::{generate, generate_module, module_name};
+use annals_schema::parse;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/golden");
 
@@ -108,8 +111,8 @@ fn what_a_macro_expands_to_has_its_documentation_as_attributes() {
     let text = "create_table t\nadd_field t a string default \"/// no comment\"";
     let file = annals_schema::parse(text).unwrap();
     let (kept, expanded) = (
-        annals_schema::generate_module(&file.schema, "m"),
-        annals_schema::expand_module(&file.schema, "m"),
+        annals_codegen::generate_module(&file.schema, "m"),
+        annals_codegen::expand_module(&file.schema, "m"),
     );
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
     assert!(kept.lines().filter(is_comment).count() > 30);

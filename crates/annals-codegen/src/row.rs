@@ -2,7 +2,7 @@
 
 use super::types::Column;
 use super::{Function, block, indent, must_use};
-use crate::{Table, Type};
+use annals_schema::{Table, Type};
 
 /// The longest content of a struct literal on one line.
 const MOST_OF_A_LITERAL: usize = 18;

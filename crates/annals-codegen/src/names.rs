@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::{Field, Schema, TableNumber, Type};
+use annals_schema::{Field, Schema, TableNumber, Type};
 
 const KEYWORDS: [&str; 48] = [
     "as", "async", "await", "break", "const", "continue", "dyn", "else", "enum", "extern", "false",

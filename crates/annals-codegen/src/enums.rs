@@ -2,7 +2,7 @@
 
 use super::names::EnumNames;
 use super::types::Column;
-use crate::{Type, Variants};
+use annals_schema::{Type, Variants};
 
 /// Writes the enum of a field, if it is one.
 pub(super) fn of(column: &Column<'_>, names: &EnumNames) -> Option<String> {
@@ -85,7 +85,7 @@ impl ::std::str::FromStr for {ty} {{
 }
 
 fn describe(variants: Variants, number: u16) -> String {
-    let name = variants.get(number).map_or("?", crate::Variant::name);
+    let name = variants.get(number).map_or("?", annals_schema::Variant::name);
     match variants.has(number) {
         true => format!("The variant `{name}`."),
         false => format!("The dropped variant `{name}`, which only rows of the past have."),

@@ -1,6 +1,9 @@
 //! The generator of typed Rust: a thin layer over `annals::typed`, which holds the generic parts.
 //!
-//! In reading order: [`names`] makes names that Rust accepts, `types` maps fields to Rust, and `database` generates
+//! [`generate`], [`generate_module`] and [`expand_module`] write the typed API of a schema. Only the compiler runs this
+//! code, so it is no part of `annals-schema`, which programs contain.
+//!
+//! In reading order: `names` makes names that Rust accepts, `types` maps fields to Rust, and `database` generates
 //! the outer module. `table` generates a table's module with its `row`, how a transaction can `edit` one, and the lookups of each `index`, and
 //! its fields for the `wire`.
 //! `custom` generates the schema at a `custom`; `layout` breaks long lines.
@@ -19,7 +22,7 @@ mod wire;
 
 use std::fmt::Write;
 
-use crate::Schema;
+use annals_schema::Schema;
 use custom::Customs;
 use names::Names;
 

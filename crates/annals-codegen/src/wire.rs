@@ -2,7 +2,7 @@
 
 use super::indent;
 use super::types::Column;
-use crate::{Table, Type};
+use annals_schema::{Table, Type};
 
 /// Writes the fields of the owned values, and of the values of a new row.
 pub(super) fn wire(table: &Table, owned: &str, columns: &[Column<'_>]) -> String {

@@ -3,7 +3,7 @@
 use super::names::plain;
 use super::types::Column;
 use super::{Function, array, block, call};
-use crate::{FieldNumber, Index, Type};
+use annals_schema::{FieldNumber, Index, Type};
 
 /// Writes the type of an index.
 pub(super) fn lookup(index: &Index, ty: &str, columns: &[Column<'_>]) -> String {

@@ -1,7 +1,7 @@
 //! How the fields of a schema look in Rust.
 
 use super::names::{EnumNames, Names};
-use crate::{Field, Type, Uuid, Value, write_default};
+use annals_schema::{Field, Type, Uuid, Value, write_default};
 
 /// A field as generated code sees it.
 pub(super) struct Column<'a> {

@@ -3,7 +3,7 @@
 use super::names::plain;
 use super::types::Column;
 use super::{Function, block, call};
-use crate::Table;
+use annals_schema::Table;
 
 /// Generates the type that changes a row.
 pub(super) fn edit(table: &Table, columns: &[Column<'_>]) -> String {

@@ -3,7 +3,7 @@
 use super::names::{Names, TableNames};
 use super::types::Column;
 use super::{Function, block, edit, enums, indent, index, join, must_use, row, wire};
-use crate::{Schema, Table};
+use annals_schema::{Schema, Table};
 
 /// Where a module is generated.
 pub(super) struct At<'a> {

@@ -3,7 +3,7 @@
 use super::custom::Customs;
 use super::names::{Names, TableNames};
 use super::{Function, block, indent, must_use};
-use crate::{Schema, Table};
+use annals_schema::{Schema, Table};
 
 /// The handles: types of the library over this schema, and those that carry its tables' names.
 const HANDLES: &str = include_str!("handles.rs.in");

@@ -11,7 +11,7 @@ use super::database::accessors;
 use super::names::{Names, Scope};
 use super::table::At;
 use super::{block, indent, join};
-use crate::{Command, Schema, TableNumber, Type};
+use annals_schema::{Command, Schema, TableNumber, Type};
 
 /// The common part of the modules of functions.
 const TRANSACTION: &str = include_str!("custom.rs.in");
