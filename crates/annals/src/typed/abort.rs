@@ -54,7 +54,18 @@ impl Abort {
     }
 }
 
-impl<E: StdError + Send + Sync + 'static> From<E> for Abort {
+/// A type whose values end a transaction by `?`: each error that can go to another thread.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` doesn't implement `std::error::Error`, which can end a transaction",
+    label = "`{Self}` isn't a `std::error::Error`; for a text or a boxed error, `.map_err(annals::Abort::new)?`",
+    note = "an error must be `Send`, `Sync` and `'static`, too"
+)]
+pub trait Cause: StdError + Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<E: StdError + Send + Sync + 'static> Cause for E {}
+
+impl<E: Cause> From<E> for Abort {
     #[cold]
     fn from(error: E) -> Self {
         Self(Box::new(error))

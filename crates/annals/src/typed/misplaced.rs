@@ -1,10 +1,11 @@
 //! Verbs of a transaction where a newcomer may look for them: calling one doesn't compile, and says where they are.
 
-use super::{Database, Table, TypedSchema};
+use super::{Database, Reader, Snapshot, Table, TypedSchema};
 
 /// What writes rows by verbs. Nothing but a transaction does, which has the verbs as methods of its own.
 #[diagnostic::on_unimplemented(
-    message = "only a transaction writes rows",
+    message = "only a transaction writes rows; databases, snapshots and tables have no verbs",
+    label = "a transaction has this verb",
     note = "write `db.write(|tx| Ok(tx.insert(city::New {{ .. }})?))`; `tx` has the verbs `insert`, `edit`, `update`, `upsert` and `delete`, and what they are given says which table is meant"
 )]
 pub trait Writes {}
@@ -25,5 +26,13 @@ impl<R> Table<'_, R> {
 }
 
 impl<S: TypedSchema> Database<S> {
+    misplaced!(insert edit update upsert delete);
+}
+
+impl<S: TypedSchema> Reader<S> {
+    misplaced!(insert edit update upsert delete);
+}
+
+impl<S: TypedSchema> Snapshot<S> {
     misplaced!(insert edit update upsert delete);
 }

@@ -41,6 +41,8 @@ mod writer;
 use annals_schema::TableNumber;
 
 pub use abort::Abort;
+#[doc(hidden)]
+pub use abort::Cause;
 pub use annals_storage::TypedId;
 #[doc(hidden)]
 pub use annals_store::{CellOf, VariantNumber};

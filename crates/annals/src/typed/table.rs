@@ -49,8 +49,10 @@ impl<'a, R: Record> Table<'a, R> {
         }
     }
 
-    /// Returns the row with that id, if there is one. It also follows a reference, which is an `Option` of an
-    /// id: `now.city().get(person.home())?`. A reference that isn't enforced may lead to a row that was deleted.
+    /// Returns the row with that id, if there is one; [`require`](Self::require) returns an error if there is none.
+    ///
+    /// It also follows a reference, which is an `Option` of an id: `now.city().get(person.home())?`. A reference that
+    /// isn't enforced may lead to a row that was deleted.
     ///
     /// # Errors
     /// The row can't be loaded.

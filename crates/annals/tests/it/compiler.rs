@@ -55,6 +55,28 @@ fn said(programs: &[(String, PathBuf)]) -> HashMap<String, String> {
     said
 }
 
+/// The programs whose messages the guide explains, since the compiler says nothing of this library there.
+const EXPLAINED: [&str; 6] = [
+    "borrow_from_write",
+    "maybe_no_row",
+    "row_outlives_snapshot",
+    "row_while_writing",
+    "text_as_error",
+    "two_writers",
+];
+
+#[test]
+fn the_guide_explains_what_the_compiler_cannot() {
+    let guide = Path::new(TESTS).join("../../../../docs/guide/src/errors.md");
+    let guide = fs::read_to_string(guide).unwrap().replace("\\[", "[");
+    for (name, path) in programs("mistakes") {
+        let program = fs::read_to_string(path).unwrap();
+        let mut messages = program.lines().filter_map(|line| line.strip_prefix("//~ error"));
+        let explains = |message: &str| guide.contains(&format!("| error{message} |"));
+        assert_eq!(messages.any(explains), EXPLAINED.contains(&&*name), "{name}");
+    }
+}
+
 #[test]
 fn the_compiler_says_what_to_do() {
     let (mistakes, accepted) = (programs("mistakes"), programs("accepted"));

@@ -174,4 +174,17 @@ fn an_editor_leads_to_the_schema_and_shows_its_documentation() {
         assert!(hover.contains(shown), "{of}: {hover}");
         assert!(!hover.lines().any(|line| line.starts_with("/ ")), "{of}: {hover}");
     }
+    // A word that is begun: the names after the dot before it.
+    for (of, offered) in [("title(), ", "author"), ("by_author()", "require")] {
+        let found = editor.request("textDocument/completion", &at(of));
+        let items = found["items"].as_array().or(found.as_array()).unwrap();
+        let name =
+            |item: &Value| item["label"].as_str().unwrap().split('(').next().map(str::to_owned);
+        let names: Vec<_> = items.iter().filter_map(name).collect();
+        assert!(names.iter().any(|name| name == offered), "{of}: {names:?}");
+        // These are of the dynamic API, or only lead to a message of the compiler.
+        let others = ["first", "equal", "set", "value", "insert", "delete"];
+        let wrong = names.iter().find(|name| others.contains(&name.as_str()));
+        assert_eq!(wrong, None, "{of}: {names:?}");
+    }
 }
