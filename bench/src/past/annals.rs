@@ -56,6 +56,7 @@ fn define(tx: &mut Transaction<'_>, indexed: bool) -> annals::Result<()> {
             table: TABLE,
             fields,
             descending: Vec::new(),
+            collated: Vec::new(),
             unique: true,
         })?;
     }

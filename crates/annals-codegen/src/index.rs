@@ -65,7 +65,10 @@ fn functions(index: &Index, name: &str, number: u32, fields: &[&Column<'_>]) -> 
         if count > 0 {
             functions.push(equal(&named("with", leading), "these leading fields", leading));
         }
-        functions.extend(behind.prefix());
+        // In the order of a language, strings that begin alike needn't follow one another.
+        if index.collation(next.field.number).is_none() {
+            functions.extend(behind.prefix());
+        }
         functions.push(behind.range());
         functions.extend(behind.nulls());
         if count > 0 {

@@ -1,8 +1,8 @@
 //! The decoder: bytes to events. It trusts nothing: every length is checked before use.
 
 use annals_schema::{
-    Blob, Command, FieldNumber, IndexNumber, RowId, Schema, SchemaError, Table, TableNumber, Type,
-    Value, ValueRef, Variants,
+    Blob, Collated, Command, FieldNumber, IndexNumber, RowId, Schema, SchemaError, Table,
+    TableNumber, Type, Value, ValueRef, Variants,
 };
 
 use super::encode::has_null_bit;
@@ -414,17 +414,23 @@ impl<'p> Decoder<'p> {
             _ => return Err(Malformed("an index has flags that are unknown")),
         };
         let count = compact::take(&mut self.input)?;
-        let (mut fields, mut descending) = (Vec::new(), Vec::new());
+        let (mut fields, mut descending, mut collated) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..count {
             let field = FieldNumber(self.number()?);
             fields.push(field);
-            match self.byte()? {
-                0 => {}
-                opcode::COLUMN_DESCENDING => descending.push(field),
-                _ => return Err(Malformed("a column of an index has options that are unknown")),
+            let options = self.byte()?;
+            if options & !(opcode::COLUMN_DESCENDING | opcode::COLUMN_COLLATED) != 0 {
+                return Err(Malformed("a column of an index has options that are unknown"));
+            }
+            if options & opcode::COLUMN_DESCENDING != 0 {
+                descending.push(field);
+            }
+            if options & opcode::COLUMN_COLLATED != 0 {
+                let (locale, version) = (self.text()?.to_owned(), self.text()?.to_owned());
+                collated.push(Collated { field, locale, version });
             }
         }
-        Ok(Command::CreateIndex { name, table, fields, descending, unique })
+        Ok(Command::CreateIndex { name, table, fields, descending, collated, unique })
     }
 
     fn ty(&mut self) -> Result<Type, Malformed> {

@@ -4,7 +4,8 @@
 //! decodes alone; `decode` keeps the same context by the same rules.
 
 use annals_schema::{
-    Blob, Command, Field, RowId, Schema, Table, TableNumber, Type, ValueRef, column_types,
+    Blob, Collated, Command, Field, FieldNumber, RowId, Schema, Table, TableNumber, Type, ValueRef,
+    column_types,
 };
 
 use super::erased::{has_erased, is_erased};
@@ -339,16 +340,13 @@ fn encode_command(command: &Command, out: &mut Vec<u8>) {
                 put_value(out, value.as_ref());
             }
         }
-        Command::CreateIndex { name, table, fields, descending, unique } => {
+        Command::CreateIndex { name, table, fields, descending, collated, unique } => {
             out.push(opcode::CREATE_INDEX);
             put_bytes(out, name.as_bytes());
             compact::put(out, u64::from(table.0));
             out.push(u8::from(*unique));
             compact::put(out, fields.len() as u64);
-            for field in fields {
-                compact::put(out, u64::from(field.0));
-                out.push(flag(descending.contains(field), opcode::COLUMN_DESCENDING));
-            }
+            fields.iter().for_each(|field| put_column(*field, descending, collated, out));
         }
         Command::DropTable { table } => put_numbers(opcode::DROP_TABLE, &[table.0], out),
         Command::RenameTable { table, name } => {
@@ -387,6 +385,24 @@ fn encode_command(command: &Command, out: &mut Vec<u8>) {
             out.push(opcode::CUSTOM);
             put_bytes(out, name.as_bytes());
         }
+    }
+}
+
+/// Appends a field of an index, and its order.
+fn put_column(
+    field: FieldNumber,
+    descending: &[FieldNumber],
+    collated: &[Collated],
+    out: &mut Vec<u8>,
+) {
+    compact::put(out, u64::from(field.0));
+    let collation = collated.iter().find(|collated| collated.field == field);
+    out.push(
+        flag(descending.contains(&field), opcode::COLUMN_DESCENDING)
+            | flag(collation.is_some(), opcode::COLUMN_COLLATED),
+    );
+    for text in collation.iter().flat_map(|collation| [&collation.locale, &collation.version]) {
+        put_bytes(out, text.as_bytes());
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) const FIELD_DEFAULT: u8 = 2;
 pub(crate) const FIELD_DEFAULT_NULL: u8 = 4;
 /// The column of an index is in descending order.
 pub(crate) const COLUMN_DESCENDING: u8 = 1;
+/// The column of an index is sorted by a collation: its locale and its version follow.
+pub(crate) const COLUMN_COLLATED: u8 = 2;
 /// Two bits with the rule of a reference for the deletion of its row.
 pub(crate) const FIELD_ON_DELETE: u8 = 0x18;
 const ON_DELETE_SHIFT: u32 = 3;

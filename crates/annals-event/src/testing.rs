@@ -205,6 +205,7 @@ pub fn constants() -> BTreeMap<String, Vec<u64>> {
         opcode::FIELD_DEFAULT_NULL,
         opcode::FIELD_ON_DELETE,
         opcode::COLUMN_DESCENDING,
+        opcode::COLUMN_COLLATED,
         crate::MAX_VECTOR,
         crate::BARE_ROWS,
         crate::ROWS_PER_BYTE,

@@ -78,6 +78,7 @@ fn create(tx: &mut Transaction<'_>) -> Result<()> {
             table: ITEM,
             fields: vec![FieldNumber(0)],
             descending: Vec::new(),
+            collated: Vec::new(),
             unique: true,
         },
         Command::CreateTable { name: "part".to_owned() },

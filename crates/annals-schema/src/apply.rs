@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::names::{Names, is_name};
 use crate::{
-    Command, Field, FieldNumber, Index, IndexNumber, Schema, SchemaError, Table, TableNumber, Type,
-    Value, Variants, variants,
+    Collated, Command, Field, FieldNumber, Index, IndexNumber, Schema, SchemaError, Table,
+    TableNumber, Type, Value, Variants, canonical_locale, variants,
 };
 
 impl Schema {
@@ -48,7 +48,7 @@ impl Schema {
             Command::SetHistoryIndex { table, indexed } => {
                 self.change(*table, |table| table.history_index = *indexed);
             }
-            Command::CreateIndex { name, table, fields, descending, unique } => {
+            Command::CreateIndex { name, table, fields, descending, collated, unique } => {
                 let number = IndexNumber(self.next_index);
                 let (name, fields) = (name.clone(), fields.clone());
                 self.next_index += 1;
@@ -57,6 +57,7 @@ impl Schema {
                     name,
                     table: *table,
                     descending: descending.clone(),
+                    collated: collated.clone(),
                     fields,
                     unique: *unique,
                 }));
@@ -203,14 +204,16 @@ impl Schema {
             Command::SetSingleRow { table, .. } | Command::SetHistoryIndex { table, .. } => {
                 self.find(*table).map(drop)
             }
-            Command::CreateIndex { name, table, fields, descending, .. } => {
+            Command::CreateIndex { name, table, fields, descending, collated, .. } => {
                 self.check_index(name, *table, fields)?;
                 // In the order of the fields, so that equal indexes are the same.
-                let mut rest = fields.iter();
-                match descending.iter().all(|field| rest.any(|known| known == field)) {
-                    true => Ok(()),
-                    false => Err(SchemaError::BadIndex(name.clone())),
+                let (mut rest, mut others) = (fields.iter(), fields.iter());
+                let in_order = descending.iter().all(|field| rest.any(|known| known == field))
+                    && collated.iter().all(|of| others.any(|known| *known == of.field));
+                if !in_order {
+                    return Err(SchemaError::BadIndex(name.clone()));
                 }
+                collated.iter().try_for_each(|of| self.check_collation(name, *table, of))
             }
             Command::DropIndex { index } => {
                 self.index(*index).map(drop).ok_or(SchemaError::NoIndex(*index))
@@ -270,6 +273,21 @@ impl Schema {
             return Err(SchemaError::BadIndex(name.to_owned()));
         }
         Ok(())
+    }
+
+    fn check_collation(
+        &self,
+        name: &str,
+        table: TableNumber,
+        collated: &Collated,
+    ) -> Result<(), SchemaError> {
+        let bad = |why| SchemaError::BadCollation(name.to_owned(), why);
+        let field = find_field(self.find(table)?, collated.field)?;
+        if field.ty != Type::String {
+            return Err(bad(format!("field {:?} is no string", field.name)));
+        }
+        let canonical = canonical_locale(&collated.locale).map_err(bad)?;
+        if canonical == collated.locale { Ok(()) } else { Err(bad(format!("write `{canonical}`"))) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{FieldNumber, IndexNumber, TableNumber, Type, Value, shorten};
+use crate::{Collated, FieldNumber, IndexNumber, TableNumber, Type, Value, shorten};
 
 /// One command of the schema language: one change of the schema.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub enum Command {
         /// The value for `insert` without one and for existing rows; `None`: null if nullable, else zero or empty.
         default: Option<Value>,
     },
-    /// `create_index NAME TABLE FIELD [desc],..` and `create_unique_index NAME TABLE FIELD [desc],..`
+    /// `create_index NAME TABLE FIELD [collate LOCALE] [desc],..`, and `create_unique_index` in the same way
     CreateIndex {
         /// The new index's name.
         name: String,
@@ -36,6 +36,8 @@ pub enum Command {
         fields: Vec<FieldNumber>,
         /// Those of them whose values it has in descending order, in the order of the fields.
         descending: Vec<FieldNumber>,
+        /// The collations of those that have one, in the order of the fields.
+        collated: Vec<Collated>,
         /// True if two rows may not have the same key. Keys that contain null are never equal.
         unique: bool,
     },
@@ -153,8 +155,11 @@ pub enum SchemaError {
     NoField(TableNumber, FieldNumber),
     /// The default isn't a value of the field's type, or is null where null isn't allowed.
     BadDefault(String),
-    /// The index has no field, names one twice, or has a descending field that isn't one of them in their order.
+    /// The index has no field, names one twice, or has a descending or collated field that isn't one of them in their
+    /// order.
     BadIndex(String),
+    /// The index of that name has a collation that can't be one, for this reason.
+    BadCollation(String, String),
     /// There is no index with that number.
     NoIndex(IndexNumber),
     /// The field of that name is no `enum`.
@@ -197,9 +202,10 @@ impl fmt::Display for SchemaError {
                 write!(
                     f,
                     "index {name:?} must name at least one field, and none twice; the descending \
-                     ones are some of them, in the same order"
+                     and collated ones are some of them, in the same order"
                 )
             }
+            Self::BadCollation(name, why) => write!(f, "collation of index {name:?}: {why}"),
             Self::NoIndex(number) => write!(f, "there is no index number {}", number.0),
             Self::NoEnum(field) => {
                 write!(f, "field {field:?} is no enum: only an enum has variants")

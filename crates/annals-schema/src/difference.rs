@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Command, Field, Index, Plan, Schema, Type, Variant};
+use crate::{Collated, Command, Field, Index, Plan, Schema, Type, Variant};
 
 /// The relation of a file's schema to that of a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,7 +180,17 @@ pub(crate) fn same_index<'s>(schema: &'s Schema, wanted: &Index) -> Option<&'s I
         definition(found) == definition(wanted)
             && found.fields == wanted.fields
             && found.descending == wanted.descending
+            && same_order(&found.collated, &wanted.collated)
     })
+}
+
+/// True if strings have the same order. One without a version, as in a program, is that of any version.
+fn same_order(a: &[Collated], b: &[Collated]) -> bool {
+    let same = |(a, b): (&Collated, &Collated)| {
+        let is_any = a.version.is_empty() || b.version.is_empty();
+        (a.field, &a.locale) == (b.field, &b.locale) && (is_any || a.version == b.version)
+    };
+    a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
 fn index_line(schema: &Schema, index: &Index) -> String {

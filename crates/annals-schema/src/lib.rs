@@ -10,6 +10,7 @@
 
 mod apply;
 mod class;
+mod collation;
 mod column_types;
 mod command;
 mod conversions;
@@ -38,6 +39,7 @@ mod variants;
 pub mod wire;
 
 pub use class::{TypeClass, WideValue, Written};
+pub use collation::{Collated, canonical_locale};
 pub use command::{Command, SchemaError};
 pub use conversions::TimeRangeError;
 pub use date::{Date, DateError};

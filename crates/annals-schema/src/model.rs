@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::log::Commands;
 use crate::names::{Listed, Names, by_number};
-use crate::{Command, FieldNumber, IndexNumber, TableNumber, Type, Uuid, Value};
+use crate::{Collated, Command, FieldNumber, IndexNumber, TableNumber, Type, Uuid, Value};
 
 /// A field of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +68,8 @@ pub struct Index {
     pub fields: Vec<FieldNumber>,
     /// Those of them whose values it has in descending order, in the order of the fields.
     pub descending: Vec<FieldNumber>,
+    /// The collations of those that have one, in the order of the fields.
+    pub collated: Vec<Collated>,
     /// True if two rows may not have the same key.
     pub unique: bool,
 }
@@ -90,22 +92,36 @@ impl Index {
     /// Returns the command that makes the index.
     #[must_use]
     pub fn creating(&self) -> Command {
-        let Self { name, table, fields, descending, unique, .. } = self.clone();
-        Command::CreateIndex { name, table, fields, descending, unique }
+        let Self { name, table, fields, descending, collated, unique, .. } = self.clone();
+        Command::CreateIndex { name, table, fields, descending, collated, unique }
     }
 
-    /// Returns each field with the word after it: nothing, or ` desc`.
-    pub fn columns(&self) -> impl Iterator<Item = (FieldNumber, &'static str)> {
-        directions(&self.fields, &self.descending)
+    /// Returns each field with the words after it: ` collate LOCALE`, ` desc`, both or nothing.
+    pub fn columns(&self) -> impl Iterator<Item = (FieldNumber, String)> {
+        columns(&self.fields, &self.descending, &self.collated)
+    }
+
+    /// Returns the collation of a field, if it has one.
+    #[must_use]
+    pub fn collation(&self, field: FieldNumber) -> Option<&Collated> {
+        self.collated.iter().find(|collated| collated.field == field)
     }
 }
 
-/// Returns each field of an index with the word after it.
-pub(crate) fn directions(
+/// Returns each field of an index with the words after it.
+pub(crate) fn columns(
     fields: &[FieldNumber],
     descending: &[FieldNumber],
-) -> impl Iterator<Item = (FieldNumber, &'static str)> {
-    fields.iter().map(|field| (*field, if descending.contains(field) { " desc" } else { "" }))
+    collated: &[Collated],
+) -> impl Iterator<Item = (FieldNumber, String)> {
+    fields.iter().map(|field| {
+        let of_field = collated.iter().find(|collated| collated.field == *field);
+        let mut words = of_field.map_or(String::new(), |of| format!(" collate {}", of.locale));
+        if descending.contains(field) {
+            words += " desc";
+        }
+        (*field, words)
+    })
 }
 
 impl Field {
@@ -195,6 +211,26 @@ impl Schema {
     #[must_use]
     pub fn index_named(&self, name: &str) -> Option<&Index> {
         self.index_names.find(&self.indexes, name).map(|index| &**index)
+    }
+
+    /// Returns the schema with other versions of the collations of its indexes, to compare it with that of a file. Its
+    /// commands stay.
+    ///
+    /// # Errors
+    /// Those of `version`.
+    pub fn with_collations<E>(
+        &self,
+        version: impl Fn(&Index, &Collated) -> Result<String, E>,
+    ) -> Result<Self, E> {
+        let mut schema = self.clone();
+        for index in schema.indexes.iter_mut().filter(|index| !index.collated.is_empty()) {
+            let mut collated = index.collated.clone();
+            for of_field in &mut collated {
+                of_field.version = version(index, of_field)?;
+            }
+            Arc::make_mut(index).collated = collated;
+        }
+        Ok(schema)
     }
 
     /// Returns the indexes that are on a table, in order of their numbers.

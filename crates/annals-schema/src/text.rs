@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::model::directions;
+use crate::model::columns;
 use crate::{Command, FieldNumber, Schema, TableNumber, Type, Variant, write_default};
 
 impl Schema {
@@ -60,12 +60,12 @@ impl Schema {
                 }
                 Ok(())
             }
-            Command::CreateIndex { name, table, fields, descending, unique } => {
+            Command::CreateIndex { name, table, fields, descending, collated, unique } => {
                 let verb = if *unique { "create_unique_index" } else { "create_index" };
                 write!(out, "{verb} {name} {} ", self.table_name(*table))?;
-                for (place, (field, word)) in directions(fields, descending).enumerate() {
+                for (place, (field, words)) in columns(fields, descending, collated).enumerate() {
                     let comma = if place > 0 { "," } else { "" };
-                    write!(out, "{comma}{}{word}", self.field_name(*table, field))?;
+                    write!(out, "{comma}{}{words}", self.field_name(*table, field))?;
                 }
                 Ok(())
             }

@@ -3,6 +3,7 @@
 use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, Value, ValueRef, WideValue};
 
 use crate::blobs::{Blobs, no_blob};
+use crate::collation::ONLY_READ;
 use crate::columns::column::Column;
 use crate::columns::fetched::Fetched;
 use crate::columns::strings::MAX_LEN;
@@ -279,6 +280,15 @@ impl Store {
         let table = table.make_mut_of(|| previous.table(at));
         table.begin(epoch);
         table.delete(id, slot, epoch)
+    }
+
+    /// Fails (kind `Unsupported`) if an index is unavailable: it would miss the changes. To call before commit.
+    ///
+    /// # Errors
+    /// The reason, with the name of the index.
+    pub fn check_available(&self) -> Result<()> {
+        let Some((_, reason)) = self.working.unavailable_indexes().next() else { return Ok(()) };
+        Err(Error::new(ErrorKind::Unsupported, reason).within(ONLY_READ))
     }
 
     /// Fails (kind `Unique`) if keys that this transaction wrote are duplicates. To call before commit. Costs a

@@ -24,7 +24,8 @@ pub struct Dangling {
 
 impl View {
     /// Checks the invariants of all tables and indexes: row maps, text, single rows, enforced references, entries of
-    /// indexes against rows, order, uniqueness; the pieces of blobs. The error names the problem. Reads everything.
+    /// indexes against rows, order, uniqueness; the pieces of blobs. Unavailable indexes are left out. The error names
+    /// the problem. Reads everything.
     /// Within a transaction, constraints that the commit checks may be violated.
     pub fn check(&self) -> Result<()> {
         self.whole().unwrap_or(self).again(Self::check_here)
@@ -41,6 +42,9 @@ impl View {
             let wrong = |what| Error::corrupt(format!("index `{}`: {what}", schema.name));
             let index = self.indexes.get(number).ok_or_else(|| wrong("it is missing"))?;
             let table = self.tables.get(index.table).ok_or_else(|| wrong("it has no table"))?;
+            if index.unavailable().is_some() {
+                continue;
+            }
             check_entries(index, table)
                 .map_err(|error| error.within(format_args!("index `{}`", schema.name)))?;
             self.check_keys(number, index, table)?;

@@ -128,10 +128,18 @@ impl Store {
     /// Drops a table and its indexes.
     fn drop_table(&mut self, number: usize) {
         self.forget_referrers(number, None);
-        let indexes = match self.working.tables.get(number) {
+        let mut indexes = match self.working.tables.get(number) {
             Some(table) => table.indexes.clone(),
             None => Vec::new(),
         };
+        if self.working.unavailable > 0 {
+            let is_lost =
+                |index: &IndexTree| index.table == number && index.unavailable().is_some();
+            let all = 0..self.working.indexes.next();
+            let found =
+                |&index: &usize| self.working.indexes.get(index).is_some_and(|it| is_lost(it));
+            indexes.extend(all.filter(found));
+        }
         indexes.into_iter().for_each(|index| self.drop_index(index));
         self.working.tables.remove(number);
     }
@@ -153,6 +161,7 @@ impl Store {
 
     fn drop_index(&mut self, number: usize) {
         let Some(index) = self.working.indexes.get(number) else { return };
+        self.working.unavailable -= usize::from(index.unavailable().is_some());
         if let Some(table) = self.working.tables.get_mut(index.table) {
             table.make_mut().indexes.retain(|&kept| kept != number);
         }
@@ -180,6 +189,11 @@ impl Store {
         let Some(index) = self.working.schema.indexes().last() else { return Ok(()) };
         let Some(owner) = self.working.schema.table(index.table) else { return Ok(()) };
         let mut built = IndexTree::new(index, owner);
+        if built.unavailable().is_some() {
+            self.working.unavailable += 1;
+            self.working.indexes.push(built);
+            return Ok(());
+        }
         let at = built.table;
         let number = self.working.indexes.next();
         let twice = match self.working.tables.get(at) {

@@ -22,6 +22,8 @@ mod btree;
 mod cell_of;
 mod change;
 mod check;
+#[doc(hidden)]
+pub mod collation;
 mod columns;
 mod define;
 mod delaying;

@@ -18,6 +18,7 @@ use crate::index::tree::IndexTree;
 use crate::pages::base::BaseRoot;
 use crate::pages::keep::Keep;
 use crate::pages::load::Loader;
+use crate::pages::page::Epoch;
 use crate::pages::pager::Pager;
 use crate::pages::save::Saver;
 use crate::pages::unique::NoWeak;
@@ -63,10 +64,13 @@ impl View {
             }
         }
         for number in 0..indexes {
-            let index = self.indexes.get(number as usize);
-            out.flag(index.is_some());
-            if let Some(index) = index {
-                index.save(&mut out)?;
+            match self.indexes.get(number as usize) {
+                None => out.flag(false),
+                Some(index) if index.unavailable().is_some() => out.flag_of(UNSORTED),
+                Some(index) => {
+                    out.flag(true);
+                    index.save(&mut out)?;
+                }
             }
         }
         self.blobs.save(&mut out);
@@ -127,7 +131,8 @@ impl View {
 
     fn load_index(&mut self, number: IndexNumber, input: &mut Loader<'_>) -> Result<()> {
         let schema = self.schema.index(number);
-        if input.flag()? != schema.is_some() {
+        let flag = input.flag_to(UNSORTED)?;
+        if (flag != 0) != schema.is_some() {
             return Err(unlike("of index", number.0));
         }
         let Some(schema) = schema else {
@@ -137,11 +142,25 @@ impl View {
         let owner = self.schema.table(schema.table).ok_or_else(|| unlike("of index", number.0))?;
         let table = self.tables.get_mut(schema.table.0 as usize);
         let table = table.ok_or_else(|| unlike("of index", number.0))?;
-        let index = IndexTree::load(input, schema, owner)?;
-        if index.any().len() != table.rows.len() {
-            return Err(unlike("of the entries of index", number.0));
+        let mut index = IndexTree::new(schema, owner);
+        if flag != UNSORTED {
+            let loaded = IndexTree::load(input, schema, owner)?;
+            if loaded.any().len() != table.rows.len() {
+                return Err(unlike("of the entries of index", number.0));
+            }
+            if loaded.unavailable().is_none() {
+                index = loaded;
+            }
+        } else if index.unavailable().is_none()
+            && let Err((a, b)) = index.build(table, &Epoch::apart())?
+        {
+            return Err(unlike(&format!("of rows {} and {} in index", a.0, b.0), number.0));
         }
-        table.make_mut().indexes.push(number.0 as usize);
+        if index.unavailable().is_some() {
+            self.unavailable += 1;
+        } else {
+            table.make_mut().indexes.push(number.0 as usize);
+        }
         self.indexes.push(index);
         Ok(())
     }
@@ -168,6 +187,9 @@ impl View {
 
 /// The flag of a table that has erased values.
 const ERASED: u8 = 2;
+
+/// The flag of an index whose entries aren't here, because they couldn't be sorted.
+const UNSORTED: u8 = 2;
 
 /// Writes whether there is a table, and which of its fields have erased values.
 fn save_table_flag(table: Option<&Table>, out: &mut Saver) {

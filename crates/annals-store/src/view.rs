@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::{FieldNumber, RowId, Schema, TableNumber};
+use annals_schema::{FieldNumber, IndexNumber, RowId, Schema, TableNumber};
 
 use crate::blobs::Blobs;
 use crate::columns::column::Column;
@@ -24,6 +24,8 @@ pub struct View {
     pub(super) schema: Arc<Schema>,
     pub(super) tables: Numbered<Table>,
     pub(super) indexes: Numbered<IndexTree>,
+    /// How many of them are unavailable. Their tables don't have them.
+    pub(super) unavailable: usize,
     pub(super) blobs: NoWeak<Blobs>,
     /// The history index as of the root under the view.
     pub(super) history: Arc<HistoryIndex>,
@@ -41,7 +43,7 @@ impl Clone for View {
     }
 }
 
-refresh!(View { schema, tables, indexes, blobs, history, pin, successor, lazy; });
+refresh!(View { schema, tables, indexes, blobs, history, pin, successor, lazy; unavailable });
 
 brief!(View, "View", "tables": |it| it.schema.tables().len(), "root": |it| it.root());
 
@@ -51,6 +53,7 @@ impl View {
             schema: Arc::default(),
             tables: Numbered::new(),
             indexes: Numbered::new(),
+            unavailable: 0,
             blobs: NoWeak::new(Blobs::new()),
             history: Arc::default(),
             pin: None,
@@ -67,6 +70,7 @@ impl View {
             schema: Arc::clone(&self.schema),
             tables: self.tables.share(),
             indexes: self.indexes.share(),
+            unavailable: self.unavailable,
             blobs: self.blobs.share(),
             history: Arc::clone(&self.history),
             pin: self.pin.clone(),
@@ -101,6 +105,16 @@ impl View {
     #[inline]
     pub const fn history_index(&self) -> &Arc<HistoryIndex> {
         &self.history
+    }
+
+    /// Returns the indexes that can't be read, each with the reason: the library doesn't have the version of their
+    /// collations.
+    pub fn unavailable_indexes(&self) -> impl Iterator<Item = (IndexNumber, &str)> {
+        let indexes = self.schema.indexes().iter().filter(|_| self.unavailable > 0);
+        indexes.filter_map(|index| {
+            let tree = self.indexes.get(index.number.0 as usize)?;
+            Some((index.number, tree.unavailable()?))
+        })
     }
 
     /// Returns the schema.

@@ -379,6 +379,7 @@ mod tests {
             table: TABLE,
             fields,
             descending: Vec::new(),
+            collated: Vec::new(),
             unique: false,
         };
         store.apply_command(&index).unwrap();

@@ -69,10 +69,10 @@ use annals_store::image;
 
 pub use annals_macros::schema;
 pub use annals_schema::{
-    AnyDecimal, Blob, Command, Date, DateError, Decimal, DecimalError, Field, FieldNumber, Index,
-    IndexNumber, OnDelete, RowId, Schema, Table, TableNumber, TimeRangeError, Timestamp,
-    TimestampError, Txid, Type, TypeClass, Uuid, UuidError, Value, ValueRef, Variant, Variants,
-    WideValue, Written,
+    AnyDecimal, Blob, Collated, Command, Date, DateError, Decimal, DecimalError, Field,
+    FieldNumber, Index, IndexNumber, OnDelete, RowId, Schema, Table, TableNumber, TimeRangeError,
+    Timestamp, TimestampError, Txid, Type, TypeClass, Uuid, UuidError, Value, ValueRef, Variant,
+    Variants, WideValue, Written,
 };
 /// ```
 /// annals::schema!("tutorial.schema");
@@ -95,6 +95,9 @@ pub use annals_storage::Violation;
 #[doc(hidden)]
 pub use annals_storage::mistakes;
 pub use annals_storage::{Error, ErrorKind, Obstacle, Result};
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use annals_store::collation::testing as collation_testing;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use annals_store::image::testing as image_testing;
@@ -128,7 +131,7 @@ pub use progress::{Phase, Progress};
 /// # let (ty, nullable, default) = (Type::String, false, None);
 /// # tx.apply_command(&Command::AddField { table, name, ty, nullable, default })?;
 /// # let (name, fields) = ("by_name".to_owned(), vec![FieldNumber(0)]);
-/// # tx.apply_command(&Command::CreateIndex { name, table, fields, descending: Vec::new(), unique: true })?;
+/// # tx.apply_command(&Command::CreateIndex { name, table, fields, descending: Vec::new(), collated: Vec::new(), unique: true })?;
 /// for name in ["Lille", "Lyon", "Nantes", "Paris"] {
 ///     tx.insert(table, &[ValueRef::String(name)])?;
 /// }

@@ -14,7 +14,8 @@ use crate::{Outcome, progress};
 ///
 /// Verifies every frame of the journal, replays the history, and checks the resulting tables and indexes. Prints `ok:
 /// ..` and ends with status 0, or the first damage, with its position and the affected transactions, and status 2. A
-/// line `note: ..` reports harmless facts: bytes after the last commit, where only zeros should be.
+/// line `note: ..` reports harmless facts: bytes after the last commit, where only zeros should be; an index with a
+/// collation that this program doesn't have.
 ///
 /// Status 3 is neither: every frame verifies, but a commit doesn't apply. A newer version wrote it, or a
 /// program had a bug. The error names its event, and says what to do; until then the file can only be read,
@@ -99,6 +100,7 @@ fn check(path: &Path, replay: bool) -> Result<String> {
     summary.extend(image(path, replay.then_some(snapshot))?);
     summary.extend(history(path, snapshot, replay)?);
     summary.extend(dangling(snapshot)?);
+    summary.extend(unavailable(snapshot));
     summary.extend(torn_slots(inspection));
     summary.extend(unfinished(inspection));
     Ok(summary)
@@ -194,6 +196,12 @@ fn dangling(view: &View) -> Result<Vec<String>> {
         Some(format!("\nnote: {references} of `{name}` in the field `{field}` to no row"))
     };
     Ok(view.dangling_references()?.into_iter().filter_map(note).collect())
+}
+
+/// Reports indexes that this program can't sort.
+fn unavailable(view: &View) -> Vec<String> {
+    let note = |(_, reason)| format!("\nnote: an index isn't checked: {reason}");
+    view.unavailable_indexes().map(note).collect()
 }
 
 /// Reports slots whose copies differ, or don't verify. One copy that verifies is enough, so no data is lost.

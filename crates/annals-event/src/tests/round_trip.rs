@@ -3,7 +3,7 @@
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use annals_schema::{
-    Blob, Command, Field, FieldNumber, OnDelete, RowId, Schema, Table, Type, Value,
+    Blob, Collated, Command, Field, FieldNumber, OnDelete, RowId, Schema, Table, Type, Value,
 };
 
 use crate::testing::{Owned, decoded};
@@ -96,7 +96,16 @@ fn random_command(rng: &mut Rng, schema: &Schema) -> Command {
     let count = 1 + rng.index(table.fields.len().min(3));
     let fields: Vec<_> = table.fields.iter().rev().take(count).map(|f| f.number).collect();
     let descending = fields.iter().copied().filter(|_| rng.percent(40)).collect();
-    Command::CreateIndex { name, table: table.number, fields, descending, unique: rng.percent(50) }
+    let is_string = |field: FieldNumber| table.field(field).is_some_and(|f| f.ty == Type::String);
+    let strings = fields.iter().copied().filter(|&field| is_string(field));
+    let strings: Vec<_> = strings.collect();
+    let collate = |field| {
+        let (locale, version) = ("de-u-co-phonebk-ks-level2".to_owned(), "é 1".to_owned());
+        rng.percent(60).then_some(Collated { field, locale, version })
+    };
+    let collated = strings.into_iter().filter_map(collate).collect();
+    let unique = rng.percent(50);
+    Command::CreateIndex { name, table: table.number, fields, descending, collated, unique }
 }
 
 fn random_count(rng: &mut Rng, id: RowId) -> u64 {

@@ -94,6 +94,7 @@ fn write_journal() -> Vec<u8> {
         table,
         fields,
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: true,
     };
     script.event(&Event::Schema(&index));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::expect::Line;
 use super::scope::{Mistake, Scope};
-use crate::{Command, Diagnostic, Token};
+use crate::{Collated, Command, Diagnostic, Field, Token, Type, canonical_locale};
 
 pub(super) fn create(
     scope: &Scope<'_>,
@@ -12,15 +12,15 @@ pub(super) fn create(
     unique: bool,
 ) -> Result<Command, Mistake> {
     let usage = if unique {
-        "create_unique_index NAME TABLE FIELD [desc][,FIELD [desc]..]"
+        "create_unique_index NAME TABLE FIELD [collate LOCALE] [desc][,FIELD ..]"
     } else {
-        "create_index NAME TABLE FIELD [desc][,FIELD [desc]..]"
+        "create_index NAME TABLE FIELD [collate LOCALE] [desc][,FIELD ..]"
     };
     let line = Line::new(tokens, usage);
     let name = line.word(1, "the index's name")?;
     let table = scope.table(line.word(2, "the table's name")?)?;
     let names = split_at_commas(tokens.get(3..).unwrap_or(&[]));
-    let (mut fields, mut descending) = (Vec::new(), Vec::new());
+    let (mut fields, mut descending, mut collated) = (Vec::new(), Vec::new(), Vec::new());
     let mut expect_field = true;
     let mut names = names.iter().peekable();
     while let Some(token) = names.next() {
@@ -34,6 +34,10 @@ pub(super) fn create(
                         .into());
                 }
                 fields.push(field.number);
+                if let Some(word) = names.next_if(|word| word.is("collate")) {
+                    let locale = names.next().ok_or_else(|| line.missing("a locale"))?;
+                    collated.push(collation(field, word, locale)?);
+                }
                 if names.next_if(|word| word.is("desc")).is_some() {
                     descending.push(field.number);
                 }
@@ -52,9 +56,24 @@ pub(super) fn create(
         table,
         fields,
         descending,
+        collated,
         unique,
     };
     scope.check(command, name)
+}
+
+/// Reads the collation of a field: the word `collate` and a locale.
+fn collation(field: &Field, word: &Token<'_>, locale: &Token<'_>) -> Result<Collated, Diagnostic> {
+    if field.ty != Type::String {
+        let message = format!("field `{}` is no string", field.name);
+        let hint = "only a field of type `string` has a collation: leave out `collate`";
+        return Err(Diagnostic::new(word, message).hint(hint));
+    }
+    let canonical = canonical_locale(&locale.text).map_err(|why| {
+        Diagnostic::new(locale, why)
+            .hint("write a locale such as `de`, or `und-u-ks-level2` to ignore case")
+    })?;
+    Ok(Collated { field: field.number, locale: canonical, version: String::new() })
 }
 
 pub(super) fn drop(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mistake> {

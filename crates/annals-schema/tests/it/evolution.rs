@@ -1,8 +1,8 @@
 //! Random histories of schemas: as text and back, and from any version to any later one.
 
 use annals_schema::{
-    Command, FieldNumber, Index, OnDelete, Relation, Schema, TableNumber, Type, Value, compare,
-    first_difference, parse,
+    Collated, Command, FieldNumber, Index, OnDelete, Relation, Schema, TableNumber, Type, Value,
+    compare, first_difference, parse,
 };
 
 /// Numbers that look random, the same for the same seed.
@@ -48,8 +48,18 @@ fn command(random: &mut Random, schema: &Schema) -> Option<Command> {
             let other = random.pick(&table?.fields).map(|field| field.number);
             let fields = if other == field { vec![field?] } else { vec![field?, other?] };
             let descending = fields.iter().copied().filter(|_| random.below(3) == 0).collect();
+            let is_string = |number: &FieldNumber| {
+                table.and_then(|table| table.field(*number)).is_some_and(|f| f.ty == Type::String)
+            };
+            let strings: Vec<_> = fields.iter().copied().filter(is_string).collect();
+            let collate = |field| {
+                let locale =
+                    ["de", "und-u-ks-level2"][usize::from(random.below(2) == 0)].to_owned();
+                (random.below(2) == 0).then_some(Collated { field, locale, version: String::new() })
+            };
+            let collated = strings.into_iter().filter_map(collate).collect();
             let unique = random.below(2) == 0;
-            Command::CreateIndex { name, table: number?, fields, descending, unique }
+            Command::CreateIndex { name, table: number?, fields, descending, collated, unique }
         }
         _ => add_field(random, schema, number?, name),
     })
@@ -100,8 +110,8 @@ fn ordered(schema: &Schema) -> Vec<&Command> {
     schema.commands().iter().filter(|command| command.is_ordered()).collect()
 }
 
-/// The fields of an index, each with its direction.
-type Columns = Vec<(FieldNumber, &'static str)>;
+/// The fields of an index, each with its order.
+type Columns = Vec<(FieldNumber, String)>;
 
 fn indexes(schema: &Schema) -> Vec<(&str, TableNumber, Columns, bool)> {
     let parts = |index: &'_ Index| (index.table, index.unique);

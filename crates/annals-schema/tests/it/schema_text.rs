@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use annals_schema::{
-    Command, FieldNumber, Schema, SchemaError, TableNumber, parse, parse_command, render_all,
-    tokenize,
+    Collated, Command, FieldNumber, Schema, SchemaError, TableNumber, parse, parse_command,
+    render_all, tokenize,
 };
 
 #[test]
@@ -80,6 +80,7 @@ fn single_commands_are_for_the_shell() {
         table: TableNumber(3),
         fields: Vec::new(),
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: false,
     };
     assert_eq!(schema.command_text(&unknown), "create_index i ? ");
@@ -94,13 +95,81 @@ fn descending_fields_are_some_of_the_index_in_its_order() {
         let (name, fields) = ("i".to_owned(), [1, 0].map(FieldNumber).to_vec());
         let descending = descending.iter().copied().map(FieldNumber).collect();
         let table = TableNumber(0);
-        schema.clone().apply(Command::CreateIndex { name, table, fields, descending, unique: true })
+        let (collated, unique) = (Vec::new(), true);
+        schema.clone().apply(Command::CreateIndex {
+            name,
+            table,
+            fields,
+            descending,
+            collated,
+            unique,
+        })
     };
     for good in [&[][..], &[0], &[1], &[1, 0]] {
         works(good).unwrap();
     }
     for bad in [&[2][..], &[0, 1], &[1, 1]] {
         assert_eq!(works(bad), Err(SchemaError::BadIndex("i".to_owned())), "{bad:?}");
+    }
+}
+
+#[test]
+fn collations_are_read_and_written() {
+    let text =
+        "create_table T\nadd_field T a string\nadd_field T b string null\nadd_field T c bytes\n";
+    let with = |line: &str| parse(&format!("{text}{line}\n"));
+    for (line, written) in [
+        ("create_index i T a collate DE-u-KS-level2", "create_index i T a collate de-u-ks-level2"),
+        (
+            "create_unique_index i T b collate \"sv\" desc , a collate und desc,c",
+            "create_unique_index i T b collate sv desc,a collate und desc,c",
+        ),
+    ] {
+        let schema = with(line).unwrap().schema;
+        assert_eq!(schema.lines().last().unwrap(), written);
+        assert_eq!(with(written).unwrap().schema, schema);
+    }
+    for (line, expected) in [
+        ("create_index i T c collate de", "field `c` is no string"),
+        ("create_index i T a collate", "a locale"),
+        ("create_index i T a collate german", "`german` is no language"),
+        ("create_index i T a desc collate de", "`collate` doesn't belong here"),
+    ] {
+        let error = render_all(&with(line).unwrap_err(), "t.schema");
+        assert!(error.contains(expected), "{line}: {error}");
+    }
+}
+
+#[test]
+fn collated_fields_are_strings_of_the_index_in_its_order() {
+    let text = "create_table T\nadd_field T a string\nadd_field T b string\nadd_field T c json\n";
+    let schema = parse(text).unwrap().schema;
+    let apply = |collated: &[(u32, &str)]| {
+        let collate = |&(field, locale): &(u32, &str)| {
+            let (field, locale) = (FieldNumber(field), locale.to_owned());
+            Collated { field, locale, version: "1".to_owned() }
+        };
+        let (name, fields) = ("i".to_owned(), [1, 0, 2].map(FieldNumber).to_vec());
+        let (collated, table) = (collated.iter().map(collate).collect(), TableNumber(0));
+        let descending = Vec::new();
+        let unique = false;
+        schema.clone().apply(Command::CreateIndex {
+            name,
+            table,
+            fields,
+            descending,
+            collated,
+            unique,
+        })
+    };
+    for good in [&[][..], &[(0, "de")], &[(1, "de"), (0, "und-u-kn")]] {
+        apply(good).unwrap();
+    }
+    for bad in [&[(0, "de"), (1, "de")][..], &[(0, "de"), (0, "sv")], &[(3, "de")]] {
+        assert_eq!(apply(bad), Err(SchemaError::BadIndex("i".to_owned())), "{bad:?}");
+    }
+    for bad in [(2, "de"), (0, "DE"), (0, "german"), (0, "")] {
+        assert!(matches!(apply(&[bad]), Err(SchemaError::BadCollation(..))), "{bad:?}");
     }
 }
 

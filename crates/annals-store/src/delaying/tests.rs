@@ -38,6 +38,7 @@ fn store() -> Store {
             table,
             fields,
             descending: Vec::new(),
+            collated: Vec::new(),
             unique: false,
         });
     }
@@ -256,8 +257,14 @@ fn a_key_that_is_late_is_refused_to_a_second_row() {
     let (image, pager) = TestImage::new(u64::MAX, true);
     let mut plain = store();
     let (name, fields) = ("unique".to_owned(), vec![NAME]);
-    let index =
-        Command::CreateIndex { name, table: TABLE, fields, descending: Vec::new(), unique: true };
+    let index = Command::CreateIndex {
+        name,
+        table: TABLE,
+        fields,
+        descending: Vec::new(),
+        collated: Vec::new(),
+        unique: true,
+    };
     plain.apply_command(&index).unwrap();
     plain.commit();
     let mut late = Store::resume(load(&plain, &image, &pager)).delaying(100);

@@ -17,11 +17,11 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::Result;
 use crate::btree::Tree;
 use crate::index::key;
 use crate::index::tree::no_entry;
 use crate::pages::page::Epoch;
+use crate::{Error, ErrorKind, Result};
 
 /// So many trees with a few entries more are made, each for those who ask for the same keys.
 const PARTS: usize = 16;
@@ -102,6 +102,8 @@ pub(crate) struct Late {
     settling: Mutex<()>,
     /// Trees that have some of them: from which on, up to which.
     parts: [OnceLock<(usize, usize, Tree)>; PARTS],
+    /// Why there is no tree, if there can't be one.
+    reason: Option<String>,
 }
 
 impl Late {
@@ -113,6 +115,24 @@ impl Late {
             settled: OnceLock::new(),
             settling: Mutex::new(()),
             parts: Default::default(),
+            reason: None,
+        }
+    }
+
+    /// Stands for all entries of an index that can't be sorted, for this reason.
+    pub(crate) fn unavailable(reason: String) -> Self {
+        Self { reason: Some(reason), ..Self::new(Delayed::default()) }
+    }
+
+    /// Returns the reason why there can't be a tree.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    fn check_available(&self) -> Result<()> {
+        match &self.reason {
+            None => Ok(()),
+            Some(reason) => Err(Error::new(ErrorKind::Unsupported, reason.clone())),
         }
     }
 
@@ -128,8 +148,9 @@ impl Late {
     /// Returns the tree with all these entries. If it doesn't exist yet, makes it from the tree without them.
     ///
     /// # Errors
-    /// A part of it can't be loaded, or doesn't match these entries.
+    /// A part of it can't be loaded, or doesn't match these entries; the index is unavailable.
     pub(crate) fn settled(&self, tree: &Tree) -> Result<&Tree> {
+        self.check_available()?;
         if let Some(settled) = self.made() {
             return Ok(settled);
         }
@@ -152,6 +173,7 @@ impl Late {
         low: &[u8],
         high: Option<&[u8]>,
     ) -> Result<&'t Tree> {
+        self.check_available()?;
         if let Some(settled) = self.made() {
             return Ok(settled);
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use annals_schema::{Index, IndexNumber, RowId, ValueRef};
 
 use crate::btree::{Spot, Tree};
+use crate::collation::{Sorter, sorter_of};
 use crate::columns::fetched::Fetched;
 use crate::index::key::{self, Out};
 use crate::index::late::{Delayed, Late};
@@ -30,34 +31,33 @@ pub(crate) struct IndexTree {
     pub(crate) table: usize,
     /// The places of its fields among the table's columns.
     pub(crate) fields: Box<[usize]>,
-    /// Whether each of them is in descending order; empty if none is.
-    pub(crate) descending: Box<[bool]>,
+    /// The order of each of them; empty if all are in the order of their type.
+    orders: Box<[Order]>,
     pub(crate) unique: bool,
 }
 
-refresh!(IndexTree { tree, late; number, table, fields, descending, unique });
+refresh!(IndexTree { tree, late; number, table, fields, orders, unique });
 
 impl IndexTree {
-    /// Makes an index without entries.
+    /// Makes an index without entries. If the library doesn't have the version of a collation, the index is
+    /// unavailable: it stays without entries, and reading it is an error.
     pub(crate) fn new(index: &Index, table: &annals_schema::Table) -> Self {
+        let (orders, reason) = orders(index);
         Self {
             number: index.number,
             tree: Tree::new(0),
-            late: None,
+            late: reason.map(|reason| Arc::new(Late::unavailable(reason))),
             table: index.table.0 as usize,
             fields: index.fields.iter().filter_map(|&field| table.place_of(field)).collect(),
-            descending: match index.descending.as_slice() {
-                [] => Box::default(),
-                some => index.fields.iter().map(|field| some.contains(field)).collect(),
-            },
+            orders,
             unique: index.unique,
         }
     }
 
     /// Returns the same index, without entries.
     pub(crate) fn emptied(&self) -> Self {
-        let (fields, descending) = (self.fields.clone(), self.descending.clone());
-        Self { tree: Tree::new(0), late: None, fields, descending, ..*self }
+        let (fields, orders) = (self.fields.clone(), self.orders.clone());
+        Self { tree: Tree::new(0), late: None, fields, orders, ..*self }
     }
 
     /// Hands the index over to be saved.
@@ -81,8 +81,16 @@ impl IndexTree {
         Ok(Self { tree: Tree::load(input, 0)?, ..Self::new(index, table) })
     }
 
+    /// Returns the reason why the index can't be read, if it can't.
+    pub(crate) fn unavailable(&self) -> Option<&str> {
+        self.late.as_ref()?.reason()
+    }
+
     /// Continues from the stored base.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
+        if self.unavailable().is_some() {
+            return; // nothing of it is stored
+        }
         // The stored tree has all entries, of this view or of an earlier one.
         if let Some(made) = self.late.as_ref().and_then(|late| late.made()) {
             (self.tree, self.late) = (made.clone(), None);
@@ -195,16 +203,21 @@ impl IndexTree {
         value: ValueRef<'_>,
         out: &mut impl Out,
     ) {
-        match self.is_descending(at) {
-            false => key::encode(out, nullable, value),
-            true => key::put_flipped(out, |flipped| key::encode(flipped, nullable, value)),
+        match self.orders.get(at) {
+            None => key::encode(out, nullable, value),
+            Some(order) => order.encode(nullable, value, out),
         }
     }
 
     /// True if one of the key's fields is in descending order.
     #[inline]
     pub(crate) fn is_descending(&self, at: usize) -> bool {
-        self.descending.get(at) == Some(&true)
+        self.orders.get(at).is_some_and(|order| order.is_descending)
+    }
+
+    /// True if one of the key's fields is sorted by a collation.
+    pub(crate) fn is_collated(&self, at: usize) -> bool {
+        self.orders.get(at).is_some_and(|order| order.sorter.is_some())
     }
 
     /// Returns a row that has the key; if there is none, returns the spot for its entry, if that is simple to
@@ -264,6 +277,51 @@ impl IndexTree {
         }
         Ok(Ok(()))
     }
+}
+
+/// The order of a field, if it isn't that of its type.
+#[derive(Clone, Debug, Default)]
+struct Order {
+    is_descending: bool,
+    sorter: Option<Arc<Sorter>>,
+}
+
+impl Order {
+    /// Appends the value of the field.
+    #[cold]
+    #[inline(never)]
+    fn encode(&self, nullable: bool, value: ValueRef<'_>, out: &mut impl Out) {
+        let mut sort_key = Vec::new();
+        let value = match (&self.sorter, value) {
+            (Some(sorter), ValueRef::String(text)) => {
+                sorter.put(text, &mut sort_key);
+                ValueRef::Bytes(&sort_key)
+            }
+            _ => value,
+        };
+        match self.is_descending {
+            false => key::encode(out, nullable, value),
+            true => key::put_flipped(out, |flipped| key::encode(flipped, nullable, value)),
+        }
+    }
+}
+
+/// Returns the order of each field of an index; and the reason if the library doesn't have one of them.
+fn orders(index: &Index) -> (Box<[Order]>, Option<String>) {
+    if index.descending.is_empty() && index.collated.is_empty() {
+        return (Box::default(), None);
+    }
+    let mut reason = None;
+    let order = |field| {
+        let is_descending = index.descending.contains(field);
+        let sorter = index.collation(*field).map(|collated| sorter_of(index, collated));
+        let sorter = sorter.transpose().unwrap_or_else(|error| {
+            reason = Some(error);
+            None
+        });
+        Order { is_descending, sorter }
+    };
+    (index.fields.iter().map(order).collect(), reason)
 }
 
 /// Returns the error that an index of an image doesn't match its table: our own lose no entry.

@@ -26,6 +26,9 @@ impl<'a> IndexView<'a> {
 
 impl<'a> Groups<'a> {
     fn step(&mut self) -> Result<Option<(Row<'a>, u64)>> {
+        if let Some(error) = self.rows.error.take() {
+            return Err(error);
+        }
         let Some(id) = self.rows.entries.clone().next_with(id_in)? else { return Ok(None) };
         let index = self.rows.index;
         let row = index.table.get(id)?;

@@ -118,11 +118,15 @@ impl<'a> IndexView<'a> {
     }
 
     /// Returns the rows whose first fields equal `leading` and whose next field, a string or bytes, begins with
-    /// `prefix`. Values that don't fit the index return one error.
+    /// `prefix`. Values that don't fit the index return one error. So does a field with a collation: strings that begin
+    /// alike needn't follow one another in the order of a language.
     #[must_use]
     pub fn prefix(&self, leading: &[ValueRef<'_>], prefix: &[u8]) -> IndexRows<'a> {
         let variable = self.column(leading.len()).filter(|column| column.ty().is_variable());
         match (self.encode(leading), variable) {
+            (Ok(_), _) if self.data.is_collated(leading.len()) => {
+                self.failed(self.mismatch(leading.len(), "a prefix"))
+            }
             (Ok(mut low), Some(column)) => {
                 let nullable = column.is_nullable();
                 match self.data.is_descending(leading.len()) {
@@ -226,6 +230,11 @@ impl<'a> IndexView<'a> {
         let name = schema.index(self.data.number).map_or("?", |index| &index.name);
         let field = self.data.fields.get(at).and_then(|&f| self.table.schema().fields.get(f));
         Error::invalid(match field {
+            Some(field) if self.data.is_collated(at) => format!(
+                "index `{name}`: {asked} can't be looked for in field `{}`, which has a collation; look for a \
+                 string, or a range of strings",
+                field.name
+            ),
             Some(field) => format!(
                 "index `{name}`: {asked} can't be looked for in field `{}`, which is {:?}",
                 field.name, field.ty
@@ -465,7 +474,8 @@ impl DoubleEndedIterator for Ids<'_> {
 }
 
 impl View {
-    /// Returns an index; `NotFound` if there is none with that number.
+    /// Returns an index; `NotFound` if there is none with that number. Reading one of the
+    /// [unavailable](Self::unavailable_indexes) ones is an error.
     pub fn index(&self, number: IndexNumber) -> Result<IndexView<'_>> {
         if let Some(whole) = self.whole() {
             return whole.index(number);

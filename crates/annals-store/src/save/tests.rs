@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use annals_schema::{
-    Blob, Command, Field, IndexNumber, OnDelete, RowId, TableNumber, Type, Value, ValueRef,
+    Blob, Collated, Command, Field, FieldNumber, IndexNumber, OnDelete, RowId, TableNumber, Type,
+    Value, ValueRef,
 };
 
 use crate::image::RootPin;
@@ -253,7 +254,18 @@ impl World {
                 let descending =
                     fields.iter().copied().filter(|_| self.random.percent(30)).collect();
                 let unique = self.random.percent(30);
-                Command::CreateIndex { name, table, fields, descending, unique }
+                let of_table = self.fields(table);
+                let is_string = |number: &FieldNumber| {
+                    of_table.iter().any(|field| field.number == *number && field.ty == Type::String)
+                };
+                let strings: Vec<_> = fields.iter().copied().filter(is_string).collect();
+                let collate = |field| {
+                    let locale = "de-u-ks-level2".to_owned();
+                    let version = crate::collation::testing::version(&locale);
+                    self.random.percent(50).then_some(Collated { field, locale, version })
+                };
+                let collated = strings.into_iter().filter_map(collate).collect();
+                Command::CreateIndex { name, table, fields, descending, collated, unique }
             }
             _ => self.add_field(table, name),
         };

@@ -9,6 +9,7 @@
 mod conflicts;
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -443,8 +444,16 @@ fn begin(tx: &mut Transaction<'_>, schema: &Schema) -> Result<()> {
     Ok(())
 }
 
+/// Returns a schema without the versions of its collations.
+fn unversioned(schema: &Schema) -> Schema {
+    let Ok(schema) = schema.with_collations(|_, _| Ok::<_, Infallible>(String::new()));
+    schema
+}
+
 /// Refuses a schema that isn't the first file's.
 fn same_schema(first: &str, ours: &Schema, theirs: &Schema) -> Result<()> {
+    // The index is sorted here, whatever the version of its collation.
+    let theirs = &unversioned(theirs);
     if matches!(compare(ours, theirs), Relation::Same) {
         return Ok(());
     }

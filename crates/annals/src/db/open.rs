@@ -37,6 +37,9 @@ impl Options {
     /// `Busy`, naming the process that has it open; `NotFound`; `NotAJournal`; `Unsupported`; `Corrupt` if something
     /// is missing that was durable; `NeedsRecovery` with [`Recovery::Refuse`]; `Io`. The file is then unchanged.
     ///
+    /// `Unsupported` too if an index has a collation that the library was built without. If it has one of another
+    /// version, the index is dropped and created again, and an error of that is one of this.
+    ///
     /// A commit that doesn't apply is none: the database can be read then, as [`Database::unapplied`] says.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
         let (directory, name) = locate(path.as_ref())?;
@@ -81,7 +84,8 @@ impl Options {
         schema: &Schema,
         customs: &mut Customs<'_>,
     ) -> Result<Database> {
-        let database = self.open(&path)?;
+        let (directory, name) = locate(path.as_ref())?;
+        let database = self.open_any(directory, &name, Arc::new(SystemClock))?;
         let place = path.as_ref().display();
         database.upgrade(schema, customs).map_err(|error| error.within(place))?;
         Ok(database.fix_schema())
@@ -105,6 +109,19 @@ impl Options {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_in(
+        &self,
+        directory: Arc<dyn Directory>,
+        name: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Database> {
+        let shown = directory.display(name);
+        let database = self.open_any(directory, name, clock)?;
+        upgrade::sort_again(&database).map_err(|error| error.within(shown))?;
+        Ok(database)
+    }
+
+    /// Opens a database, which may have unavailable indexes: an upgrade follows.
+    pub(super) fn open_any(
         &self,
         directory: Arc<dyn Directory>,
         name: &str,

@@ -152,7 +152,7 @@ impl Options {
             retention: Retention::default(),
             ..self.clone()
         };
-        let database = options.open_in(Arc::new(overlay), name, Arc::new(SystemClock))?;
+        let database = options.open_any(Arc::new(overlay), name, Arc::new(SystemClock))?;
         database.upgrade(schema, customs).map_err(|error| error.within(&shown))?;
         database.hard_checkpoint()?;
         drop(database);

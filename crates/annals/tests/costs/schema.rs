@@ -18,8 +18,14 @@ fn evolve(database: &Database, tables: u32, alone: bool) -> annals::Result<()> {
             default: None,
         };
         let (name, fields) = (format!("i{number}"), vec![annals::FieldNumber(0)]);
-        let index =
-            Command::CreateIndex { name, table, fields, descending: Vec::new(), unique: false };
+        let index = Command::CreateIndex {
+            name,
+            table,
+            fields,
+            descending: Vec::new(),
+            collated: Vec::new(),
+            unique: false,
+        };
         let created = Command::CreateTable { name: format!("t{number}") };
         let renamed = Command::RenameTable { table, name: format!("u{number}") };
         for command in [created, field("a"), field("b"), index, renamed] {

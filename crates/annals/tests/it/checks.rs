@@ -34,6 +34,7 @@ fn define(tx: &mut Transaction<'_>) -> Result<()> {
         table: OTHER,
         fields,
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: true,
     })
 }

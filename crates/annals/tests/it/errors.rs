@@ -55,6 +55,7 @@ fn a_key_that_is_there_twice_is_told_with_index_rows_and_values() {
         table,
         fields,
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: true,
     };
     tx.apply_command(&index).unwrap();

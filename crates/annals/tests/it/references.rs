@@ -95,6 +95,7 @@ fn a_refused_deletion_names_the_row_to_delete_and_the_one_that_refers_to_it() {
                 table: PERSON,
                 fields,
                 descending: Vec::new(),
+                collated: Vec::new(),
                 unique: false,
             };
             db.write(|tx| tx.apply_command(&index)).unwrap();
@@ -168,6 +169,7 @@ fn a_long_chain_goes_with_its_first_row() {
                 table: CITY,
                 fields,
                 descending: Vec::new(),
+                collated: Vec::new(),
                 unique: false,
             };
             tx.apply_command(&index).unwrap();

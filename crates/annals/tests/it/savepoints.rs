@@ -42,6 +42,7 @@ fn define(tx: &mut Transaction<'_>) -> Result<()> {
         table: TABLE,
         fields,
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: true,
     })
 }
@@ -295,6 +296,7 @@ fn what_a_commit_checks_is_forgotten_with_its_part() {
         table: TABLE,
         fields,
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: false,
     })
     .unwrap();

@@ -21,6 +21,7 @@ fn index(name: &str, field: FieldNumber, unique: bool) -> Command {
         table: CITY,
         fields: vec![field],
         descending: Vec::new(),
+        collated: Vec::new(),
         unique,
     }
 }

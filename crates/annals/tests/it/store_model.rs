@@ -11,6 +11,8 @@ use annals::{
     Type, Value, ValueRef, View,
 };
 
+use crate::locales::{collations, value_cmp};
+
 /// A small generator of random numbers (xorshift).
 pub(crate) struct Random(u64);
 
@@ -44,7 +46,7 @@ impl Random {
             2..=8 => 13 + self.below(80),
             _ => self.below(13),
         };
-        (0..len).map(|_| *self.pick(&['a', 'b', '\0', 'é'])).collect()
+        (0..len).map(|_| *self.pick(&['a', 'b', '\0', 'é', 'A'])).collect()
     }
 
     pub(crate) fn value(&mut self, ty: Type, nullable: bool) -> Value {
@@ -79,8 +81,14 @@ struct ModelTable {
     next_id: u64,
 }
 
-fn key_cmp(a: &[Value], b: &[Value]) -> Ordering {
-    let pairs = a.iter().zip(b).map(|(a, b)| a.as_ref().total_cmp(&b.as_ref()));
+/// Compares a value of a field of an index, by its place, with another.
+fn field_cmp(index: &Index, at: usize, a: &Value, b: &Value) -> Ordering {
+    let collated = index.collation(index.fields[at]);
+    value_cmp(collated.map(|collated| collated.locale.as_str()), a, b)
+}
+
+fn key_cmp(index: &Index, a: &[Value], b: &[Value]) -> Ordering {
+    let pairs = a.iter().zip(b).enumerate().map(|(at, (a, b))| field_cmp(index, at, a, b));
     pairs.fold(Ordering::Equal, Ordering::then)
 }
 
@@ -97,9 +105,10 @@ impl Model {
     }
 
     fn conflicts_in(&self, number: usize, table: usize, id: u64, row: &[Value]) -> bool {
+        let index = &self.schema.indexes()[number];
         self.key_if_unique(number, table, row).is_some_and(|key| {
             self.tables[table].rows.iter().any(|(&other, row)| {
-                other != id && key_cmp(&key, &self.key(number, row)) == Ordering::Equal
+                other != id && key_cmp(index, &key, &self.key(number, row)) == Ordering::Equal
             })
         })
     }
@@ -120,11 +129,11 @@ impl Model {
         let table = self.schema.indexes()[index].table.0 as usize;
         let rows = self.tables[table].rows.iter();
         let mut entries: Vec<_> = rows.map(|(&id, row)| (self.key(index, row), id)).collect();
-        let Index { fields, descending, .. } = &*self.schema.indexes()[index];
+        let index = &*self.schema.indexes()[index];
         let order = |a: &[Value], b: &[Value]| {
-            let pairs = fields.iter().zip(a.iter().zip(b)).map(|(field, (a, b))| {
-                let order = a.as_ref().total_cmp(&b.as_ref());
-                if descending.contains(field) { order.reverse() } else { order }
+            let pairs = a.iter().zip(b).enumerate().map(|(at, (a, b))| {
+                let order = field_cmp(index, at, a, b);
+                if index.descending.contains(&index.fields[at]) { order.reverse() } else { order }
             });
             pairs.fold(Ordering::Equal, Ordering::then)
         };
@@ -189,7 +198,7 @@ fn compare_index(view: &View, model: &Model, number: usize, random: &mut Random)
         } else {
             (0..depth).map(|at| random.value(field(at).ty, field(at).nullable)).collect()
         };
-        let under = |key: &[Value]| key_cmp(&leading, key) == Ordering::Equal;
+        let under = |key: &[Value]| key_cmp(schema, &leading, key) == Ordering::Equal;
         assert_eq!(ids(index.equal(&refs(&leading))), matching(&under));
         let next = field(depth);
         let (a, b) = (random.value(next.ty, next.nullable), random.value(next.ty, next.nullable));
@@ -200,19 +209,20 @@ fn compare_index(view: &View, model: &Model, number: usize, random: &mut Random)
         };
         let (low, high) = (bound(&a, random.below(3)), bound(&b, random.below(3)));
         let inside = |key: &[Value]| {
-            let value = key[depth].as_ref();
+            let value = &key[depth];
+            let cmp = |bound| field_cmp(schema, depth, value, bound);
             let asked = [&low, &high].contains(&&Bound::Included(Value::Null));
             let above = match &low {
                 Bound::Unbounded => true,
-                Bound::Included(low) => value.total_cmp(&low.as_ref()).is_ge(),
-                Bound::Excluded(low) => value.total_cmp(&low.as_ref()).is_gt(),
+                Bound::Included(low) => cmp(low).is_ge(),
+                Bound::Excluded(low) => cmp(low).is_gt(),
             };
             above
-                && (asked || !matches!(value, ValueRef::Null))
+                && (asked || !matches!(value, Value::Null))
                 && match &high {
                     Bound::Unbounded => true,
-                    Bound::Included(high) => value.total_cmp(&high.as_ref()).is_le(),
-                    Bound::Excluded(high) => value.total_cmp(&high.as_ref()).is_lt(),
+                    Bound::Included(high) => cmp(high).is_le(),
+                    Bound::Excluded(high) => cmp(high).is_lt(),
                 }
         };
         let expected = matching(&|key| under(key) && inside(key));
@@ -222,7 +232,7 @@ fn compare_index(view: &View, model: &Model, number: usize, random: &mut Random)
         };
         assert_eq!(ids(rows()), expected, "{low:?} {high:?}");
         assert_eq!(ids(rows().rev()), expected.into_iter().rev().collect::<Vec<_>>());
-        if next.ty.is_variable() {
+        if next.ty.is_variable() && schema.collation(next.number).is_none() {
             let prefix = *random.pick(&["", "a", "ab", "é", "\0", "b\0"]);
             let begins = |key: &[Value]| match &key[depth] {
                 Value::String(text) => text.starts_with(prefix),
@@ -328,7 +338,11 @@ impl History {
                     }
                 }
                 let descending = fields.iter().copied().filter(|_| random.chance(40)).collect();
-                Command::CreateIndex { name, table, fields, descending, unique: random.chance(25) }
+                let is_string =
+                    |field| owner.field(field).is_some_and(|field| field.ty == Type::String);
+                let collated = collations(random, &fields, is_string);
+                let unique = random.chance(25);
+                Command::CreateIndex { name, table, fields, descending, collated, unique }
             }
         };
         if self.model.schema.indexes().len() < 6 || !matches!(command, Command::CreateIndex { .. })

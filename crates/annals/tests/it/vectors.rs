@@ -25,7 +25,14 @@ fn commands(unique: bool) -> [Command; 4] {
         Command::CreateTable { name: "t".to_owned() },
         field("number", Type::Int64, false),
         field("text", Type::String, true),
-        Command::CreateIndex { name, table: TABLE, fields, descending: Vec::new(), unique },
+        Command::CreateIndex {
+            name,
+            table: TABLE,
+            fields,
+            descending: Vec::new(),
+            collated: Vec::new(),
+            unique,
+        },
     ]
 }
 

@@ -143,11 +143,12 @@ impl<'s> Tables<'s> {
     fn index(&self, index: &Index, name: &str) -> Option<String> {
         let table = self.tables.iter().find(|table| table.table.number == index.table)?;
         let unique = if index.unique { "UNIQUE " } else { "" };
-        let column = |(number, word): (FieldNumber, &str)| {
-            let column = table.columns.get(table.table.place_of(number)?)?;
-            Some(format!("{column}{}", word.to_ascii_uppercase()))
+        let column = |number: &FieldNumber| {
+            let column = table.columns.get(table.table.place_of(*number)?)?;
+            let order = if index.descending.contains(number) { " DESC" } else { "" };
+            Some(format!("{column}{order}"))
         };
-        let columns: Vec<_> = index.columns().filter_map(column).collect();
+        let columns: Vec<_> = index.fields.iter().filter_map(column).collect();
         Some(format!("CREATE {unique}INDEX {name} ON {} ({});", table.name, columns.join(", ")))
     }
 

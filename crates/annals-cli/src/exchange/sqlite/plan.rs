@@ -235,5 +235,7 @@ fn add_index(
         tell_name(&index.name, &name);
     }
     let table = plan.number;
-    add(schema, &index.name, Command::CreateIndex { name, table, fields, descending, unique })
+    let collated = Vec::new();
+    let command = Command::CreateIndex { name, table, fields, descending, collated, unique };
+    add(schema, &index.name, command)
 }

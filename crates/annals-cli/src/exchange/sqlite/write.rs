@@ -46,6 +46,12 @@ pub(crate) fn write(present: &Present<'_>, path: &Path, file: NewFile) -> Result
     for table in &tables.tables {
         write_rows(present, table, &connection, path, &mut rows)?;
     }
+    for index in present.schema().indexes().iter().filter(|index| !index.collated.is_empty()) {
+        note(&format!(
+            "index {}: `collate` was left out: SQLite compares texts by bytes",
+            index.name
+        ));
+    }
     for index in tables.indexes() {
         connection.execute_batch(&index).map_err(sqlite)?;
     }

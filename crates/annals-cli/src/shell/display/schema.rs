@@ -67,7 +67,7 @@ fn meaning(schema: &Schema, field: &Field) -> String {
 
 fn index_line(table: &Table, index: &Index) -> String {
     let name = |number| table.field(number).map_or("?", |field| field.name.as_str());
-    let column = |(number, word)| format!("{}{word}", name(number));
+    let column = |(number, words)| format!("{}{words}", name(number));
     let fields: Vec<_> = index.columns().map(column).collect();
     let kind = if index.unique { "unique index" } else { "index" };
     format!("{kind} {}: {}", index.name, fields.join(", "))

@@ -47,7 +47,7 @@ pub(in crate::db) struct Written {
 /// Commits the events since the last commit: steps 1 to 4. [`Group::wait`] does the rest.
 ///
 /// # Errors
-/// `Unique`, `Reference`, `Io`: nothing was committed, and the caller rolls back. `UnknownOutcome`.
+/// `Unique`, `Reference`, `Unsupported`, `Io`: nothing was committed, and the caller rolls back. `UnknownOutcome`.
 pub(in crate::db) fn commit(
     core: &Core,
     writing: &mut Writing,
@@ -61,6 +61,7 @@ pub(in crate::db) fn commit(
 
 /// Checks what only the end of a transaction can: step 1.
 pub(in crate::db) fn check(writing: &Writing) -> Result<()> {
+    writing.store.check_available()?;
     writing.store.check_unique()?;
     writing.store.check_references()
 }

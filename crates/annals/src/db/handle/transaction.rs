@@ -18,6 +18,7 @@ use crate::db::handle::savepoints::Savepoints;
 use crate::debug::brief;
 use crate::event::Event;
 use crate::journal::{Level, Point};
+use crate::store::collation::with_versions;
 use crate::store::{Uniqueness, View};
 use crate::trace::span;
 use crate::{Error, Result};
@@ -91,7 +92,7 @@ impl<'db> Transaction<'db> {
     /// # Errors
     /// `Invalid` if it doesn't fit the schema, or if the database was opened with the schema of a program, whose code
     /// relies on it. `Unique` if rows have the same key in a new unique index; `Reference` if the default of rows
-    /// would be a dangling reference.
+    /// would be a dangling reference. `Unsupported` if an index has a collation, and the library was built without them.
     pub fn apply_command(&mut self, command: &Command) -> Result<()> {
         self.usable()?;
         if self.database.has_fixed_schema() {
@@ -100,6 +101,7 @@ impl<'db> Transaction<'db> {
                  change below the program's schema, and the file is upgraded when it is opened",
             ));
         }
+        let command = &*with_versions(command)?;
         references::prepare(self, command)?;
         statement::change(self, |store| store.apply_command(command))?;
         self.note(&Event::Schema(command))

@@ -6,11 +6,14 @@
 //! 2. A step or a custom function that fails, or panics, leaves the file unchanged.
 //! 3. A custom function changes rows, never the schema.
 
+use std::sync::Arc;
+
 use annals_schema::{Command, Difference, Newer, Plan, Relation, Schema, Step, compare};
 
 use crate::db::handle::database::Database;
 use crate::db::handle::transaction::Transaction;
 use crate::journal::Level;
+use crate::store::collation::{ONLY_READ, version};
 use crate::{Error, ErrorKind, Result};
 
 /// A `custom NAME` in an upgrade: the program's function of that name has to run.
@@ -108,12 +111,23 @@ fn and_more(count: usize) -> String {
     }
 }
 
+/// Sorts indexes again whose collations have another version in the file.
+pub(in crate::db) fn sort_again(db: &Database) -> Result<()> {
+    let now = db.read();
+    if now.unavailable_indexes().next().is_none() || db.unapplied().is_some() {
+        return Ok(());
+    }
+    upgrade(db, &Arc::clone(now.schema()), &mut none)
+}
+
 /// Does what [`Database::upgrade`] does.
 pub(in crate::db) fn upgrade(
     db: &Database,
     schema: &Schema,
     customs: &mut Customs<'_>,
 ) -> Result<()> {
+    let here = schema.with_collations(|index, collated| version(&index.name, collated));
+    let schema = &here.map_err(|error| error.within(ONLY_READ))?;
     if compare(db.read().schema(), schema) == Relation::Same {
         return Ok(());
     }

@@ -308,7 +308,8 @@ impl Database {
     /// # Errors
     /// `SchemaMismatch`: the file's schema is newer, or another, with the first line that differs. An error of a step
     /// (`Unique`: rows have the same key in a new unique index), with the line of the schema and the rows; an error
-    /// of a custom function, with its name. The file is then unchanged.
+    /// of a custom function, with its name. `Unsupported`: an index has a collation, and the library was built without
+    /// the feature `collation`. The file is then unchanged.
     pub fn upgrade(&self, schema: &Schema, customs: &mut Customs<'_>) -> Result<()> {
         self.inner().check_open()?;
         upgrade::upgrade(self, schema, customs)

@@ -232,12 +232,13 @@ impl Present<'_> {
 /// Returns a command that changes the form of rows in the same way, without a rule that existing rows must satisfy.
 fn without_rule(command: &Command) -> Option<Command> {
     match command {
-        Command::CreateIndex { name, table, fields, descending, .. } => {
+        Command::CreateIndex { name, table, fields, descending, collated, .. } => {
             Some(Command::CreateIndex {
                 name: name.clone(),
                 table: *table,
                 fields: fields.clone(),
                 descending: descending.clone(),
+                collated: collated.clone(),
                 unique: false,
             })
         }

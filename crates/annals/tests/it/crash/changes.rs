@@ -119,6 +119,7 @@ fn by_number(name: String) -> Command {
         table: TABLE,
         fields: vec![NUMBER],
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: false,
     }
 }

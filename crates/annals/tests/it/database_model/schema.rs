@@ -51,6 +51,7 @@ impl Step<'_, '_> {
                     table,
                     fields: on,
                     descending: Vec::new(),
+                    collated: Vec::new(),
                     unique: self.random.chance(30),
                 }
             }

@@ -70,6 +70,7 @@ fn define(tx: &mut Transaction<'_>) -> Result<()> {
             table: PERSON,
             fields,
             descending: Vec::new(),
+            collated: Vec::new(),
             unique,
         })?;
     }

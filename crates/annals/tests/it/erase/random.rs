@@ -105,6 +105,7 @@ fn add_field(tx: &mut Transaction<'_>, rng: &mut Rng, table: TableNumber) -> Res
             table,
             fields: vec![field],
             descending: Vec::new(),
+            collated: Vec::new(),
             unique,
         };
         let _ = tx.apply_command(&index);

@@ -3,6 +3,7 @@
 use annals::{Blob, Command, FieldNumber, IndexNumber, OnDelete, RowId, TableNumber, Type, Value};
 
 use super::model::Model;
+use crate::locales::collations;
 use crate::store_model::Random;
 
 pub(super) const RULES: [OnDelete; 4] =
@@ -82,7 +83,13 @@ pub(super) fn command(random: &mut Random, model: &Model) -> Command {
             }
             let descending = on.iter().copied().filter(|_| random.chance(30)).collect();
             let unique = random.chance(30);
-            Command::CreateIndex { name, table, fields: on, descending, unique }
+            let owner = model.tables.get(&table.0);
+            let is_string = |field: FieldNumber| {
+                let field = owner.and_then(|owner| Some(&owner.fields[owner.place(field.0)?]));
+                field.is_some_and(|field| field.ty == Type::String)
+            };
+            let collated = collations(random, &on, is_string);
+            Command::CreateIndex { name, table, fields: on, descending, collated, unique }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The schema language, as the model understands it.
 
-use annals::{Command, ErrorKind, Type, Value};
+use annals::{Command, ErrorKind, FieldNumber, Type, Value};
 use annals_schema::write_value;
 
 use super::model::{Answer, Field, Index, Model, Table, zero};
@@ -132,9 +132,11 @@ impl Model {
                 let has = |value: &Value| matches!(value, Value::Enum(v) if v.number() == *variant);
                 check(!owner.rows.values().any(|row| has(&row[place])))
             }
-            Command::CreateIndex { table, fields, unique: true, .. } => {
-                let fields: Vec<_> = fields.iter().map(|field| field.0).collect();
-                let doubled = self.is_doubled(table.0, &fields);
+            Command::CreateIndex { unique: true, .. } => {
+                let mut with = self.clone();
+                with.define(command);
+                let doubled =
+                    with.indexes.last_key_value().is_some_and(|(_, i)| with.is_doubled(i));
                 if doubled { Err(ErrorKind::Unique) } else { Ok(()) }
             }
             Command::SetSingleRow { table, single: true } => {
@@ -202,10 +204,11 @@ impl Model {
                 let place = table.place(field.0).unwrap();
                 table.fields[place].name = name;
             }
-            Command::CreateIndex { name, table, fields, descending, unique } => {
+            Command::CreateIndex { name, table, fields, descending, collated, unique } => {
                 let fields = fields.iter().map(|field| field.0).collect();
                 let descending = descending.iter().map(|field| field.0).collect();
-                let index = Index { name, table: table.0, fields, descending, unique };
+                let collated = collated.into_iter().map(|of| (of.field.0, of.locale)).collect();
+                let index = Index { name, table: table.0, fields, descending, collated, unique };
                 self.indexes.insert(self.next_index, index);
                 self.next_index += 1;
             }
@@ -279,10 +282,15 @@ impl Model {
             Command::RenameField { table, field, name } => {
                 format!("rename_field {} {} {name}", table_name(table), field_name(table, field))
             }
-            Command::CreateIndex { name, table, fields, descending, unique } => {
+            Command::CreateIndex { name, table, fields, descending, collated, unique } => {
                 let verb = if *unique { "create_unique_index" } else { "create_index" };
                 let word = |field| if descending.contains(field) { " desc" } else { "" };
-                let column = |field| format!("{}{}", field_name(table, field), word(field));
+                let order = |field: &FieldNumber| {
+                    let collated = collated.iter().find(|collated| collated.field == *field);
+                    collated.map_or(String::new(), |of| format!(" collate {}", of.locale))
+                };
+                let column =
+                    |field| format!("{}{}{}", field_name(table, field), order(field), word(field));
                 let fields: Vec<_> = fields.iter().map(column).collect();
                 format!("{verb} {name} {} {}", table_name(table), fields.join(","))
             }

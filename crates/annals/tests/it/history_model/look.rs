@@ -111,6 +111,7 @@ pub(super) fn schema(view: &View, model: &Model) {
             table: index.table.0,
             fields: numbers(&index.fields),
             descending: numbers(&index.descending),
+            collated: index.collated.iter().map(|of| (of.field.0, of.locale.clone())).collect(),
             unique: index.unique,
         };
         assert!(found == *expected, "{index:?}");

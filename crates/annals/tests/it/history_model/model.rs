@@ -38,6 +38,8 @@ pub(super) struct Index {
     pub(super) table: u32,
     pub(super) fields: Vec<u32>,
     pub(super) descending: Vec<u32>,
+    /// The fields that have the order of a locale.
+    pub(super) collated: Vec<(u32, String)>,
     pub(super) unique: bool,
 }
 

@@ -6,13 +6,23 @@ use std::collections::BTreeSet;
 use annals::{ErrorKind, OnDelete, Type, Value};
 
 use super::model::{Answer, Index, Model, Table};
+use crate::locales::value_cmp;
 
 /// Table, row and field of a reference, and the table and row where it leads.
 pub(super) type Reference = ((u32, u64, u32), (u32, u64));
 
-pub(super) fn key_cmp(a: &[Value], b: &[Value]) -> Ordering {
-    let pairs = a.iter().zip(b).map(|(a, b)| a.as_ref().total_cmp(&b.as_ref()));
-    pairs.fold(Ordering::Equal, Ordering::then)
+impl Index {
+    /// Compares values of a field, by its place in the index.
+    pub(super) fn value_cmp(&self, at: usize, a: &Value, b: &Value) -> Ordering {
+        let mut collated = self.collated.iter().filter(|(field, _)| *field == self.fields[at]);
+        value_cmp(collated.next().map(|(_, locale)| locale.as_str()), a, b)
+    }
+
+    /// Compares keys, or their first fields, as if none was in descending order.
+    pub(super) fn key_cmp(&self, a: &[Value], b: &[Value]) -> Ordering {
+        let pairs = a.iter().zip(b).enumerate().map(|(at, (a, b))| self.value_cmp(at, a, b));
+        pairs.fold(Ordering::Equal, Ordering::then)
+    }
 }
 
 pub(super) fn key(table: &Table, fields: &[u32], row: &[Value]) -> Vec<Value> {
@@ -21,20 +31,20 @@ pub(super) fn key(table: &Table, fields: &[u32], row: &[Value]) -> Vec<Value> {
 
 impl Model {
     /// Returns key and id of all rows in the order of an index.
-    pub(super) fn sorted(&self, table: u32, fields: &[u32]) -> Vec<(Vec<Value>, u64)> {
-        let table = self.table(table);
-        let keys = table.rows.iter().map(|(&id, row)| (key(table, fields, row), id));
+    pub(super) fn sorted(&self, index: &Index) -> Vec<(Vec<Value>, u64)> {
+        let table = self.table(index.table);
+        let keys = table.rows.iter().map(|(&id, row)| (key(table, &index.fields, row), id));
         let mut keys: Vec<_> = keys.collect();
-        keys.sort_by(|a, b| key_cmp(&a.0, &b.0).then(a.1.cmp(&b.1)));
+        keys.sort_by(|a, b| index.key_cmp(&a.0, &b.0).then(a.1.cmp(&b.1)));
         keys
     }
 
     /// True if two rows have the same key, which has no null in it.
-    pub(super) fn is_doubled(&self, table: u32, fields: &[u32]) -> bool {
-        let sorted = self.sorted(table, fields);
+    pub(super) fn is_doubled(&self, index: &Index) -> bool {
+        let sorted = self.sorted(index);
         let has_null = |key: &[Value]| key.iter().any(|value| matches!(value, Value::Null));
         let mut pairs = sorted.windows(2);
-        pairs.any(|pair| key_cmp(&pair[0].0, &pair[1].0).is_eq() && !has_null(&pair[0].0))
+        pairs.any(|pair| index.key_cmp(&pair[0].0, &pair[1].0).is_eq() && !has_null(&pair[0].0))
     }
 
     pub(super) fn unique_indexes(&self, table: u32) -> impl Iterator<Item = &Index> {
@@ -47,7 +57,8 @@ impl Model {
             let table = self.table(table);
             let new = key(table, &index.fields, row);
             let has_null = new.iter().any(|value| matches!(value, Value::Null));
-            let same = |row: &Vec<Value>| key_cmp(&new, &key(table, &index.fields, row)).is_eq();
+            let same =
+                |row: &Vec<Value>| index.key_cmp(&new, &key(table, &index.fields, row)).is_eq();
             !has_null && table.rows.values().any(same)
         })
     }
@@ -114,11 +125,7 @@ impl Model {
 
     /// Says how a commit ends.
     pub(super) fn verdict(&self) -> Answer {
-        if self
-            .indexes
-            .values()
-            .any(|index| index.unique && self.is_doubled(index.table, &index.fields))
-        {
+        if self.indexes.values().any(|index| index.unique && self.is_doubled(index)) {
             return Err(ErrorKind::Unique);
         }
         let enforced = self.references(OnDelete::is_enforced);

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use annals::storage::simulated::SimulatedDisk;
 use annals::{
-    Command, Custom, Error, ErrorKind, IndexNumber, Level, Options, Schema, TableNumber,
-    Transaction,
+    Collated, Command, Custom, Error, ErrorKind, IndexNumber, Level, Options, Schema, TableNumber,
+    Transaction, collation_testing,
 };
 
 use super::NAME;
@@ -56,8 +56,14 @@ fn plan(file: &Model, program: &Model) -> Option<Vec<Command>> {
     for index in program.indexes.values().filter(|index| !is_in(file, index)) {
         let numbers = |fields: &[u32]| fields.iter().copied().map(annals::FieldNumber).collect();
         let (fields, descending) = (numbers(&index.fields), numbers(&index.descending));
+        let collate = |(field, locale): &(u32, String)| Collated {
+            field: annals::FieldNumber(*field),
+            locale: locale.clone(),
+            version: collation_testing::version(locale),
+        };
+        let collated = index.collated.iter().map(collate).collect();
         let (name, table, unique) = (index.name.clone(), TableNumber(index.table), index.unique);
-        steps.push(Command::CreateIndex { name, table, fields, descending, unique });
+        steps.push(Command::CreateIndex { name, table, fields, descending, collated, unique });
     }
     Some(steps)
 }

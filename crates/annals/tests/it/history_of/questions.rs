@@ -42,6 +42,7 @@ impl Told {
             table: CITY,
             fields,
             descending: Vec::new(),
+            collated: Vec::new(),
             unique: false,
         };
         database

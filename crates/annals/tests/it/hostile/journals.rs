@@ -107,6 +107,7 @@ pub(crate) fn schema() -> Schema {
             table: CITY,
             fields: vec![FieldNumber(0)],
             descending: Vec::new(),
+            collated: Vec::new(),
             unique: true,
         },
     ] {
@@ -182,7 +183,14 @@ fn change_schema(transaction: &mut Transaction<'_>) -> annals::Result<()> {
     };
     let index = |name, table, field, unique| {
         let (name, fields) = (named(name), vec![FieldNumber(field)]);
-        Command::CreateIndex { name, table, fields, descending: Vec::new(), unique }
+        Command::CreateIndex {
+            name,
+            table,
+            fields,
+            descending: Vec::new(),
+            collated: Vec::new(),
+            unique,
+        }
     };
     for command in [
         field(CITY, "photo", Type::Blob),

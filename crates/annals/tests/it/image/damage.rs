@@ -46,6 +46,7 @@ pub(super) fn define(tx: &mut Transaction<'_>) -> Result<()> {
             table,
             fields,
             descending: Vec::new(),
+            collated: Vec::new(),
             unique: false,
         })?;
     }

@@ -35,6 +35,7 @@ fn create(path: &Path) -> Database {
             table: TABLE,
             fields,
             descending: Vec::new(),
+            collated: Vec::new(),
             unique: false,
         })
     })

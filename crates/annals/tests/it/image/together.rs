@@ -150,6 +150,7 @@ fn tail(db: &Database) {
                 table: TABLE,
                 fields,
                 descending: Vec::new(),
+                collated: Vec::new(),
                 unique: false,
             };
             tx.apply_command(&command).unwrap();

@@ -44,6 +44,7 @@ fn define(tx: &mut Transaction<'_>) -> Result<()> {
         table: TABLE,
         fields,
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: false,
     })
 }

@@ -128,6 +128,7 @@ fn the_past_is_read_through_the_present_schema() {
             table: TABLE,
             fields: vec![FieldNumber(0)],
             descending: Vec::new(),
+            collated: Vec::new(),
             unique: true,
         })?;
         let (nullable, ty) = (false, Type::Int16);

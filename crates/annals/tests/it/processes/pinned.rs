@@ -42,6 +42,7 @@ fn create(path: &Path) -> Database {
         table: TABLE,
         fields: vec![FieldNumber(0)],
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: false,
     };
     let all = |tx: &mut annals::Transaction<'_>| {

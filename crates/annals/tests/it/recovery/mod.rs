@@ -61,6 +61,7 @@ fn define(database: &Database) {
         table: TABLE,
         fields: vec![TEXT],
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: true,
     })
     .unwrap();

@@ -79,6 +79,7 @@ fn hard_things(tx: &mut Transaction<'_>) -> Result<()> {
         table: main,
         fields: vec![FieldNumber(1)],
         descending: Vec::new(),
+        collated: Vec::new(),
         unique,
     };
     apply(index("dropped_index", false))?;

@@ -59,6 +59,7 @@ pub(crate) fn define(tx: &mut Transaction<'_>) -> Result<()> {
         table: TABLE,
         fields,
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: false,
     })
 }

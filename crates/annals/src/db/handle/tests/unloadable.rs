@@ -33,6 +33,7 @@ fn filled() -> Database {
         table: TABLE,
         fields,
         descending: Vec::new(),
+        collated: Vec::new(),
         unique: true,
     })
     .unwrap();
@@ -100,6 +101,7 @@ fn a_statement_that_stops_in_the_middle_leaves_a_rollback() {
             table: TABLE,
             fields,
             descending: Vec::new(),
+            collated: Vec::new(),
             unique: false,
         })
     });
