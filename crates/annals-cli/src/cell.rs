@@ -7,7 +7,7 @@ use crate::language;
 /// Returns the heading of a field's column. `id` is the column of the row's id, so a field of that name gets its full
 /// name.
 pub(crate) fn heading(table: &Table, field: &Field) -> String {
-    crate::json::key(table, field)
+    annals_json::key(table, field)
 }
 
 /// Reads a cell. An empty one is null where the field may be null, else the empty string; for other

@@ -14,7 +14,6 @@ mod dump;
 mod exchange;
 mod files;
 mod joedb;
-mod json;
 mod language;
 mod new_file;
 mod notes;

@@ -27,6 +27,11 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
     }
 
+    /// Says that something isn't there.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
     /// Refuses frames or values that can't become history; nothing was changed.
     pub(crate) fn unprocessable(error: &Error) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, name(error.kind()), error.to_string())

@@ -102,7 +102,7 @@ pub(crate) fn of_batch(batch: Batch, silence: Duration) -> Body {
 }
 
 /// The pieces of a body, as they come.
-struct Pieces(mpsc::Receiver<std::io::Result<Bytes>>);
+pub(crate) struct Pieces(pub(crate) mpsc::Receiver<std::io::Result<Bytes>>);
 
 impl futures_core::Stream for Pieces {
     type Item = std::io::Result<Bytes>;

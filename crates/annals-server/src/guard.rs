@@ -91,7 +91,7 @@ impl Shared {
         }
         let Some(served) = served else {
             let message = format!("no database is served as /v1/{name}");
-            return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", message));
+            return Err(Refusal::not_found(message));
         };
         if needed > Role::Read && self.is_read_only {
             let message = "this server only reads: it was started with --read-only";

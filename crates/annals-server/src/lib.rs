@@ -25,9 +25,12 @@ mod access;
 mod answer;
 mod blocking;
 mod body;
+mod changes;
 mod frames;
 mod guard;
+mod history;
 mod listen;
+mod rows;
 mod server;
 mod tokens;
 

@@ -9,8 +9,9 @@ use annals::{Database, Error, Result, Timestamp};
 use annals_replica::Local;
 use axum::Router;
 
+use crate::answer::Refusal;
 use crate::tokens::{StoredToken, Tokens};
-use crate::{Role, frames, guard};
+use crate::{Role, changes, frames, guard, history, rows};
 
 /// What a server takes and waits for, so that no client costs it without bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,11 @@ impl Served {
         let known = known.iter().flat_map(|(_, list)| list);
         Ok(known.filter_map(|stored| stored.role_of(token, time)).max())
     }
+}
+
+/// Answers to a path that the server doesn't have.
+async fn nowhere() -> Refusal {
+    Refusal::not_found("there is nothing at this path: the URL of a database is /v1/NAME")
 }
 
 impl Server {
@@ -171,6 +177,7 @@ impl Server {
     pub fn router(self) -> Router {
         let shared = Arc::new(self.shared);
         let guard = axum::middleware::from_fn_with_state(Arc::clone(&shared), guard::check);
-        frames::routes().layer(guard).with_state(shared)
+        let routes = frames::routes().merge(rows::routes()).merge(history::routes());
+        routes.merge(changes::routes()).fallback(nowhere).layer(guard).with_state(shared)
     }
 }

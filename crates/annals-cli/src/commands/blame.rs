@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::commands::version_text::{self, Origin};
 use crate::output::Output;
-use crate::{Outcome, commands, json, language, progress};
+use crate::{Outcome, commands, language, progress};
 
 /// Print since when each field of a row has its value
 ///
@@ -52,7 +52,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     match arguments.format {
         Format::Text => blamed.iter().try_for_each(|blame| text(table, blame, &mut output))?,
         Format::Json => {
-            let objects: Vec<_> = blamed.iter().map(|blame| object(table, blame)).collect();
+            let object = |blame| {
+                let mut text = String::new();
+                annals_json::push_blame(&mut text, table, blame);
+                text
+            };
+            let objects: Vec<_> = blamed.iter().map(object).collect();
             output.line(&format!("[{}]", objects.join(",\n")))?;
         }
     }
@@ -71,16 +76,4 @@ fn text(table: &Table, blame: &Blame, output: &mut Output) -> Result<()> {
     language::write_value(blame.value.as_ref(), &mut line);
     output.line(&line)?;
     version_text::text(&origin(blame), "  since ", output)
-}
-
-fn object(table: &Table, blame: &Blame) -> String {
-    let key = table.field(blame.field).map(|field| json::key(table, field));
-    let mut text = "{\"field\":".to_owned();
-    json::push_string(&mut text, &key.unwrap_or_default());
-    text.push_str(",\"value\":");
-    json::push_value(&mut text, blame.value.as_ref());
-    text.push(',');
-    version_text::push_json(&mut text, &origin(blame));
-    text.push('}');
-    text
 }

@@ -6,7 +6,7 @@ use annals::{Moment, Result, RowChange, Table, Value};
 use clap::{Args, ValueEnum};
 
 use crate::output::Output;
-use crate::{Outcome, commands, json, language, progress};
+use crate::{Outcome, commands, language, progress};
 
 /// Compare two moments of a database
 ///
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         line.clear();
         match arguments.format {
             Format::Text => push_text(&mut line, table, &row),
-            Format::Json => push_json(&mut line, table, &row),
+            Format::Json => annals_json::push_change(&mut line, table, &row),
         }
         output.line(&line)?;
     }
@@ -102,27 +102,4 @@ fn push_text(line: &mut String, table: &Table, row: &RowChange) {
     if line.ends_with(',') {
         line.pop();
     }
-}
-
-fn push_json(line: &mut String, table: &Table, row: &RowChange) {
-    line.push_str("{\"table\":");
-    json::push_string(line, &table.name);
-    line.push_str(&format!(",\"id\":{}", row.id.0));
-    for (name, side) in [("before", &row.before), ("after", &row.after)] {
-        line.push_str(&format!(",\"{name}\":"));
-        let Some(values) = side else {
-            line.push_str("null");
-            continue;
-        };
-        line.push('{');
-        for (place, field) in table.fields.iter().enumerate() {
-            line.push_str(if place > 0 { "," } else { "" });
-            json::push_string(line, &field.name);
-            line.push(':');
-            let value = values.get(field.number.0 as usize).unwrap_or(&Value::Null);
-            json::push_value(line, value.as_ref());
-        }
-        line.push('}');
-    }
-    line.push('}');
 }

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use annals::{Error, ErrorKind, Field, Result, RowId, Table, Value, Version};
+use annals::{Error, ErrorKind, Result, RowId, Table, Version};
 use clap::{Args, ValueEnum};
 
 use crate::commands::version_text::{self, Origin};
 use crate::output::Output;
-use crate::{Outcome, commands, json, language, progress};
+use crate::{Outcome, commands, language, progress};
 
 /// Print every version of a row
 ///
@@ -65,7 +65,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             Format::Text => text(table, version, &mut output),
             Format::Json => {
                 output.write(if is_first { "[" } else { ",\n" })?;
-                output.write(&object(table, version))
+                let mut object = String::new();
+                annals_json::push_version(&mut object, table, version);
+                output.write(&object)
             }
         }
     };
@@ -103,21 +105,9 @@ const fn origin(version: &Version) -> Origin<'_> {
     Origin { txid: txid.0, time, comments: comments.as_slice(), kind: version.kind() }
 }
 
-/// Returns the fields that a version changes, with both values.
-fn changes<'v>(
-    table: &'v Table,
-    version: &'v Version,
-) -> impl Iterator<Item = (&'v Field, Option<&'v Value>, Option<&'v Value>)> {
-    version.change.fields().filter_map(|number| {
-        let field = table.field(number)?;
-        let value = |side: &'v Option<Vec<Value>>| side.as_ref()?.get(number.0 as usize);
-        Some((field, value(&version.change.before), value(&version.change.after)))
-    })
-}
-
 fn text(table: &Table, version: &Version, output: &mut Output) -> Result<()> {
     version_text::text(&origin(version), "", output)?;
-    for (field, before, after) in changes(table, version) {
+    for (field, before, after) in annals_json::changes(table, version) {
         let mut line = format!("  {}: ", field.name);
         if let Some(before) = before {
             language::write_value(before.as_ref(), &mut line);
@@ -133,28 +123,4 @@ fn text(table: &Table, version: &Version, output: &mut Output) -> Result<()> {
         output.line(&line)?;
     }
     Ok(())
-}
-
-fn object(table: &Table, version: &Version) -> String {
-    let mut text = "{".to_owned();
-    version_text::push_json(&mut text, &origin(version));
-    for (name, side) in [("old", &version.change.before), ("new", &version.change.after)] {
-        text.push_str(&format!(",\"{name}\":"));
-        if side.is_none() {
-            text.push_str("null");
-            continue;
-        }
-        let mut separator = '{';
-        for (field, before, after) in changes(table, version) {
-            text.push(separator);
-            separator = ',';
-            json::push_string(&mut text, &json::key(table, field));
-            text.push(':');
-            let value = if name == "old" { before } else { after };
-            value.into_iter().for_each(|value| json::push_value(&mut text, value.as_ref()));
-        }
-        text.push_str(if separator == '{' { "{}" } else { "}" });
-    }
-    text.push('}');
-    text
 }

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use crate::commands::log_range::{Part, Printer, Range};
 use crate::dump::HistorySql;
 use crate::output::Output;
-use crate::{Outcome, commands, json, language, progress};
+use crate::{Outcome, commands, language, progress};
 
 /// The polling interval of a file that is followed.
 const INTERVAL: Duration = Duration::from_millis(20);
@@ -202,7 +202,7 @@ impl Printer for Json {
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         self.text.clear();
         self.text.push_str(if self.events == 0 { "{\"events\":[" } else { "," });
-        json::push_event(&mut self.text, schema, event)?;
+        annals_json::push_event(&mut self.text, schema, event)?;
         self.events += 1;
         self.output.write(&self.text)
     }

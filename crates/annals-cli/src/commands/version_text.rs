@@ -1,9 +1,9 @@
-//! The transaction of a version of a row, as text and as JSON: for `history` and `blame`.
+//! The transaction of a version of a row, as text: for `history` and `blame`.
 
 use annals::{Error, ErrorKind, Result, Schema, Table, Timestamp, VersionKind};
 
+use crate::language;
 use crate::output::Output;
-use crate::{json, language};
 
 /// The transaction that made a version.
 pub(super) struct Origin<'v> {
@@ -45,15 +45,4 @@ pub(super) fn text(origin: &Origin<'_>, before: &str, output: &mut Output) -> Re
         output.line(&line)?;
     }
     Ok(())
-}
-
-/// Appends `txid`, `time`, `comment` and `kind`. Several comments are one, with a line for each; without comments it
-/// is null.
-pub(super) fn push_json(json: &mut String, origin: &Origin<'_>) {
-    json.push_str(&format!("\"txid\":{},\"time\":\"{}\",\"comment\":", origin.txid, origin.time));
-    match origin.comments {
-        [] => json.push_str("null"),
-        comments => json::push_string(json, &comments.join("\n")),
-    }
-    json.push_str(&format!(",\"kind\":\"{}\"", origin.kind.name()));
 }

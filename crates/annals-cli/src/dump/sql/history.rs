@@ -17,7 +17,6 @@ use super::Dialect;
 use super::literal::{self, push_digits};
 use super::names::{Names, quoted};
 use super::tables::type_word;
-use crate::json;
 use crate::output::Output;
 
 /// The table of the bytes of blobs.
@@ -134,7 +133,7 @@ impl HistorySql {
 
     fn note(&mut self, what: &str, text: &str) -> Result<()> {
         let mut quoted = String::new();
-        json::push_string(&mut quoted, text);
+        annals_json::push_string(&mut quoted, text);
         self.output.line(&format!("-- {what} {quoted}"))
     }
 

@@ -10,7 +10,6 @@ use annals::{
 use super::dialect::Dialect;
 use super::literal;
 use super::names::{Names, quoted};
-use crate::json;
 use crate::present::Present;
 
 /// All tables of a schema, with the names that everything has in SQL.
@@ -46,7 +45,7 @@ impl<'s> Tables<'s> {
         let indexes = indexes.collect();
         let mut table = |(table, name): (&'s Arc<Table>, String)| {
             let mut columns = Names::of_columns(dialect);
-            let column = |field| quoted(&columns.take(&json::key(table, field)));
+            let column = |field| quoted(&columns.take(&annals_json::key(table, field)));
             let columns = table.fields.iter().map(column).collect();
             let key = quoted(&names.take(&format!("{name}_pkey")));
             SqlTable { table, name: quoted(&name), columns, key }
@@ -74,7 +73,7 @@ impl<'s> Tables<'s> {
             all.push((name.clone(), name.clone(), &table.name));
             let columns = table.table.fields.iter().zip(&table.columns);
             all.extend(columns.map(|(field, column)| {
-                (format!("{name}.{}", field.name), json::key(table.table, field), column)
+                (format!("{name}.{}", field.name), annals_json::key(table.table, field), column)
             }));
         }
         let indexes = self.schema.indexes().iter().zip(&self.indexes);

@@ -10,7 +10,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use super::reader::{Reader, Token};
 use super::{Layout, VERSION, foreign};
 use crate::exchange::arrival::{self, Arrived, Loading, To};
-use crate::{files, json, language};
+use crate::{files, language};
 
 /// A file to take in.
 #[derive(Clone, Debug)]
@@ -265,7 +265,8 @@ impl Rows<'_> {
                 id = self.once(id, row)?;
                 continue;
             }
-            let place = table.fields.iter().position(|field| json::key(table, field) == self.key);
+            let place =
+                table.fields.iter().position(|field| annals_json::key(table, field) == self.key);
             let Some((field, place)) =
                 place.and_then(|place| table.fields.get(place).zip(Some(place)))
             else {

@@ -288,7 +288,7 @@ impl Reader {
                 Token::Null => text.push_str("null"),
                 Token::Bool(value) => text.push_str(if value { "true" } else { "false" }),
                 Token::Number => text.push_str(&value),
-                Token::String => crate::json::push_string(text, &value),
+                Token::String => annals_json::push_string(text, &value),
             }
             return Ok(());
         };
@@ -307,7 +307,7 @@ impl Reader {
             if bracket == b'{' {
                 self.string(&mut key)?;
                 self.expect(b':')?;
-                crate::json::push_string(text, &key);
+                annals_json::push_string(text, &key);
                 text.push(':');
             }
             self.copy_value(text, depth + 1)?;

@@ -7,7 +7,6 @@ use annals::{Blob, Result, Row, Table, ValueRef};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 use super::VERSION;
-use crate::json;
 use crate::present::Present;
 use crate::progress::Rows;
 
@@ -20,7 +19,7 @@ pub(crate) fn document(present: &Present<'_>, out: &mut impl Write, rows: &mut R
     text.push_str(",\n\"tables\":{");
     for (place, table) in present.schema().tables().iter().enumerate() {
         text.push_str(if place == 0 { "\n" } else { ",\n" });
-        json::push_string(&mut text, &table.name);
+        annals_json::push_string(&mut text, &table.name);
         text.push_str(":[");
         let mut row_writer = RowWriter::new(table);
         for (place, row) in present.table(table.number)?.rows().enumerate() {
@@ -42,7 +41,7 @@ pub(crate) fn lines(present: &Present<'_>, out: &mut impl Write, rows: &mut Rows
         let mut row_writer = RowWriter::new(table);
         for row in present.table(table.number)?.rows() {
             text.push('{');
-            json::push_string(&mut text, &table.name);
+            annals_json::push_string(&mut text, &table.name);
             text.push(':');
             row_writer.write(present, &row?, &mut text, out)?;
             text.push_str("}\n");
@@ -58,12 +57,12 @@ fn header(present: &Present<'_>, separator: &str) -> Result<String> {
     for (place, line) in super::super::schema_lines(present.schema()).iter().enumerate() {
         text.push_str(if place == 0 { "" } else { "," });
         text.push_str(separator.trim_start_matches(','));
-        json::push_string(&mut text, line);
+        annals_json::push_string(&mut text, line);
     }
     text.push_str(&format!("]{separator}\"counts\":{{"));
     for (place, table) in present.schema().tables().iter().enumerate() {
         text.push_str(if place == 0 { "" } else { "," });
-        json::push_string(&mut text, &table.name);
+        annals_json::push_string(&mut text, &table.name);
         let view = present.table(table.number)?;
         text.push_str(&format!(":{{\"rows\":{},\"next_id\":{}}}", view.len(), view.next_id()));
     }
@@ -90,7 +89,7 @@ impl<'t> RowWriter<'t> {
     fn new(table: &'t Table) -> Self {
         let key = |field| {
             let mut text = String::from(",");
-            json::push_string(&mut text, &json::key(table, field));
+            annals_json::push_string(&mut text, &annals_json::key(table, field));
             text + ":"
         };
         Self { table, keys: table.fields.iter().map(key).collect() }
@@ -110,7 +109,7 @@ impl<'t> RowWriter<'t> {
             match row.value(field.number) {
                 ValueRef::Bytes(bytes) => push_bytes(text, bytes),
                 ValueRef::Blob(blob) => push_blob(present, blob, text, out)?,
-                value => json::push_value(text, value),
+                value => annals_json::push_value(text, value),
             }
         }
         text.push('}');

@@ -1,0 +1,216 @@
+//! Changes as they are committed: lines of JSON by long poll, or server-sent events.
+//!
+//! Each transaction is sent once, in order. The number of the last one that a client has handled is its cursor: after
+//! any cut it asks again, and nothing is missed. What was forgotten before that is said, with 410.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::{Changed, Schema, SubscriptionStream, TableNumber, Txid};
+use annals_replica::Local;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use futures_core::Stream;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::answer::{Answer, Refusal};
+use crate::body::Pieces;
+use crate::rows::table;
+use crate::server::Shared;
+use crate::{Role, blocking};
+
+/// A comment is sent after so much silence, so that neither side takes the connection for dead.
+const COMMENT: Duration = Duration::from_secs(15);
+/// How many transactions may wait for a slow reader.
+const WAITING: usize = 16;
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new().route("/v1/{name}/changes", get(changes))
+}
+
+/// Appends a transaction as an object: `txid`, `time`, `comment`, and `changes`, those of one table if one is given.
+/// Returns how many these are.
+pub(crate) fn push_changed(
+    text: &mut String,
+    schema: &Schema,
+    changed: &Changed,
+    only: Option<TableNumber>,
+) -> usize {
+    let Changed { txid, time, comments, rows } = changed;
+    text.push_str(&format!("{{\"txid\":{txid},\"time\":\"{time}\",\"comment\":"));
+    match comments.as_slice() {
+        [] => text.push_str("null"),
+        comments => annals_json::push_string(text, &comments.join("\n")),
+    }
+    text.push_str(",\"changes\":[");
+    let mut count = 0;
+    for row in rows.iter().filter(|row| only.is_none_or(|only| only == row.table)) {
+        let Some(table) = schema.table(row.table) else { continue };
+        text.push_str(if count > 0 { "," } else { "" });
+        annals_json::push_change(text, table, row);
+        count += 1;
+    }
+    text.push_str("]}");
+    count
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    after: Option<u64>,
+    table: Option<String>,
+    wait: Option<f64>,
+}
+
+/// Returns the transactions after one, and waits for new ones.
+async fn changes(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    Query(Asked { after, table: of, wait }): Query<Asked>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let is = |name, value: &str| {
+        headers.get(name).and_then(|it| it.to_str().ok()).is_some_and(|it| it.contains(value))
+    };
+    let as_events = is(header::ACCEPT, "text/event-stream");
+    let last = headers.get("Last-Event-ID").and_then(|id| id.to_str().ok()?.parse().ok());
+    let after = last.or(after).map(Txid);
+    let opened = Arc::clone(&local);
+    let (feed, only, after) = blocking::run(move || {
+        let database = opened.database();
+        let now = database.read();
+        let only = of.map(|of| Ok::<_, Refusal>(table(now.schema(), &of)?.number)).transpose()?;
+        let after = after.unwrap_or_else(|| now.txid());
+        Ok((database.subscribe_from(after + 1)?.into_stream(), only, after))
+    })
+    .await?;
+    let wait = match as_events {
+        true => None,
+        false => {
+            let wait = Duration::try_from_secs_f64(wait.unwrap_or(0.0)).unwrap_or_default();
+            Some(wait.min(shared.limits.wait))
+        }
+    };
+    let (pieces, receiver) = mpsc::channel(WAITING);
+    let silence = shared.limits.silence;
+    let sending = Sending { local, feed, only, pieces, silence, as_events, last: after };
+    tokio::spawn(sending.run(wait));
+    let kind = if as_events { "text/event-stream" } else { "application/x-ndjson" };
+    let response: Response = Body::from_stream(Pieces(receiver)).into_response();
+    let cached = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
+    Ok((cached, response).into_response())
+}
+
+/// A client that receives changes.
+struct Sending {
+    local: Arc<Local>,
+    feed: SubscriptionStream,
+    only: Option<TableNumber>,
+    pieces: mpsc::Sender<std::io::Result<Bytes>>,
+    silence: Duration,
+    as_events: bool,
+    /// The last transaction that was read.
+    last: Txid,
+}
+
+/// What happened next.
+enum Next {
+    Changed(Changed),
+    Silence,
+    Failed(annals::Error),
+    Over,
+}
+
+impl Sending {
+    /// Sends until the client leaves; or, with `wait`, until all is sent and so much time has passed.
+    async fn run(mut self, wait: Option<Duration>) {
+        let deadline = wait.map(|wait| Instant::now() + wait);
+        let (mut sent, mut was_told) = (false, false);
+        loop {
+            let is_caught_up = self.local.database().read().txid() <= self.last;
+            if is_caught_up && self.as_events && !was_told {
+                was_told = true;
+                let last = self.last;
+                if !self
+                    .send(format!("event: caught-up\nid: {last}\ndata: {{\"txid\":{last}}}\n\n"))
+                    .await
+                {
+                    return;
+                }
+            }
+            if is_caught_up && sent && deadline.is_some() {
+                break;
+            }
+            let next = match deadline {
+                Some(deadline) if is_caught_up => match timeout_at(deadline, self.next()).await {
+                    Ok(next) => next,
+                    Err(_) => break,
+                },
+                _ => self.next_within(COMMENT).await,
+            };
+            let goes_on = match next {
+                Next::Changed(changed) => {
+                    self.last = changed.txid;
+                    let line = self.line(&changed);
+                    sent |= line.is_some();
+                    match line {
+                        Some(line) => self.send(line).await,
+                        None => true,
+                    }
+                }
+                Next::Silence if self.as_events => self.send(": nothing new\n\n".to_owned()).await,
+                Next::Silence => true,
+                Next::Failed(error) => {
+                    let _ = self.pieces.send(Err(std::io::Error::other(error))).await;
+                    return;
+                }
+                Next::Over => return,
+            };
+            if !goes_on {
+                return;
+            }
+        }
+        let last = self.last;
+        self.send(format!("{{\"caught_up\":{last}}}\n")).await;
+    }
+
+    /// Returns the text of a transaction; `None` if it changes nothing of the table.
+    fn line(&self, changed: &Changed) -> Option<String> {
+        let now = self.local.database().read();
+        let mut text = String::new();
+        let count = push_changed(&mut text, now.schema(), changed, self.only);
+        if count == 0 && self.only.is_some() {
+            return None;
+        }
+        Some(match self.as_events {
+            true => format!("id: {}\ndata: {text}\n\n", changed.txid),
+            false => text + "\n",
+        })
+    }
+
+    async fn next(&mut self) -> Next {
+        match poll_fn(|context| Pin::new(&mut self.feed).poll_next(context)).await {
+            Some(Ok(changed)) => Next::Changed(changed),
+            Some(Err(error)) => Next::Failed(error),
+            None => Next::Over,
+        }
+    }
+
+    async fn next_within(&mut self, most: Duration) -> Next {
+        timeout(most, self.next()).await.unwrap_or(Next::Silence)
+    }
+
+    /// Sends a text; false if the client has left, or is too slow: it resumes after the last transaction that it has.
+    async fn send(&self, text: String) -> bool {
+        matches!(timeout(self.silence, self.pieces.send(Ok(text.into()))).await, Ok(Ok(())))
+    }
+}

@@ -1,0 +1,181 @@
+//! The past as JSON: versions of a row, since when its fields have their values, differences, the log, and moments.
+
+use std::sync::Arc;
+
+use annals::{Moment, Txid};
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use serde::Deserialize;
+
+use crate::answer::{Answer, Refusal};
+use crate::changes::push_changed;
+use crate::rows::{id, json, table};
+use crate::server::Shared;
+use crate::{Role, blocking};
+
+/// How many versions or transactions an answer has, if the request doesn't say.
+const USUAL: usize = 100;
+/// The most of them.
+const MOST: usize = 10_000;
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/v1/{name}/t/{table}/{id}/history", get(history))
+        .route("/v1/{name}/t/{table}/{id}/blame", get(blame))
+        .route("/v1/{name}/diff", get(diff))
+        .route("/v1/{name}/log", get(log))
+        .route("/v1/{name}/at", get(at))
+}
+
+fn limit(asked: Option<usize>) -> Answer<usize> {
+    let limit = asked.unwrap_or(USUAL);
+    match limit {
+        1..=MOST => Ok(limit),
+        _ => Err(Refusal::bad(format!("limit: write a number from 1 to {MOST}"))),
+    }
+}
+
+/// Joins objects to a list, one a line.
+fn list(objects: impl Iterator<Item = Answer<String>>) -> Answer<String> {
+    let mut text = "[".to_owned();
+    for (place, object) in objects.enumerate() {
+        text.push_str(if place > 0 { ",\n" } else { "\n" });
+        text.push_str(&object?);
+    }
+    text.push_str("]\n");
+    Ok(text)
+}
+
+#[derive(Deserialize)]
+struct Limited {
+    limit: Option<usize>,
+}
+
+/// Returns the newest versions of a row, the oldest of them first.
+async fn history(
+    State(shared): State<Arc<Shared>>,
+    Path((name, of, number)): Path<(String, String, String)>,
+    Query(Limited { limit: asked }): Query<Limited>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let most = limit(asked)?;
+    let text = blocking::run(move || {
+        let now = local.database().read();
+        let table = table(now.schema(), &of)?;
+        let id = id(&number)?;
+        let versions = local.database().history_of(table.number, id)?.newest(most)?;
+        if versions.is_empty() {
+            let message =
+                format!("table {of:?} has no row {}, and had none in the kept history", id.0);
+            return Err(Refusal::not_found(message));
+        }
+        list(versions.iter().rev().map(|version| {
+            let mut text = String::new();
+            annals_json::push_version(&mut text, table, version);
+            Ok(text)
+        }))
+    });
+    Ok(json(text.await?))
+}
+
+/// Returns since when each field of a row has its value.
+async fn blame(
+    State(shared): State<Arc<Shared>>,
+    Path((name, of, number)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let text = blocking::run(move || {
+        let now = local.database().read();
+        let table = table(now.schema(), &of)?;
+        let blamed = local.database().blame(table.number, id(&number)?)?;
+        list(blamed.iter().map(|blame| {
+            let mut text = String::new();
+            annals_json::push_blame(&mut text, table, blame);
+            Ok(text)
+        }))
+    });
+    Ok(json(text.await?))
+}
+
+#[derive(Deserialize)]
+struct Between {
+    from: String,
+    to: Option<String>,
+}
+
+fn txid(local: &annals_replica::Local, what: &str, text: &str) -> Answer<Txid> {
+    let moment: Moment = text.parse().map_err(|error| Refusal::bad(format!("{what}: {error}")))?;
+    Ok(local.database().txid_of(moment)?)
+}
+
+/// Returns the rows that differ between two moments.
+async fn diff(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    Query(Between { from, to }): Query<Between>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let text = blocking::run(move || {
+        let now = local.database().read();
+        let from = txid(&local, "from", &from)?;
+        let to = to.map_or(Ok(now.txid()), |to| txid(&local, "to", &to))?;
+        let rows = now.differences(from, to)?;
+        list(rows.iter().filter_map(|row| {
+            let mut text = String::new();
+            annals_json::push_change(&mut text, now.schema().table(row.table)?, row);
+            Some(Ok(text))
+        }))
+    });
+    Ok(json(text.await?))
+}
+
+#[derive(Deserialize)]
+struct Logged {
+    after: Option<u64>,
+    limit: Option<usize>,
+}
+
+/// Returns transactions with the rows that they changed, as lines of JSON.
+async fn log(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    Query(Logged { after, limit: asked }): Query<Logged>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let most = limit(asked)?;
+    let text = blocking::run(move || {
+        let now = local.database().read();
+        let mut text = String::new();
+        for changed in now.changes(Txid(after.unwrap_or(0)) + 1..)?.take(most) {
+            push_changed(&mut text, now.schema(), &changed?, None);
+            text.push('\n');
+        }
+        Ok(text)
+    });
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, text.await?).into_response())
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    moment: String,
+}
+
+/// Returns the transaction of a moment.
+async fn at(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    Query(Asked { moment }): Query<Asked>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let found = blocking::run(move || txid(&local, "moment", &moment)).await?;
+    Ok(json(format!("{{\"txid\":{found}}}\n")))
+}

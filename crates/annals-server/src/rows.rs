@@ -1,0 +1,258 @@
+//! Rows as JSON: one by its id, or those of a table or an index in order, now or at any moment before.
+
+use std::sync::Arc;
+
+use annals::{FieldNumber, Moment, Row, RowId, Schema, Snapshot, Table, Value, ValueRef};
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Deserialize;
+
+use crate::answer::{Answer, Refusal};
+use crate::server::Shared;
+use crate::{Role, blocking};
+
+/// How many rows an answer has, if the request doesn't say.
+const USUAL: usize = 100;
+/// The most rows of an answer.
+const MOST: usize = 10_000;
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/v1/{name}/t/{table}", get(rows))
+        .route("/v1/{name}/t/{table}/{id}", get(row))
+}
+
+/// Returns a text that is JSON already.
+pub(crate) fn json(text: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// Finds a table by its name.
+pub(crate) fn table<'s>(schema: &'s Schema, name: &str) -> Answer<&'s Table> {
+    schema.table_named(name).ok_or_else(|| {
+        let names: Vec<_> = schema.tables().iter().map(|table| table.name.as_str()).collect();
+        Refusal::not_found(format!(
+            "there is no table {name:?}; the tables are: {}",
+            names.join(", ")
+        ))
+    })
+}
+
+/// Reads an id from a URL.
+pub(crate) fn id(text: &str) -> Answer<RowId> {
+    let id = text.parse().ok().map(RowId).filter(|id| *id <= RowId::MAX);
+    id.ok_or_else(|| Refusal::bad(format!("{text:?} isn't the id of a row: write a number")))
+}
+
+/// Returns the state of a moment, as `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:..`; without one that of now.
+pub(crate) fn state(local: &annals_replica::Local, at: Option<&str>) -> Answer<Snapshot> {
+    let Some(at) = at else { return Ok(local.database().read()) };
+    let moment: Moment = at.parse().map_err(|error| Refusal::bad(format!("at: {error}")))?;
+    Ok(local.database().at(moment)?)
+}
+
+#[derive(Deserialize)]
+struct At {
+    at: Option<String>,
+}
+
+/// Returns a row.
+async fn row(
+    State(shared): State<Arc<Shared>>,
+    Path((name, of, number)): Path<(String, String, String)>,
+    Query(At { at }): Query<At>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let text = blocking::run(move || {
+        let now = state(&local, at.as_deref())?;
+        let table = table(now.schema(), &of)?;
+        let id = id(&number)?;
+        let rows = now.table(table.number)?;
+        if !rows.contains(id)? {
+            return Err(Refusal::not_found(format!("table {of:?} has no row {}", id.0)));
+        }
+        let mut text = String::new();
+        annals_json::push_row(&mut text, table, &rows.get(id)?);
+        text.push('\n');
+        Ok(text)
+    });
+    Ok(json(text.await?))
+}
+
+/// Which rows of a table.
+#[derive(Deserialize)]
+struct Asked {
+    at: Option<String>,
+    /// The name of an index, in whose order the rows are; without one in that of their ids.
+    index: Option<String>,
+    /// The first key, or the first id: values of the schema language, with commas between them.
+    from: Option<String>,
+    /// The key that all rows have.
+    key: Option<String>,
+    /// The id of the row after which the answer begins: the last one of the page before.
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+/// Returns rows, as `{"rows":[..],"next":ID}`: `next` is the `after` of the next page, null at the end.
+async fn rows(
+    State(shared): State<Arc<Shared>>,
+    Path((name, of)): Path<(String, String)>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let text = blocking::run(move || {
+        let now = state(&local, asked.at.as_deref())?;
+        page(&now, &of, &asked)
+    });
+    Ok(json(text.await?))
+}
+
+fn page(now: &Snapshot, of: &str, asked: &Asked) -> Answer<String> {
+    let limit = asked.limit.unwrap_or(USUAL);
+    if limit == 0 || limit > MOST {
+        return Err(Refusal::bad(format!("limit: write a number from 1 to {MOST}")));
+    }
+    let table = table(now.schema(), of)?;
+    let mut page = Page { text: "{\"rows\":[".to_owned(), table, left: limit, last: None };
+    let is_more = match &asked.index {
+        Some(index) => page.by_index(now, index, asked)?,
+        None => page.by_id(now, asked)?,
+    };
+    let next =
+        page.last.filter(|_| is_more).map_or_else(|| "null".to_owned(), |id| id.0.to_string());
+    page.text.push_str(&format!("],\"next\":{next}}}\n"));
+    Ok(page.text)
+}
+
+/// A page that is being filled.
+struct Page<'t> {
+    text: String,
+    table: &'t Table,
+    left: usize,
+    last: Option<RowId>,
+}
+
+impl Page<'_> {
+    /// Adds a row; returns true if there was no room for it.
+    fn add(&mut self, row: &Row<'_>) -> bool {
+        if self.left == 0 {
+            return true;
+        }
+        self.left -= 1;
+        self.text.push_str(if self.last.is_some() { ",\n" } else { "\n" });
+        annals_json::push_row(&mut self.text, self.table, row);
+        self.last = Some(row.id());
+        false
+    }
+
+    fn add_all<'r>(&mut self, rows: impl Iterator<Item = annals::Result<Row<'r>>>) -> Answer<bool> {
+        for row in rows {
+            if self.add(&row?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn by_id(&mut self, now: &Snapshot, asked: &Asked) -> Answer<bool> {
+        if asked.key.is_some() {
+            return Err(Refusal::bad("key: name the index that has it, as index=NAME"));
+        }
+        let first = match (&asked.after, &asked.from) {
+            (Some(after), _) => RowId(id(after)?.0 + 1),
+            (None, Some(from)) => id(from)?,
+            (None, None) => RowId(0),
+        };
+        let rows = now.table(self.table.number)?;
+        self.add_all(rows.range(first..))
+    }
+
+    fn by_index(&mut self, now: &Snapshot, name: &str, asked: &Asked) -> Answer<bool> {
+        let schema = now.schema();
+        let index = schema.indexes().iter().find(|index| index.name == name);
+        let index = index.filter(|index| index.table == self.table.number).ok_or_else(|| {
+            Refusal::not_found(format!("table {:?} has no index {name:?}", self.table.name))
+        })?;
+        let view = now.index(index.number)?;
+        let key = |what: &str, text: &Option<String>| {
+            text.as_ref().map(|text| values(self.table, &index.fields, text, what)).transpose()
+        };
+        let (whole, from) = (key("key", &asked.key)?, key("from", &asked.from)?);
+        let rows = match (&whole, &asked.after) {
+            (Some(key), after) => {
+                let rows = view.equal(&refs(key));
+                match after {
+                    Some(after) => rows.after(id(after)?),
+                    None => rows,
+                }
+            }
+            (None, Some(after)) => view.rows().after(id(after)?),
+            (None, None) => {
+                let mut cursor = view.cursor();
+                if let Some(from) = &from {
+                    cursor.seek(&refs(from))?;
+                }
+                return self.add_all(std::iter::from_fn(|| cursor.next()));
+            }
+        };
+        self.add_all(rows)
+    }
+}
+
+fn refs(values: &[Value]) -> Vec<ValueRef<'_>> {
+    values.iter().map(Value::as_ref).collect()
+}
+
+/// Reads values of the first fields of an index, with commas between them. A text needs no quotes, unless it has a comma.
+fn values(table: &Table, fields: &[FieldNumber], text: &str, what: &str) -> Answer<Vec<Value>> {
+    let wrong = |why: String| Refusal::bad(format!("{what}: {why}"));
+    let parts = parts(text);
+    if parts.len() > fields.len() {
+        return Err(wrong(format!(
+            "the index has {} fields; write so many values at most",
+            fields.len()
+        )));
+    }
+    let read = |(part, number): (&String, &FieldNumber)| {
+        let field = table.field(*number).ok_or_else(|| wrong("a field is missing".to_owned()))?;
+        let quoted = match field.ty {
+            annals::Type::String if !part.starts_with('"') => {
+                let mut quoted = String::new();
+                // Writing to a string doesn't fail.
+                let _infallible = annals_schema::write_value(&mut quoted, ValueRef::String(part));
+                quoted
+            }
+            _ => part.clone(),
+        };
+        let tokens = annals_schema::tokenize(&quoted).map_err(|error| wrong(error.to_string()))?;
+        let [token] = tokens.as_slice() else {
+            return Err(wrong(format!("{part:?} isn't a value of `{}`", field.name)));
+        };
+        let value = annals_schema::parse_value(field.ty, token);
+        value.map_err(|error| wrong(format!("`{}`: {error}", field.name)))
+    };
+    parts.iter().zip(fields).map(read).collect()
+}
+
+/// Divides a text at the commas that aren't in quotes.
+fn parts(text: &str) -> Vec<String> {
+    let (mut parts, mut is_quoted, mut is_escaped) = (vec![String::new()], false, false);
+    for c in text.chars() {
+        if c == ',' && !is_quoted {
+            parts.push(String::new());
+            continue;
+        }
+        is_quoted ^= c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        if let Some(part) = parts.last_mut() {
+            part.push(c);
+        }
+    }
+    parts
+}
