@@ -20,6 +20,7 @@ mod notes;
 mod output;
 mod present;
 mod progress;
+mod remote;
 mod shell;
 
 use std::io::{BufRead, ErrorKind as IoKind, Write};
@@ -88,6 +89,12 @@ enum Command {
     Erase(commands::erase::Arguments),
     Backup(commands::backup::Arguments),
     Push(commands::push::Arguments),
+    #[cfg(feature = "net")]
+    Clone(commands::clone::Arguments),
+    #[cfg(feature = "net")]
+    Serve(commands::serve::Arguments),
+    #[cfg(feature = "net")]
+    Token(commands::token::Arguments),
     Pack(commands::pack::Arguments),
     Merge(commands::merge::Arguments),
     Convert(commands::convert::Arguments),
@@ -216,6 +223,12 @@ fn run(command: &Command) -> annals::Result<Outcome> {
         Command::Erase(arguments) => commands::erase::run(arguments),
         Command::Backup(arguments) => commands::backup::run(arguments),
         Command::Push(arguments) => commands::push::run(arguments),
+        #[cfg(feature = "net")]
+        Command::Clone(arguments) => commands::clone::run(arguments),
+        #[cfg(feature = "net")]
+        Command::Serve(arguments) => commands::serve::run(arguments),
+        #[cfg(feature = "net")]
+        Command::Token(arguments) => commands::token::run(arguments),
         Command::Pack(arguments) => commands::pack::run(arguments),
         Command::Merge(arguments) => commands::merge::run(arguments),
         Command::Convert(arguments) => commands::convert::run(arguments),

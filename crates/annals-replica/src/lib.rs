@@ -15,6 +15,7 @@ mod connection;
 #[cfg(feature = "http")]
 mod http;
 mod local;
+mod outgoing;
 mod replica;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
@@ -24,4 +25,5 @@ pub use connection::{Connection, Description, Pulled, Pushed};
 #[cfg(feature = "http")]
 pub use http::Http;
 pub use local::{Answer, BATCH, Local};
+pub use outgoing::{Sent, push};
 pub use replica::{Accepted, Patience, Replica};

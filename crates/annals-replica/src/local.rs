@@ -15,6 +15,7 @@ pub const BATCH: u64 = 8 << 20;
 #[derive(Debug)]
 pub struct Local {
     source: Source,
+    database: Database,
 }
 
 /// The answers to a push that a server distinguishes.
@@ -32,7 +33,7 @@ impl Local {
     /// Connects to an open database.
     #[must_use]
     pub fn new(database: Database) -> Self {
-        Self { source: Source::new(database) }
+        Self { source: Source::new(database.clone()), database }
     }
 
     /// Returns the reader of its frames.
@@ -44,7 +45,7 @@ impl Local {
     /// Returns the database.
     #[must_use]
     pub const fn database(&self) -> &Database {
-        self.source.database()
+        &self.database
     }
 
     /// Returns transactions after a cursor, as they are in the files: see [`Connection::pull`].

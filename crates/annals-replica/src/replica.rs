@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use annals::internals::{
-    Origin, Proposal, begin_replica, continue_segment, end_of, follow, hold, locate, propose,
+    Origin, Proposal, begin_replica_in, continue_segment, end_of, follow, hold, locate, propose,
     spool, take,
 };
 use annals::{
     Commit, Cursor, Database, Error, ErrorKind, Level, Options, Result, Snapshot, Transaction, Txid,
 };
-use annals_storage::{Access, Clock as _, Spool, SystemClock};
+use annals_storage::{Access, Clock as _, Directory, Spool, SystemClock};
 
 use crate::{Connection, Pushed};
 
@@ -79,13 +79,28 @@ impl Replica {
         options: &Options,
         patience: Patience,
     ) -> Result<Self> {
-        let path = path.as_ref();
-        let is_new = !exists(path)?;
+        let (directory, name) = locate(path.as_ref())?;
+        Self::connect_in(connection, directory, &name, options, patience)
+    }
+
+    /// Does what [`connect_with`](Self::connect_with) does, in any directory.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn connect_in(
+        connection: Arc<dyn Connection>,
+        directory: Arc<dyn Directory>,
+        name: &str,
+        options: &Options,
+        patience: Patience,
+    ) -> Result<Self> {
+        let is_new = !exists(&*directory, name)?;
         if is_new {
-            begin(&*connection, path)?;
+            begin(&*connection, &directory, name)?;
         }
         // The other side has it on permanent storage.
-        let database = options.clone().level(Level::Soft).open(path)?;
+        let options = options.clone().level(Level::Soft);
+        let database = options.open_in(directory, name, Arc::new(SystemClock))?;
         follow(&database, &connection.name());
         let replica = Self { database, connection, patience, pulling: Mutex::default() };
         match replica.pull() {
@@ -258,19 +273,18 @@ impl Replica {
 }
 
 /// Creates the file of a replica, with the first transactions.
-fn begin(connection: &dyn Connection, path: &Path) -> Result<()> {
-    let (directory, name) = locate(path)?;
+fn begin(connection: &dyn Connection, directory: &Arc<dyn Directory>, name: &str) -> Result<()> {
     let random = SystemClock.random();
-    let mut bytes = Spool::new(directory, format!("{name}-spool-{random:016x}"), 0);
+    let spool = format!("{name}-spool-{random:016x}");
+    let mut bytes = Spool::new(Arc::clone(directory), spool, 0);
     connection.pull(None, Duration::ZERO, &mut bytes)?;
-    begin_replica(path, &mut bytes).map(drop)
+    begin_replica_in(&**directory, name, &SystemClock, &mut bytes).map(drop)
 }
 
-fn exists(path: &Path) -> Result<bool> {
-    let (directory, name) = locate(path)?;
-    match directory.open(&name, Access::Read) {
+fn exists(directory: &dyn Directory, name: &str) -> Result<bool> {
+    match directory.open(name, Access::Read) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io(format!("{}: can't open it", path.display()), error)),
+        Err(error) => Err(Error::io(format!("{}: can't open it", directory.display(name)), error)),
     }
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::output::{Output, count, plain};
+use crate::remote::Access;
 use crate::{Outcome, progress};
 
 /// Copy a database, also while programs write it
@@ -23,18 +24,21 @@ use crate::{Outcome, progress};
 #[command(after_help = "Example:
   annals backup people.annals /backups/people-monday.annals")]
 pub(crate) struct Arguments {
-    /// The database
+    /// The database: a file, or the URL of one on a server
     file: PathBuf,
     /// The new file
     out: PathBuf,
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    access: Access,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let copied = annals_tools::backup(&progress::options(), &arguments.file, &arguments.out)?;
+    let file = &*arguments.access.fetch(&arguments.file)?;
+    let copied = annals_tools::backup(&progress::options(), file, &arguments.out)?;
     let mut output = Output::new();
     let out = arguments.out.display().to_string();
     output.line(&match arguments.json {

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::commands::version_text::{self, Origin};
 use crate::output::Output;
+use crate::remote::Access;
 use crate::{Outcome, commands, language, progress};
 
 /// Print since when each field of a row has its value
@@ -21,7 +22,7 @@ use crate::{Outcome, commands, language, progress};
   annals blame people.annals person 3
   annals blame people.annals person 3 --format json | jq '.[] | select(.field == \"name\").txid'")]
 pub(crate) struct Arguments {
-    /// The database
+    /// The database: a file, or the URL of one on a server
     file: PathBuf,
     /// The table, as it is called now
     table: String,
@@ -30,6 +31,8 @@ pub(crate) struct Arguments {
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    access: Access,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -42,7 +45,8 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let reader = commands::open_to_read(&progress::options(), &arguments.file)?;
+    let file = &*arguments.access.fetch(&arguments.file)?;
+    let reader = commands::open_to_read(&progress::options(), file)?;
     let now = reader.read();
     let table = version_text::find(now.schema(), &arguments.table)?;
     let blamed = reader

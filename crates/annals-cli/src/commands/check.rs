@@ -8,6 +8,7 @@ use clap::Args;
 
 use crate::commands::info;
 use crate::output::{Output, count, plain, say};
+use crate::remote::Access;
 use crate::{Outcome, progress};
 
 /// Look for damage
@@ -30,16 +31,19 @@ use crate::{Outcome, progress};
   annals check people.annals && echo sound
   annals check people.annals --replay")]
 pub(crate) struct Arguments {
-    /// The database
+    /// The database: a file, or the URL of one on a server
     file: PathBuf,
     /// Compare the state of the image with that of a replay of the journal
     #[arg(long)]
     replay: bool,
+    #[command(flatten)]
+    access: Access,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    match check(&arguments.file, arguments.replay) {
+    let file = &*arguments.access.fetch(&arguments.file)?;
+    match check(file, arguments.replay) {
         Ok(summary) => {
             let mut output = Output::new();
             output.line(&summary)?;

@@ -6,6 +6,7 @@ use annals::{Moment, Result, RowChange, Table, Value};
 use clap::{Args, ValueEnum};
 
 use crate::output::Output;
+use crate::remote::Access;
 use crate::{Outcome, commands, language, progress};
 
 /// Compare two moments of a database
@@ -24,7 +25,7 @@ use crate::{Outcome, commands, language, progress};
   annals diff people.annals txid:17 txid:20
   annals diff people.annals time:2024-01-01T00:00:00Z 'comment:before the fair' --table person")]
 pub(crate) struct Arguments {
-    /// The database
+    /// The database: a file, or the URL of one on a server
     file: PathBuf,
     /// The first moment
     a: Moment,
@@ -36,6 +37,8 @@ pub(crate) struct Arguments {
     /// Compare only this table
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
+    #[command(flatten)]
+    access: Access,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -48,7 +51,8 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let reader = commands::open_to_read(&progress::options(), &arguments.file)?;
+    let file = &*arguments.access.fetch(&arguments.file)?;
+    let reader = commands::open_to_read(&progress::options(), file)?;
     let (now, mut output) = (reader.read(), Output::new());
     let schema = now.schema();
     let only = match &arguments.table {

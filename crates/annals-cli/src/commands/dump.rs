@@ -10,6 +10,7 @@ use crate::dump::Dialect;
 use crate::exchange::csv;
 use crate::output::Output;
 use crate::present::Present;
+use crate::remote::Access;
 use crate::{Outcome, dump, files, progress};
 
 /// Print the present state, or that of any moment before
@@ -30,7 +31,7 @@ use crate::{Outcome, dump, files, progress};
   annals dump people.annals --at time:2024-02-29T12:00:00Z --format json
   annals dump people.annals --at 'comment:before the fair'")]
 pub(crate) struct Arguments {
-    /// The database
+    /// The database: a file, or the URL of one on a server
     file: PathBuf,
     /// The state at that moment, with its schema: after a transaction (txid:NUMBER), after the last one whose time
     /// isn't later (time:RFC3339), or after the last one with this comment (comment:TEXT)
@@ -45,6 +46,8 @@ pub(crate) struct Arguments {
     /// The directory for the CSV files; it is created if it doesn't exist
     #[arg(required_if_eq("format", "csv"))]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    access: Access,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -69,14 +72,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             dir.display()
         )));
     }
-    let reader = commands::open_to_read(&progress::options_for_a_pass(), &arguments.file)?;
+    let file = &*arguments.access.fetch(&arguments.file)?;
+    let reader = commands::open_to_read(&progress::options_for_a_pass(), file)?;
     let snapshot = match &arguments.at {
         Some(moment) => reader.as_it_was(moment.clone())?,
         None => reader.read(),
     };
     let dumped = match (arguments.format, &arguments.dir) {
         (Format::Csv, Some(dir)) => {
-            let permissions = files::permissions(&arguments.file)?;
+            let permissions = files::permissions(file)?;
             csv::write_folder(&Present::Committed(snapshot), dir, permissions)
         }
         (Format::Json, _) => print(snapshot, dump::json),

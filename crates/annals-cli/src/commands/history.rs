@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::commands::version_text::{self, Origin};
 use crate::output::Output;
+use crate::remote::Access;
 use crate::{Outcome, commands, language, progress};
 
 /// Print every version of a row
@@ -27,7 +28,7 @@ use crate::{Outcome, commands, language, progress};
   annals history people.annals person 3 --limit 10
   annals history people.annals person 3 --format json | jq '.[].new.name'")]
 pub(crate) struct Arguments {
-    /// The database
+    /// The database: a file, or the URL of one on a server
     file: PathBuf,
     /// The table, as it is called now
     table: String,
@@ -39,6 +40,8 @@ pub(crate) struct Arguments {
     /// Print only this many of the newest versions
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
+    #[command(flatten)]
+    access: Access,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -51,7 +54,8 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let reader = commands::open_to_read(&progress::options(), &arguments.file)?;
+    let file = &*arguments.access.fetch(&arguments.file)?;
+    let reader = commands::open_to_read(&progress::options(), file)?;
     let now = reader.read();
     let table = version_text::find(now.schema(), &arguments.table)?;
     let history = reader.history_of(table.number, RowId(arguments.id))?;

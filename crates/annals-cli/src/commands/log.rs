@@ -1,20 +1,16 @@
 //! `annals log`: the history, or a part of it, as a script, as SQL or as JSON.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use annals::event::{Event, Script};
-use annals::storage::{Clock, SystemClock};
 use annals::{Committed, Events, Moment, Result, Schema, Tail, View};
 use clap::{Args, ValueEnum};
 
 use crate::commands::log_range::{Part, Printer, Range};
 use crate::dump::HistorySql;
 use crate::output::Output;
+use crate::remote::{Access, Local};
 use crate::{Outcome, commands, language, progress};
-
-/// The polling interval of a file that is followed.
-const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Print the whole history, or a part of it
 ///
@@ -32,9 +28,10 @@ const INTERVAL: Duration = Duration::from_millis(20);
   annals log people.annals --format json | jq 'select(.txid == 3)'
   annals log people.annals --from time:2024-02-29T00:00:00Z --table person
   annals log people.annals --format sql | sqlite3 people.sqlite
-  annals log people.annals --from txid:17 --follow")]
+  annals log people.annals --from txid:17 --follow
+  annals log http://127.0.0.1:8080/v1/people --follow")]
 pub(crate) struct Arguments {
-    /// The database
+    /// The database: a file, or the URL of one on a server
     file: PathBuf,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
@@ -51,6 +48,8 @@ pub(crate) struct Arguments {
     /// Also print new commits, of any process, until interrupted
     #[arg(long)]
     follow: bool,
+    #[command(flatten)]
+    access: Access,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -65,22 +64,25 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let (range, events) = range(arguments)?;
+    let local = arguments.access.fetch(&arguments.file)?;
+    let (range, events) = range(arguments, &local)?;
     let output = Output::new();
     match arguments.format {
-        Format::Text => print_part(arguments, Part::new(Text::new(output), range), events)?,
-        Format::Sql => print_part(arguments, Part::new(HistorySql::new(output), range), events)?,
+        Format::Text => print_part(arguments, &local, Part::new(Text::new(output), range), events)?,
+        Format::Sql => {
+            print_part(arguments, &local, Part::new(HistorySql::new(output), range), events)?
+        }
         Format::Json => {
             let json = Json { output, events: 0, text: String::new() };
-            print_part(arguments, Part::new(json, range), events)?;
+            print_part(arguments, &local, Part::new(json, range), events)?;
         }
     }
     Ok(Outcome::Done)
 }
 
 /// Finds the requested transactions, and their events if that saves reading the history before.
-fn range(arguments: &Arguments) -> Result<(Range, Option<Events>)> {
-    let Arguments { file, from, to, table, follow, .. } = arguments;
+fn range(arguments: &Arguments, file: &Path) -> Result<(Range, Option<Events>)> {
+    let Arguments { from, to, table, follow, .. } = arguments;
     if from.is_none() && to.is_none() && table.is_none() {
         return Ok((Range::ALL, None));
     }
@@ -101,13 +103,14 @@ fn range(arguments: &Arguments) -> Result<(Range, Option<Events>)> {
 
 fn print_part<P: Printer>(
     arguments: &Arguments,
+    local: &Local,
     mut part: Part<P>,
     events: Option<Events>,
 ) -> Result<()> {
     let printed = match (arguments.follow, events) {
-        (true, _) => follow(arguments, &mut part),
+        (true, _) => follow(local, &mut part),
         (false, Some(events)) if part.begin_at(events.begin())? => events.read(&mut part),
-        (false, _) => progress::options().scan(&arguments.file, &mut part),
+        (false, _) => progress::options().scan(&**local, &mut part),
     };
     // Events read before the damage are printed, too.
     let flushed = part.printer.output().flush();
@@ -115,12 +118,12 @@ fn print_part<P: Printer>(
 }
 
 /// Prints existing and new transactions until the reader closes the output.
-fn follow<P: Printer>(arguments: &Arguments, part: &mut Part<P>) -> Result<()> {
-    let mut tail = Tail::open(&arguments.file)?;
+fn follow<P: Printer>(local: &Local, part: &mut Part<P>) -> Result<()> {
+    let mut tail = Tail::open(&**local)?;
     loop {
         tail.read(part)?;
         part.printer.output().flush()?;
-        SystemClock.pause(INTERVAL);
+        local.keep_up(tail.txid())?;
     }
 }
 

@@ -13,6 +13,8 @@ pub(crate) mod backfill;
 pub(crate) mod backup;
 pub(crate) mod blame;
 pub(crate) mod check;
+#[cfg(feature = "net")]
+pub(crate) mod clone;
 pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod convert;
@@ -44,7 +46,11 @@ pub(crate) mod retain;
 pub(crate) mod revert;
 mod salvage_text;
 pub(crate) mod schema;
+#[cfg(feature = "net")]
+pub(crate) mod serve;
 pub(crate) mod shell;
+#[cfg(feature = "net")]
+pub(crate) mod token;
 mod version_text;
 
 /// Asks at the terminal whether to do it.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use annals::{Level, Result};
 use clap::Args;
 
+use crate::remote::Access;
 use crate::shell::screen::Screen;
 use crate::shell::session::Base;
 use crate::{Outcome, commands, files, language, progress, shell};
@@ -25,6 +26,9 @@ use crate::{Outcome, commands, files, language, progress, shell};
 /// pending. After each commit one line is printed at once: `committed txid=N position=P
 /// level=soft|half|two_phase|checksummed`. An error rolls back what is not committed, prints `error: line N: ..` and
 /// ends with status 1.
+///
+/// With --replica-of the server must accept each transaction; if another one came first, it is pulled, and the lines
+/// run again. Once the server has it on permanent storage, `committed txid=N runs=N` is printed.
 ///
 /// At a terminal each line is a transaction, except for those between `begin` and `commit`. An error is shown, has
 /// changed nothing, and doesn't end the session. Tab completes; Ctrl-C clears the line, or ends a long output; Ctrl-D
@@ -47,6 +51,12 @@ pub(crate) struct Arguments {
     /// How many seconds to wait for the other processes at most, each time
     #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "shared")]
     timeout: u64,
+    /// Run a script as transactions of a replica of the database at this URL: FILE is the copy, which is made if it
+    /// isn't there
+    #[arg(long, value_name = "URL", conflicts_with_all = ["read_only", "shared", "level"])]
+    replica_of: Option<String>,
+    #[command(flatten)]
+    access: Access,
     /// Don't remember the lines that are typed; ANNALS_HISTORY names the file that they are kept in
     #[arg(long)]
     no_history: bool,
@@ -69,6 +79,9 @@ Example:
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.file;
+    if let Some(url) = &arguments.replica_of {
+        return run_replica(arguments, url);
+    }
     if arguments.read_only {
         let reader = commands::open_to_read(&progress::options(), path)?;
         let ran = run_lines(Base::ReadOnly(&reader), arguments);
@@ -92,6 +105,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         let _ = std::fs::remove_file(path);
     }
     ran.and(closed).map(|()| Outcome::Done)
+}
+
+/// Runs a script as transactions of a replica.
+#[cfg(feature = "net")]
+fn run_replica(arguments: &Arguments, url: &str) -> Result<Outcome> {
+    let connection = arguments.access.connect(url)?;
+    let (options, patience) = (progress::options(), annals_replica::Patience::default());
+    let replica =
+        annals_replica::Replica::connect_with(connection, &arguments.file, &options, patience)?;
+    let mut screen = Screen::new(false);
+    let ran = shell::replica::run(&replica, &mut std::io::stdin().lock(), &mut screen);
+    let flushed = screen.output.flush();
+    let closed = replica.close();
+    ran.and(flushed).and(closed).map(|()| Outcome::Done)
+}
+
+/// Runs a script as transactions of a replica: there is no way.
+#[cfg(not(feature = "net"))]
+fn run_replica(arguments: &Arguments, url: &str) -> Result<Outcome> {
+    arguments.access.fetch(url.as_ref()).map(|_| Outcome::Done)
 }
 
 fn run_lines(base: Base<'_>, arguments: &Arguments) -> Result<()> {

@@ -16,6 +16,8 @@ mod help;
 mod history;
 mod image;
 pub(crate) mod interactive;
+#[cfg(feature = "net")]
+pub(crate) mod replica;
 mod rows;
 mod savepoints;
 mod schema;

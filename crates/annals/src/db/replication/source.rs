@@ -10,6 +10,7 @@ use super::places::{Known, Part, parts};
 use crate::db::changes::feed::Slot;
 use crate::db::handle::database::Database;
 use crate::db::present::snapshot::Published;
+use crate::db::reader::Reader;
 use crate::journal::{Cursor, Point};
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
@@ -19,10 +20,17 @@ use crate::{Error, ErrorKind, Result};
 /// Only transactions are passed on that are known to be on permanent storage: soft ones are flushed first.
 #[derive(Debug)]
 pub struct Source {
-    database: Database,
+    of: Of,
     known: Known,
-    /// As long as it exists, the feed of commits is kept.
-    slot: Arc<Slot>,
+}
+
+/// What it reads.
+#[derive(Debug)]
+enum Of {
+    /// A database; as long as the slot exists, its feed of commits is kept.
+    Database { database: Database, _slot: Arc<Slot> },
+    /// A file that is open for reading, as it was last looked at, with hard commits only.
+    Reader(Reader),
 }
 
 /// Facts of a journal.
@@ -113,13 +121,27 @@ impl Source {
     pub fn new(database: Database) -> Self {
         let slot = Arc::default();
         database.inner().group().follow(&slot);
-        Self { database, known: Known::default(), slot }
+        Self { of: Of::Database { database, _slot: slot }, known: Known::default() }
+    }
+
+    /// Reads from a file that is open for reading, up to the commit that its reader shows: that should show only hard
+    /// ones ([`Options::hard_only`](crate::Options::hard_only)).
+    #[must_use]
+    pub fn of_reader(reader: Reader) -> Self {
+        Self { of: Of::Reader(reader), known: Known::default() }
     }
 
     /// Returns the name of its file in messages.
     #[must_use]
     pub fn name(&self) -> String {
-        self.database.inner().file().name.clone()
+        self.published().file.name.clone()
+    }
+
+    fn published(&self) -> Arc<Published> {
+        match &self.of {
+            Of::Database { database, .. } => database.inner().group().published(),
+            Of::Reader(reader) => reader.read().published,
+        }
     }
 
     /// Returns facts of the journal.
@@ -127,7 +149,7 @@ impl Source {
     /// # Errors
     /// `Io`, `Corrupt`.
     pub fn facts(&self) -> Result<SourceFacts> {
-        let published = self.database.inner().group().published();
+        let published = self.published();
         let parts = parts(&published, None)?;
         let header = parts.first().map(|part| part.head.header);
         let header = header.ok_or_else(|| Error::invalid("a journal has a segment"))?;
@@ -140,14 +162,20 @@ impl Source {
 
     /// Waits until a transaction after this one is committed, or the database is closed, up to `timeout`.
     pub fn wait(&self, after: Txid, timeout: Duration) {
-        let _ = &self.slot;
-        self.database.inner().group().feed().wait(after.0, Some(timeout));
+        if let Of::Database { database, .. } = &self.of {
+            database.inner().group().feed().wait(after.0, Some(timeout));
+        }
     }
 
     /// Wakes a task at the next commit; `false` if one after this is there, or if no more will follow.
     #[cfg(feature = "tokio")]
     pub fn wake_after(&self, after: Txid, waker: &std::task::Waker) -> bool {
-        self.database.inner().group().feed().wake_after(after.0, waker)
+        match &self.of {
+            Of::Database { database, .. } => {
+                database.inner().group().feed().wake_after(after.0, waker)
+            }
+            Of::Reader(_) => false,
+        }
     }
 
     /// Returns the chain after a transaction; `None` if it isn't in the kept history.
@@ -165,18 +193,15 @@ impl Source {
         self.known.chain(&parts(&published, None)?, txid)
     }
 
-    /// Returns the database.
-    #[must_use]
-    pub const fn database(&self) -> &Database {
-        &self.database
-    }
-
     /// Returns the last transaction that others may have, having flushed soft ones.
     fn hard(&self) -> Result<Arc<Published>> {
-        let published = self.database.inner().group().published();
-        let _entered = self.database.inner().enter()?;
-        if self.database.inner().checkpoints().durable_txid() < published.point.txid {
-            self.database.inner().checkpoints().harden()?;
+        let published = self.published();
+        if let Of::Database { database, .. } = &self.of {
+            let _entered = database.inner().enter()?;
+            let checkpoints = database.inner().checkpoints();
+            if checkpoints.durable_txid() < published.point.txid {
+                checkpoints.harden()?;
+            }
         }
         Ok(published)
     }

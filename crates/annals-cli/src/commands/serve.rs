@@ -1,0 +1,147 @@
+//! `annals serve`: serves databases over HTTP.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use annals::{Database, Error, ErrorKind, Result};
+use annals_server::{Limits, NewToken, Role, Server, Tokens};
+use clap::Args;
+
+use crate::output::Output;
+use crate::{Outcome, commands, progress};
+
+/// Serve databases over HTTP
+///
+/// The URL of a database is `http://HOST:PORT/v1/NAME`, where NAME is the file's name without its extension. Replicas
+/// pull from it and push to it, every other command that reads takes the URL where it takes a file, and rows, history
+/// and changes are there as JSON. A file that doesn't exist is created.
+///
+/// Every request needs a token. `annals token add` stores one for a file, with a role; if none of the files has any, a
+/// random one is printed, which ends with the server. --no-token opens reading and writing to every program on this
+/// machine. The server listens on loopback only: for other machines put a server that speaks TLS before it, and name
+/// its host with --host.
+///
+/// It prints `listening on http://ADDR` once it answers. SIGTERM or Ctrl-C ends it, after the requests that are being
+/// answered. It needs no help after kill -9: a push that was acknowledged is on permanent storage.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals serve library.annals --listen 127.0.0.1:8080
+  annals serve library.annals --no-token & curl http://127.0.0.1:8080/v1/library/t/person/0")]
+pub(crate) struct Arguments {
+    /// The databases
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Where to listen; with port 0 at a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    listen: String,
+    /// Let everybody on this machine read and write, without a token
+    #[arg(long)]
+    no_token: bool,
+    /// Refuse all that writes
+    #[arg(long)]
+    read_only: bool,
+    /// Answer requests for this host, too, besides localhost and addresses
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// Answer requests of pages from this origin, too, as https://example.org
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// The most bytes of a push
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().push)]
+    max_push: u64,
+    /// The most connections at a time; further ones wait
+    #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().connections)]
+    max_connections: usize,
+    /// How many seconds a client may be silent in the middle of a request or an answer
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().silence.as_secs())]
+    timeout: u64,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    let mut server = Server::new().limits(Limits {
+        push: arguments.max_push,
+        connections: arguments.max_connections.max(1),
+        silence: Duration::from_secs(arguments.timeout.max(1)),
+        ..Limits::default()
+    });
+    let (mut databases, mut has_tokens) = (Vec::new(), false);
+    for path in &arguments.files {
+        let tokens = Tokens::of(path)?;
+        has_tokens |= !tokens.list()?.is_empty();
+        let database = progress::options().open(path)?;
+        commands::tell_recovery(&database);
+        server = server.database_with(name(path)?, database.clone(), tokens)?;
+        databases.push(database);
+    }
+    for host in &arguments.host {
+        server = server.host(host);
+    }
+    for origin in &arguments.allow_origin {
+        server = server.origin(origin);
+    }
+    if arguments.read_only {
+        server = server.read_only();
+    }
+    let mut token = None;
+    if arguments.no_token {
+        server = server.open_to_all();
+    } else if !has_tokens {
+        let new = NewToken::random(Role::Admin, None);
+        server = server.session(new.stored);
+        token = Some(new.token);
+    }
+    let served = serve(server, &arguments.listen, token);
+    let closed = databases.into_iter().try_for_each(Database::close);
+    served.and(closed).map(|()| Outcome::Done)
+}
+
+/// Returns the name of a database in URLs.
+fn name(path: &Path) -> Result<&str> {
+    let name = path.file_stem().and_then(std::ffi::OsStr::to_str);
+    name.ok_or_else(|| Error::invalid(format!("{}: has no name for a URL", path.display())))
+}
+
+fn serve(server: Server, address: &str, token: Option<String>) -> Result<()> {
+    let io = |error| Error::io(format!("cannot listen at {address}"), error);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(io)?;
+    runtime.block_on(async {
+        let end = end().map_err(io)?;
+        let listening = server.listen(address).await.map_err(|error| match error.kind() {
+            std::io::ErrorKind::PermissionDenied => {
+                Error::new(ErrorKind::Invalid, error.to_string())
+            }
+            _ => io(error),
+        })?;
+        let mut output = Output::new();
+        if let Some(token) = token {
+            output.line(&format!("token: {token}"))?;
+        }
+        output.line(&format!("listening on {}", listening.url()))?;
+        output.flush()?;
+        drop(output);
+        listening.run(end).await.map_err(io)
+    })
+}
+
+/// Returns a future that ends when the program is asked to.
+#[cfg(unix)]
+fn end() -> std::io::Result<impl Future<Output = ()> + Send> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Returns a future that ends when the program is asked to.
+#[cfg(not(unix))]
+fn end() -> std::io::Result<impl Future<Output = ()> + Send> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}

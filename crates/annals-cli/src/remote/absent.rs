@@ -1,0 +1,48 @@
+//! In a program that was built without connections, a URL is an error.
+
+use std::ops::Deref;
+use std::path::Path;
+
+use annals::storage::{Clock as _, SystemClock};
+use annals::{Error, ErrorKind, Result, Txid};
+use clap::Args;
+
+use super::INTERVAL;
+
+/// A file to read.
+pub(crate) struct Local<'p>(&'p Path);
+
+impl Local<'_> {
+    /// Waits a moment, in which others may commit.
+    pub(crate) fn keep_up(&self, _seen: Txid) -> Result<()> {
+        SystemClock.pause(INTERVAL);
+        Ok(())
+    }
+}
+
+impl Deref for Local<'_> {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        self.0
+    }
+}
+
+/// How to reach a database on a server: there is no way.
+#[derive(Debug, Args)]
+pub(crate) struct Access {}
+
+impl Access {
+    /// Returns the file that a path names.
+    pub(crate) fn fetch<'p>(&self, path: &'p Path) -> Result<Local<'p>> {
+        match super::url(path) {
+            None => Ok(Local(path)),
+            Some(url) => {
+                let message = format!(
+                    "{url}: this program was built without the feature `net`, which knows URLs"
+                );
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
+        }
+    }
+}
