@@ -20,6 +20,7 @@ mod replica;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+mod typed;
 
 pub use connection::{Connection, Description, Pulled, Pushed};
 #[cfg(feature = "http")]
@@ -27,3 +28,4 @@ pub use http::Http;
 pub use local::{Answer, BATCH, Local};
 pub use outgoing::{Sent, push};
 pub use replica::{Accepted, Patience, Replica};
+pub use typed::TypedReplica;

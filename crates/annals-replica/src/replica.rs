@@ -187,13 +187,21 @@ impl Replica {
         &self,
         mut change: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<(T, Accepted)> {
+        self.run(&mut by_value(|mut transaction| Ok((change(&mut transaction)?, transaction))))
+    }
+
+    /// Does what [`transaction`](Self::transaction) does, with work that gets the transaction itself.
+    pub(crate) fn run<T>(
+        &self,
+        work: &mut impl for<'db> FnMut(Transaction<'db>) -> Result<(T, Transaction<'db>)>,
+    ) -> Result<(T, Accepted)> {
         let begun = SystemClock.elapsed();
         let mut runs = 0;
         loop {
             runs += 1;
             let mut transaction = self.database.begin()?;
             hold(&mut transaction)?;
-            let value = change(&mut transaction)?;
+            let (value, transaction) = work(transaction)?;
             let from = end_of(&transaction);
             let Some(proposal) = propose(transaction)? else {
                 return Ok((value, Accepted { txid: from.txid, runs }));
@@ -270,6 +278,14 @@ impl Replica {
     pub fn close(self) -> Result<()> {
         self.database.close()
     }
+}
+
+/// Says of a closure that it takes transactions of any lifetime, which the compiler doesn't find out.
+pub(crate) const fn by_value<T, F>(work: F) -> F
+where
+    F: for<'db> FnMut(Transaction<'db>) -> Result<(T, Transaction<'db>)>,
+{
+    work
 }
 
 /// Creates the file of a replica, with the first transactions.

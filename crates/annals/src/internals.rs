@@ -5,8 +5,9 @@
 pub use crate::db::{
     Batch, Contents, Fate, FileRange, Gap, Generation, ImageCheck, ImageComparison, OldSegment,
     Origin, Proposal, Proven, Removable, Restored, Run, Salvaged, SalvagedSegment, Source,
-    SourceFacts, begin_replica, begin_replica_in, check_image, check_image_in, compare_image,
-    compare_image_in, continue_segment, count_frames, locate, salvage, salvage_in, write_state,
+    SourceFacts, begin_replica, begin_replica_in, check_image, check_image_in, check_readable,
+    compare_image, compare_image_in, continue_segment, count_frames, locate, salvage, salvage_in,
+    upgrade_in, write_state,
 };
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;

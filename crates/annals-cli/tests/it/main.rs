@@ -28,6 +28,8 @@ mod recover;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod savepoints;
 mod segments;
+#[cfg(all(unix, feature = "net"))]
+mod served;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sql;
 mod streams;

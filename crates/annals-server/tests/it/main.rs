@@ -1,7 +1,12 @@
 //! The server as its clients see it, over sockets of this machine.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
+#![allow(clippy::disallowed_methods, reason = "a proxy waits for real")]
 
+mod cuts;
+mod feeds;
+mod proxy;
+mod rows;
 mod running;
 mod statuses;
 mod suite;

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 /// A server that ends when this is dropped.
 pub(crate) struct Running {
     pub(crate) url: String,
+    pub(crate) address: std::net::SocketAddr,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -18,13 +19,13 @@ impl Running {
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.unwrap();
         let listening = runtime.block_on(server.listen("127.0.0.1:0")).unwrap();
-        let url = listening.url();
+        let (url, address) = (listening.url(), listening.address());
         let (end, ended) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let run = listening.run(async { drop(ended.await) });
             runtime.block_on(run).unwrap();
         });
-        Self { url, end: Some(end), thread: Some(thread) }
+        Self { url, address, end: Some(end), thread: Some(thread) }
     }
 
     /// Returns the URL of a database.

@@ -83,7 +83,7 @@ pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
 pub use replication::{
     Batch, Contents, FileRange, Origin, Proposal, Source, SourceFacts, begin_replica,
-    begin_replica_in, continue_segment, count_frames,
+    begin_replica_in, check_readable, continue_segment, count_frames, upgrade_in,
 };
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
 pub use stats::{CacheStats, Latencies, OldestState, Stats};

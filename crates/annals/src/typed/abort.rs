@@ -41,8 +41,9 @@ impl Abort {
     }
 
     /// Returns the error of the database, or one with the program's own.
+    #[doc(hidden)]
     #[cold]
-    pub(super) fn into_error(self) -> Error {
+    pub fn into_error(self) -> Error {
         match self.0.downcast::<Error>() {
             Ok(error) => *error,
             Err(error) => Error::with_source(

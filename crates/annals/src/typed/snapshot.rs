@@ -16,7 +16,10 @@ pub struct Snapshot<S: TypedSchema> {
 }
 
 impl<S: TypedSchema> Snapshot<S> {
-    pub(super) fn new(snapshot: crate::Snapshot) -> Self {
+    /// Adds the methods of the schema to a snapshot that has it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(snapshot: crate::Snapshot) -> Self {
         Self { tables: S::reading(snapshot) }
     }
 

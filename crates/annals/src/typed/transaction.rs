@@ -21,8 +21,16 @@ pub struct Transaction<'db, S: TypedSchema> {
 }
 
 impl<'db, S: TypedSchema> Transaction<'db, S> {
-    pub(super) fn new(transaction: crate::Transaction<'db>) -> Self {
+    /// Adds the methods of the schema to a transaction that has it.
+    #[doc(hidden)]
+    pub fn new(transaction: crate::Transaction<'db>) -> Self {
         Self { tables: S::writing(transaction) }
+    }
+
+    /// Takes them away again.
+    #[doc(hidden)]
+    pub fn into_untyped(self) -> crate::Transaction<'db> {
+        S::into_transaction(self.tables)
     }
 
     fn dynamic(&self) -> &crate::Transaction<'db> {

@@ -133,9 +133,19 @@ pub(in crate::db) fn upgrade(
     }
     // Compared again, now that no other thread can upgrade.
     let mut tx = db.begin()?;
+    upgrade_in(&mut tx, schema, customs)?;
+    // Another thread's upgrade may be on its way: the commit waits for that.
+    tx.commit().map(drop).map_err(|error| error.within("upgrading the schema"))
+}
+
+/// Takes the steps from the schema that a transaction sees to a program's; none if they are the same.
+pub(in crate::db) fn upgrade_in(
+    tx: &mut Transaction<'_>,
+    schema: &Schema,
+    customs: &mut Customs<'_>,
+) -> Result<()> {
     let plan = match compare(tx.view().schema(), schema) {
-        // Another thread's upgrade may be on its way: the commit waits for that.
-        Relation::Same => return tx.commit().map(drop),
+        Relation::Same => return Ok(()),
         Relation::Upgrade(plan) => plan,
         Relation::Newer(newer) => return Err(too_new(&newer)),
         Relation::Different(difference) => {
@@ -143,9 +153,9 @@ pub(in crate::db) fn upgrade(
         }
     };
     for step in plan.steps() {
-        take(step, &mut tx, customs)?;
+        take(step, tx, customs)?;
     }
     // Not before: a custom function may have set another.
     tx.set_level(Level::Checksummed);
-    tx.commit().map(drop).map_err(|error| error.within("upgrading the schema"))
+    Ok(())
 }

@@ -24,6 +24,26 @@ pub use source::{Batch, FileRange, Source, SourceFacts};
 use annals_storage::Spool;
 
 use crate::db::handle::database::Database;
+use crate::db::handle::transaction::Transaction;
+use crate::db::handle::upgrade;
+use crate::db::present::snapshot::Snapshot;
+use crate::{Result, Schema};
+
+/// Makes the schema that a transaction sees that of a program without custom functions.
+///
+/// # Errors
+/// `SchemaMismatch`: the schema is newer, or another; those of the steps.
+pub fn upgrade_in(transaction: &mut Transaction<'_>, schema: &Schema) -> Result<()> {
+    upgrade::upgrade_in(transaction, schema, &mut upgrade::none)
+}
+
+/// Checks that a program can read a state: it has all that the program's schema has.
+///
+/// # Errors
+/// `SchemaMismatch`: it lacks something.
+pub fn check_readable(state: &Snapshot, schema: &Schema) -> Result<()> {
+    upgrade::check_readable(state.schema(), schema)
+}
 
 impl Database {
     /// Makes it a replica of another journal.

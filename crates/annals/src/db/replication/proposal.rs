@@ -2,12 +2,12 @@
 
 use annals_storage::Spool;
 
-use crate::db::engine::commit::{self, Written};
+use crate::db::engine::commit::{self, Request, Written};
 use crate::db::handle::pending::{Commit, Pending};
 use crate::db::handle::transaction::Transaction;
 use crate::db::present::segment::JournalFile;
 use crate::debug::brief;
-use crate::journal::{Cursor, Point};
+use crate::journal::{Cursor, Level, Point};
 use crate::{Error, ErrorKind, Result};
 
 /// One or more transactions as frames, in memory or in a spool: seen by nobody, and not in the journal. Dropped, they
@@ -36,6 +36,8 @@ impl<'db> Transaction<'db> {
         }
         let spool = spool(&self.database.file(), self.database.clock.random());
         self.writing.writer.hold(spool);
+        // What the other side promises when it accepts them.
+        self.set_level(Level::Checksummed);
         Ok(())
     }
 
@@ -97,7 +99,7 @@ impl Proposal<'_> {
     }
 
     /// Writes the frames to the journal as they are, and returns once they are acknowledged at the level of the
-    /// transaction.
+    /// database's options.
     ///
     /// # Errors
     /// Those of [`Transaction::commit`].
@@ -106,7 +108,7 @@ impl Proposal<'_> {
         let database = tx.database;
         let released = tx.writing.writer.release();
         let point = released.map_err(|error| database.core().advise_space(error))?;
-        let request = tx.request();
+        let request = Request { level: database.level, ..tx.request() };
         let written = commit::hand_over(database.core(), &mut tx.writing, point, request);
         let Written { point, is_acknowledged } = written;
         tx.note_written(point);

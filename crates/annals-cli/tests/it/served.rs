@@ -1,0 +1,171 @@
+//! `annals serve` and its clients: ended at any moment, nothing that was acknowledged is lost, and nothing is there
+//! twice.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use crate::program::{annals, run, succeed};
+
+/// A server in a process of its own.
+struct Served {
+    child: Child,
+    url: String,
+    token: Option<String>,
+}
+
+impl Served {
+    fn start(dir: &Path, address: &str, options: &[&str]) -> Self {
+        let arguments = [&["serve", "a.annals", "--listen", address], options].concat();
+        let mut child = annals(dir, &arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut token = None;
+        let url = loop {
+            let line = lines.next().expect("it says where it listens");
+            if let Some(url) = line.strip_prefix("listening on ") {
+                break format!("{url}/v1/a");
+            }
+            token = line.strip_prefix("token: ").map(str::to_owned);
+        };
+        Self { child, url, token }
+    }
+
+    fn address(&self) -> &str {
+        self.url.trim_start_matches("http://").split('/').next().unwrap()
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Ends it as an operator does; it must end well.
+    fn end(mut self) {
+        let pid = self.child.id().to_string();
+        assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+fn create(dir: &Path) {
+    let schema =
+        "create_table page\nadd_field page title string\ncreate_unique_index by_title page title\n";
+    succeed(dir, &["shell", "a.annals"], schema);
+}
+
+#[test]
+fn tools_take_a_url_where_they_take_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let served = Served::start(dir, "127.0.0.1:0", &[]);
+    let url = served.url.as_str();
+    let token = served.token.clone().expect("none is stored, so it prints one");
+    let with = |arguments: &[&str], script: &str| {
+        succeed(dir, &[arguments, &["--token", &token]].concat(), script)
+    };
+    let refused = run(dir, &["dump", url], b"");
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("a token is needed"));
+
+    assert_eq!(
+        with(&["clone", url, "b.annals"], ""),
+        "b.annals: fetched 1 transaction, up to transaction 1\n"
+    );
+    let script = "insert page one\ncommit\ninsert page two\n";
+    let printed = with(&["shell", "b.annals", "--replica-of", url], script);
+    assert_eq!(printed, "committed txid=2 runs=1\ncommitted txid=3 runs=1\n");
+    assert_eq!(with(&["dump", url], ""), succeed(dir, &["dump", "b.annals"], ""));
+    assert_eq!(with(&["log", url], ""), succeed(dir, &["log", "b.annals"], ""));
+    assert!(with(&["history", url, "page", "0"], "").contains("txid 2"));
+    let differing = run(dir, &["diff", url, "txid:2", "txid:3", "--token", &token], b"");
+    assert_eq!(String::from_utf8_lossy(&differing.stdout), "+ page 1 title: \"two\"\n");
+    assert!(with(&["check", url], "").starts_with("ok: 3 transactions"));
+    assert_eq!(
+        with(&["clone", url, "b.annals"], ""),
+        "b.annals: fetched 0 transactions, up to transaction 3\n"
+    );
+
+    // A copy that was changed without the server.
+    succeed(dir, &["shell", "b.annals"], "insert page three\n");
+    with(&["push", "b.annals", url], "");
+    assert!(with(&["dump", url, "--format", "json"], "").contains("three"));
+    assert!(with(&["push", "b.annals", url], "").contains("pushed 0 transactions"));
+    // Both sides have another transaction 5.
+    with(&["shell", "c.annals", "--replica-of", url], "insert page four\n");
+    succeed(dir, &["shell", "b.annals"], "insert page five\n");
+    let refused = run(dir, &["push", "b.annals", url, "--token", &token], b"");
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && message.contains("differ after transaction 4"),
+        "{message}"
+    );
+    served.end();
+}
+
+#[test]
+fn what_was_committed_is_there_after_the_server_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
+    let rounds = if full { 200 } else { 8 };
+    let mut served = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+    let address = served.address().to_owned();
+    let mut acknowledged = Vec::new();
+    for round in 0..rounds {
+        let script: String =
+            (0..200).map(|n| format!("insert page \"{round} {n}\"\ncommit\n")).collect();
+        let url = served.url.clone();
+        let writing = std::thread::scope(|scope| {
+            let writing = scope.spawn(|| {
+                run(dir, &["shell", "replica.annals", "--replica-of", &url], script.as_bytes())
+            });
+            std::thread::sleep(Duration::from_millis(100 + 37 * (round % 7)));
+            served.kill();
+            std::thread::sleep(Duration::from_millis(20));
+            served = Served::start(dir, &address, &["--no-token"]);
+            writing.join().unwrap()
+        });
+        let printed = String::from_utf8(writing.stdout).unwrap();
+        let count = printed.lines().filter(|line| line.starts_with("committed ")).count();
+        acknowledged.extend((0..count).map(|n| format!("{round} {n}")));
+        if writing.status.success() {
+            assert_eq!(count, 200, "it asked the new server, and went on");
+        }
+        let now = succeed(dir, &["dump", &served.url, "--format", "json"], "");
+        let now: serde_json::Value = serde_json::from_str(&now).unwrap();
+        let rows = now["page"].as_array().unwrap();
+        let titles: Vec<_> = rows.iter().map(|row| row["title"].as_str().unwrap()).collect();
+        for title in &acknowledged {
+            assert_eq!(titles.iter().filter(|it| *it == title).count(), 1, "{title}");
+        }
+    }
+    assert!(acknowledged.len() > 8);
+    served.end();
+    assert!(succeed(dir, &["check", "a.annals", "--replay"], "").starts_with("ok"));
+    assert!(succeed(dir, &["check", "replica.annals", "--replay"], "").starts_with("ok"));
+}
+
+#[test]
+fn wrong_arguments_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let refused = |arguments: &[&str], why: &str| {
+        let output = run(dir, arguments, b"");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && message.contains(why), "{arguments:?}: {message}");
+    };
+    refused(&["serve", "a.annals", "--listen", "0.0.0.0:0"], "needs TLS");
+    refused(&["serve", "a.annals", "--listen", "nowhere"], "cannot listen at nowhere");
+    refused(&["serve", "a.annals", "a.annals"], "a.annals");
+    refused(&["clone", "http://127.0.0.1:9/v1/a", "b.annals"], "127.0.0.1:9");
+    refused(&["clone", "http://127.0.0.1:9/a", "b.annals"], "/v1/NAME");
+    refused(&["clone", "a.annals", "b.annals"], "annals backup");
+    refused(&["token", "add", "nothing.annals", "--role", "read"], "no such database");
+    refused(&["token", "revoke", "a.annals", "x"], "has no token");
+    refused(&["token", "add", "a.annals", "--role", "king"], "read, write or admin");
+    assert!(!dir.join("b.annals").exists());
+}
