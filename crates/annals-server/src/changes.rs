@@ -8,12 +8,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::{Changed, Schema, SubscriptionStream, TableNumber, Txid};
+use annals::{Changed, ErrorKind, Schema, SubscriptionStream, TableNumber, Txid};
 use annals_replica::Local;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
@@ -90,7 +90,11 @@ async fn changes(
         let now = database.read();
         let only = of.map(|of| Ok::<_, Refusal>(table(now.schema(), &of)?.number)).transpose()?;
         let after = after.unwrap_or_else(|| now.txid());
-        Ok((database.subscribe_from(after + 1)?.into_stream(), only, after))
+        let feed = database.subscribe_from(after + 1).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Refusal::new(StatusCode::GONE, "forgotten", error.to_string()),
+            _ => error.into(),
+        })?;
+        Ok((feed.into_stream(), only, after))
     })
     .await?;
     let wait = match as_events {
