@@ -35,7 +35,7 @@ impl Served {
         self.url.trim_start_matches("http://").split('/').next().unwrap()
     }
 
-    fn kill(mut self) {
+    fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
