@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use annals::Timestamp;
+use annals::storage::{Clock as _, SystemClock};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
@@ -64,31 +66,58 @@ fn check_origin(shared: &Shared, headers: &HeaderMap) -> Answer<()> {
     Err(Refusal::new(StatusCode::FORBIDDEN, "wrong_origin", message))
 }
 
+/// Returns the token of a request.
+fn token(headers: &HeaderMap) -> Option<&str> {
+    text(headers, header::AUTHORIZATION).and_then(|it| it.strip_prefix("Bearer "))
+}
+
+fn check_role(role: Option<Role>, needed: Role, headers: &HeaderMap) -> Answer<()> {
+    let Some(role) = role else {
+        let message =
+            "a token is needed: send `Authorization: Bearer TOKEN`, or pass --token to annals";
+        let wrong = "the token is not valid here: it may be wrong, revoked or expired";
+        let message = if token(headers).is_some() { wrong } else { message };
+        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message));
+    };
+    if role < needed {
+        let message = format!("the token's role is {role}, and this needs {needed}");
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", message));
+    }
+    Ok(())
+}
+
 impl Shared {
+    /// Returns the role that the sender of a request has for all of some databases.
+    fn role_of<'s>(
+        &self,
+        headers: &HeaderMap,
+        databases: impl Iterator<Item = &'s Served>,
+    ) -> Answer<Option<Role>> {
+        let token = token(headers);
+        let now = Timestamp(SystemClock.now());
+        let session = token.zip(self.session.as_ref());
+        let role =
+            session.and_then(|(token, stored)| stored.role_of(token, now)).max(self.everyone);
+        let Some(token) = token else { return Ok(role) };
+        let mut least = None;
+        for (place, served) in databases.enumerate() {
+            let role = served.role_of(token)?;
+            least = if place == 0 { role } else { least.min(role) };
+        }
+        Ok(role.max(least))
+    }
+
+    /// Fails unless the sender of a request may do something with all databases that needs a role.
+    pub(crate) fn permit_all(&self, headers: &HeaderMap, needed: Role) -> Answer<()> {
+        check_role(self.role_of(headers, self.databases.values())?, needed, headers)
+    }
+
     /// Returns a database, if the sender of a request may do something with it that needs a role.
     ///
     /// Who has no valid token learns nothing: not even whether there is such a database.
     pub(crate) fn permit(&self, headers: &HeaderMap, name: &str, needed: Role) -> Answer<&Served> {
-        let token = text(headers, header::AUTHORIZATION).and_then(|it| it.strip_prefix("Bearer "));
         let served = self.databases.get(name);
-        let session = token.zip(self.session.as_ref());
-        let now = annals::Timestamp(annals::storage::Clock::now(&annals::storage::SystemClock));
-        let mut role = session.and_then(|(token, stored)| stored.role_of(token, now));
-        if let (Some(token), Some(served)) = (token, served) {
-            role = role.max(served.role_of(token)?);
-        }
-        role = role.max(self.everyone);
-        let Some(role) = role else {
-            let message =
-                "a token is needed: send `Authorization: Bearer TOKEN`, or pass --token to annals";
-            let wrong = "the token is not valid here: it may be wrong, revoked or expired";
-            let message = if token.is_some() { wrong } else { message };
-            return Err(Refusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message));
-        };
-        if role < needed {
-            let message = format!("the token's role is {role}, and this needs {needed}");
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", message));
-        }
+        check_role(self.role_of(headers, served.into_iter())?, needed, headers)?;
         let Some(served) = served else {
             let message = format!("no database is served as /v1/{name}");
             return Err(Refusal::not_found(message));

@@ -28,13 +28,16 @@ mod body;
 mod changes;
 mod frames;
 mod guard;
+mod health;
 mod history;
+mod identity;
 mod listen;
 mod rows;
 mod server;
 mod tokens;
 
 pub use access::Role;
+pub use identity::Identity;
 pub use listen::Listening;
 pub use server::{Limits, Server};
 pub use tokens::{NewToken, StoredToken, Tokens};

@@ -13,7 +13,9 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 
+use crate::identity::Identity;
 use crate::server::{Limits, Server};
 
 /// The windows of HTTP/2: with those of the standard, 64 KiB, a pull waits for the other side most of the time.
@@ -24,12 +26,18 @@ const GRACE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A server that listens.
-#[derive(Debug)]
 pub struct Listening {
     listener: TcpListener,
     address: SocketAddr,
+    acceptor: Option<TlsAcceptor>,
     router: Router,
     limits: Limits,
+}
+
+impl std::fmt::Debug for Listening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Listening at {}", self.url())
+    }
 }
 
 impl Server {
@@ -40,16 +48,21 @@ impl Server {
     pub async fn listen(self, address: &str) -> io::Result<Listening> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        if !address.ip().is_loopback() {
-            let what = if self.is_open() { "a token and TLS" } else { "TLS" };
+        if !address.ip().is_loopback() && (self.identity.is_none() || self.is_open()) {
+            let what = match (self.identity.is_none(), self.is_open()) {
+                (true, true) => "TLS, and tokens",
+                (true, false) => "TLS",
+                (false, _) => "tokens",
+            };
             let message = format!(
-                "{address} can be reached from other machines, which needs {what}: listen at 127.0.0.1, and put a \
-                 server that speaks TLS before it"
+                "{address} can be reached from other machines, which needs {what}: name a certificate and its key, \
+                 and don't let everybody in; or listen at 127.0.0.1"
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
+        let acceptor = self.identity.as_ref().map(Identity::acceptor);
         let limits = self.shared.limits;
-        Ok(Listening { listener, address, router: self.router(), limits })
+        Ok(Listening { listener, address, acceptor, router: self.router(), limits })
     }
 }
 
@@ -63,7 +76,8 @@ impl Listening {
     /// Returns its URL.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.acceptor.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     /// Serves until `end`; then it accepts no more connections, and waits up to 10 s for requests that are being
@@ -99,11 +113,21 @@ impl Listening {
             // Small answers must not wait for further ones.
             let _ = TcpStream::set_nodelay(&stream, true);
             let service = TowerToHyperService::new(self.router.clone());
-            let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-            let connection = graceful.watch(connection);
+            let (builder, watcher) = (builder.clone(), graceful.watcher());
+            let (acceptor, silence) = (self.acceptor.clone(), self.limits.silence);
             tokio::spawn(async move {
-                // An error is the client's: it left, or didn't speak HTTP.
-                let _ = connection.await;
+                // An error is the client's: it left, or didn't speak TLS or HTTP.
+                let Some(acceptor) = acceptor else {
+                    let connection = builder.serve_connection(TokioIo::new(stream), service);
+                    let _ = watcher.watch(connection.into_owned()).await;
+                    drop(seat);
+                    return;
+                };
+                if let Ok(Ok(stream)) = tokio::time::timeout(silence, acceptor.accept(stream)).await
+                {
+                    let connection = builder.serve_connection(TokioIo::new(stream), service);
+                    let _ = watcher.watch(connection.into_owned()).await;
+                }
                 drop(seat);
             });
         }

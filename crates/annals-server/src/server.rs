@@ -10,8 +10,9 @@ use annals_replica::Local;
 use axum::Router;
 
 use crate::answer::Refusal;
+use crate::identity::Identity;
 use crate::tokens::{StoredToken, Tokens};
-use crate::{Role, changes, frames, guard, history, rows};
+use crate::{Role, changes, frames, guard, health, history, rows};
 
 /// What a server takes and waits for, so that no client costs it without bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,7 @@ const BELIEVED: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Server {
     pub(crate) shared: Shared,
+    pub(crate) identity: Option<Identity>,
 }
 
 /// What all requests see.
@@ -161,6 +163,13 @@ impl Server {
         self
     }
 
+    /// Speaks TLS: then it may listen where other machines reach it.
+    #[must_use]
+    pub fn tls(mut self, identity: Identity) -> Self {
+        self.identity = Some(identity);
+        self
+    }
+
     /// Sets the limits.
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
@@ -178,6 +187,7 @@ impl Server {
         let shared = Arc::new(self.shared);
         let guard = axum::middleware::from_fn_with_state(Arc::clone(&shared), guard::check);
         let routes = frames::routes().merge(rows::routes()).merge(history::routes());
-        routes.merge(changes::routes()).fallback(nowhere).layer(guard).with_state(shared)
+        let routes = routes.merge(changes::routes()).merge(health::routes());
+        routes.fallback(nowhere).layer(guard).with_state(shared)
     }
 }

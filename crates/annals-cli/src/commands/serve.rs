@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use annals::{Database, Error, ErrorKind, Result};
-use annals_server::{Limits, NewToken, Role, Server, Tokens};
+use annals_server::{Identity, Limits, NewToken, Role, Server, Tokens};
 use clap::Args;
 
 use crate::output::Output;
@@ -18,8 +18,8 @@ use crate::{Outcome, commands, progress};
 ///
 /// Every request needs a token. `annals token add` stores one for a file, with a role; if none of the files has any, a
 /// random one is printed, which ends with the server. --no-token opens reading and writing to every program on this
-/// machine. The server listens on loopback only: for other machines put a server that speaks TLS before it, and name
-/// its host with --host.
+/// machine. Without a certificate the server listens on loopback only. Requests must name it by its address, as
+/// localhost, or by a name that --host says.
 ///
 /// It prints `listening on http://ADDR` once it answers. SIGTERM or Ctrl-C ends it, after the requests that are being
 /// answered. It needs no help after kill -9: a push that was acknowledged is on permanent storage.
@@ -40,6 +40,12 @@ pub(crate) struct Arguments {
     /// Refuse all that writes
     #[arg(long)]
     read_only: bool,
+    /// The certificates for TLS, as PEM, the server's own first; without them the server listens on loopback only
+    #[arg(long, value_name = "PEM", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The private key of the certificate, as PEM
+    #[arg(long, value_name = "PEM", requires = "cert")]
+    key: Option<PathBuf>,
     /// Answer requests for this host, too, besides localhost and addresses
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
@@ -82,6 +88,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     }
     if arguments.read_only {
         server = server.read_only();
+    }
+    if let (Some(cert), Some(key)) = (&arguments.cert, &arguments.key) {
+        let identity = Identity::read(cert, key);
+        server = server.tls(identity.map_err(|error| Error::invalid(error.to_string()))?);
     }
     let mut token = None;
     if arguments.no_token {

@@ -8,6 +8,7 @@ mod feeds;
 mod proxy;
 mod rows;
 mod running;
+mod secure;
 mod statuses;
 mod suite;
 mod tokens;

@@ -1,6 +1,6 @@
 //! Rows and history as JSON.
 
-use annals::{Command, FieldNumber, Options, RowId, TableNumber, Type, ValueRef};
+use annals::{Command, Database, FieldNumber, Options, RowId, TableNumber, Type, ValueRef};
 use annals_server::Server;
 use serde_json::{Value, json};
 
@@ -8,10 +8,8 @@ use crate::running::Running;
 
 const PERSON: TableNumber = TableNumber(0);
 
-#[test]
-fn rows_are_there_now_and_as_they_were() {
-    let folder = tempfile::tempdir().unwrap();
-    let database = Options::new().open(folder.path().join("origin")).unwrap();
+/// Makes people, with an index on name and year.
+fn create(database: &Database) {
     let field = |name: &str, ty| Command::AddField {
         table: PERSON,
         name: name.to_owned(),
@@ -28,6 +26,7 @@ fn rows_are_there_now_and_as_they_were() {
                 name: "by_name".to_owned(),
                 table: PERSON,
                 fields: vec![FieldNumber(0), FieldNumber(1)],
+                collated: Vec::new(),
                 descending: Vec::new(),
                 unique: false,
             })?;
@@ -38,6 +37,13 @@ fn rows_are_there_now_and_as_they_were() {
         })
         .unwrap();
     database.write(|tx| tx.update(PERSON, RowId(3), FieldNumber(1), ValueRef::Null)).unwrap();
+}
+
+#[test]
+fn rows_are_there_now_and_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Options::new().open(folder.path().join("origin")).unwrap();
+    create(&database);
     let running = Running::start(Server::new().database("origin", database).unwrap().open_to_all());
     let get = |rest: &str| {
         let answer = reqwest::blocking::get(format!("{}{rest}", running.of("origin"))).unwrap();
@@ -75,7 +81,14 @@ fn rows_are_there_now_and_as_they_were() {
     let (_, diff) = get("/diff?from=txid:1");
     assert_eq!(diff[0]["before"], json!({ "name": "Cy", "born": 4 }));
     assert_eq!(get("/at?moment=txid:1").1, json!({ "txid": 1 }));
+}
 
+#[test]
+fn wrong_questions_get_a_status_and_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = Options::new().open(folder.path().join("origin")).unwrap();
+    create(&database);
+    let running = Running::start(Server::new().database("origin", database).unwrap().open_to_all());
     for (rest, status) in [
         ("/t/person/9", 404),
         ("/t/nobody/0", 404),

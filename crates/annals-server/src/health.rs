@@ -1,0 +1,101 @@
+//! What operators ask: whether the server lives, whether it can serve, and figures for Prometheus.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::Stats;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::json;
+
+use crate::answer::{Answer, Refusal};
+use crate::server::Shared;
+use crate::{Role, blocking};
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/health", get(|| async { "alive\n" }))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics))
+}
+
+/// Says whether all databases can be read. It names none of them: everybody may ask.
+async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
+    let locals: Vec<_> =
+        shared.databases.values().map(|served| Arc::clone(&served.local)).collect();
+    let count = locals.len();
+    blocking::run(move || {
+        for local in locals {
+            local.source().end()?;
+        }
+        Ok(())
+    })
+    .await
+    .map_err(|_| {
+        let message = "a database can't be read: the server's log says which";
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", message)
+    })?;
+    Ok(Json(json!({ "databases": count })).into_response())
+}
+
+/// Returns the figures of the databases that a token of role admin is for, in the text format of Prometheus.
+async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Answer {
+    shared.permit_all(&headers, Role::Admin)?;
+    let locals: Vec<_> = shared
+        .databases
+        .iter()
+        .map(|(name, served)| (name.clone(), Arc::clone(&served.local)))
+        .collect();
+    let text = blocking::run(move || {
+        let stats: Vec<_> =
+            locals.iter().map(|(name, local)| (name.as_str(), local.database().stats())).collect();
+        Ok(text(&stats))
+    });
+    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
+    Ok((kind, text.await?).into_response())
+}
+
+/// A figure: its name, its kind, what it means, and how it is read.
+type Figure = (&'static str, &'static str, &'static str, fn(&Stats) -> f64);
+
+/// Returns a count as a number of the text format, which has only floats.
+#[expect(clippy::cast_precision_loss, reason = "the format has only floats")]
+const fn float(count: u64) -> f64 {
+    count as f64
+}
+
+const FIGURES: [Figure; 11] = [
+    ("commits_total", "counter", "Commits that were acknowledged.", |it| float(it.commits)),
+    ("last_transaction", "gauge", "The last transaction.", |it| float(it.txid.0)),
+    ("tail_bytes", "gauge", "Bytes of the journal after the image.", |it| float(it.tail_bytes)),
+    ("tail_transactions", "gauge", "Transactions after the image.", |it| {
+        float(it.tail_transactions)
+    }),
+    ("image_bytes", "gauge", "The length of the image.", |it| float(it.image_bytes)),
+    ("cache_misses_total", "counter", "Pages read from the image.", |it| float(it.cache.misses)),
+    ("cache_bytes", "gauge", "Bytes in the cache.", |it| float(it.cache.bytes)),
+    ("readers", "gauge", "Snapshots in use.", |it| float(it.readers)),
+    ("subscribers", "gauge", "Subscriptions in use.", |it| float(it.subscribers)),
+    ("oldest_reader_seconds", "gauge", "Since the oldest state that is read was replaced.", |it| {
+        it.oldest_reader.map_or(Duration::ZERO, |oldest| oldest.age).as_secs_f64()
+    }),
+    ("flush_seconds_total", "counter", "How long flushes of the journal took.", |it| {
+        it.flushes.total().as_secs_f64()
+    }),
+];
+
+fn text(stats: &[(&str, Stats)]) -> String {
+    let mut out = String::new();
+    for (name, kind, help, value) in FIGURES {
+        // Writing to a string doesn't fail.
+        let _ = writeln!(out, "# HELP annals_{name} {help}\n# TYPE annals_{name} {kind}");
+        for (database, stats) in stats {
+            let _ = writeln!(out, "annals_{name}{{database=\"{database}\"}} {}", value(stats));
+        }
+    }
+    out
+}

@@ -1,0 +1,66 @@
+//! TLS, and what operators ask.
+
+use annals::{Database, Options};
+use annals_server::{Identity, NewToken, Role, Server, Tokens};
+use reqwest::Certificate;
+use reqwest::blocking::Client;
+
+use crate::running::Running;
+
+#[test]
+fn a_server_with_a_certificate_speaks_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let server = Server::new().database("memory", Database::in_memory().unwrap()).unwrap();
+    let running = Running::start(server.open_to_all().tls(Identity::read(&cert, &key).unwrap()));
+    let url = format!("https://localhost:{}/v1/memory", running.address.port());
+    let client = |trusted: bool| {
+        let root = Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = Client::builder().http2_adaptive_window(true);
+        let builder = if trusted { builder.tls_certs_only([root]) } else { builder };
+        builder.build().unwrap()
+    };
+    let answer = client(true).get(&url).send().unwrap();
+    assert_eq!((answer.status().as_u16(), answer.version()), (200, reqwest::Version::HTTP_2));
+    assert!(client(false).get(&url).send().is_err(), "nobody vouches for it");
+    let plain = client(true).get(url.replace("https", "http")).send();
+    assert!(plain.is_err(), "it doesn't speak without TLS");
+
+    for (cert, key) in [(&key, &cert), (&cert, &cert), (&key, &key)] {
+        let error = Identity::read(cert, key).unwrap_err();
+        assert!(error.to_string().contains(".pem"), "{error}");
+    }
+}
+
+#[test]
+fn operators_see_whether_it_lives_and_its_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("library.annals");
+    let database = Options::new().open(&path).unwrap();
+    database.write(|tx| tx.comment("one")).unwrap();
+    let tokens = Tokens::of(&path).unwrap();
+    let token = |role| {
+        let new = NewToken::random(role, None);
+        tokens.add(&new.stored).unwrap();
+        new.token
+    };
+    let (reader, admin) = (token(Role::Read), token(Role::Admin));
+    let server = Server::new().database_with("library", database, Tokens::of(&path).unwrap());
+    let running = Running::start(server.unwrap());
+    let client = Client::new();
+    let get = |path: &str, token: &str| {
+        let request = client.get(format!("{}{path}", running.url)).bearer_auth(token);
+        let answer = request.send().unwrap();
+        (answer.status().as_u16(), answer.text().unwrap())
+    };
+    assert_eq!(get("/health", ""), (200, "alive\n".to_owned()));
+    assert_eq!(get("/ready", ""), (200, "{\"databases\":1}".to_owned()));
+    assert_eq!((get("/metrics", "").0, get("/metrics", &reader).0), (401, 403));
+    let (status, text) = get("/metrics", &admin);
+    assert_eq!(status, 200);
+    assert!(text.contains("annals_last_transaction{database=\"library\"} 1\n"), "{text}");
+}
