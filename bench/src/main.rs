@@ -6,9 +6,10 @@
 //! `amplification` compares written with committed bytes; `size` measures a small database; `instructions` counts
 //! those of each operation. `growth` shows how costs grow with a table; `past` asks for histories, old rows and
 //! differences. `wide` measures rows of many fields with several indexes, `unique` a unique index beside a map,
-//! `mixed` readers beside a writer, `compile` the build time of a schema. Without one of them, the table of all
-//! workloads is made, or of those after `--only`. Each engine is used as its own documentation recommends for speed
-//! at equal guarantees. Engines take turns; what is printed is the median of all turns.
+//! `mixed` readers beside a writer, `network` a server and its replicas, `compile` the build time of a schema. Without
+//! one of them, the table of all workloads is made, or of those after `--only`. Each engine is used as its own
+//! documentation recommends for speed at equal guarantees. Engines take turns; what is printed is the median of all
+//! turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod amplification;
@@ -28,6 +29,7 @@ mod instructions;
 mod keys;
 mod measured;
 mod mixed;
+mod network;
 mod opening;
 mod past;
 mod processor;
@@ -110,6 +112,8 @@ enum Part {
     Unique(unique::Names),
     /// Readers beside a writer, in parts of what each does alone.
     Mixed(mixed::Work),
+    /// A server and its replicas over loopback, beside the bare socket.
+    Network(network::Load),
     /// Rows of twelve fields with long strings and three indexes.
     Wide(wide::Work),
     /// Histories, old rows, differences and undoing, beside SQLite with triggers and DoltLite.
@@ -225,6 +229,11 @@ fn figures_of(
         Part::Mixed(work) => {
             let title = format!("{} readers and a writer, {} rows", work.readers, work.rows);
             (mixed::run(work, turns)?, work.rows, title)
+        }
+        Part::Network(load) => {
+            let title =
+                format!("A journal of {} MiB, and {} transactions", load.mib, load.transactions);
+            (network::run(load, turns)?, load.mib, title)
         }
         Part::Wide(work) => {
             let title = format!("{} rows of twelve fields with three indexes", work.rows);

@@ -1,11 +1,14 @@
 //! A connection to a server, by the URL of a database: `http://HOST:PORT/v1/NAME`.
 
 use std::io::Read;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals::{Cursor, Error, ErrorKind, Result, Txid};
 use annals_storage::{Spool, Storage as _};
 use reqwest::blocking::{Body, Client, RequestBuilder, Response};
+use reqwest::header::HeaderValue;
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 
@@ -20,6 +23,10 @@ pub struct Http {
     url: Url,
     token: Option<String>,
     client: Client,
+    /// How many pushes in a row came too late.
+    conflicts: AtomicU64,
+    /// The ticket of the turn that the server has given for the next push.
+    turn: Mutex<Option<HeaderValue>>,
 }
 
 /// What a server says of an error.
@@ -73,7 +80,12 @@ impl Http {
             .user_agent(concat!("annals/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| wrong(&reason(&error)))?;
-        Ok(Self { url: parsed, token, client })
+        let (conflicts, turn) = (AtomicU64::new(0), Mutex::default());
+        Ok(Self { url: parsed, token, client, conflicts, turn })
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Option<HeaderValue>> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the URL of something of the database.
@@ -230,16 +242,29 @@ impl Connection for Http {
         let frames = frames.without(0).map_err(io)?;
         let len = frames.end() - frames.begin();
         let body = Body::sized(Reading { at: frames.begin(), frames }, len);
-        let request =
-            self.client.post(self.at("/frames")).header("If-Match", format!("\"{from}\""));
+        let mut request = self
+            .client
+            .post(self.at("/frames"))
+            .header("If-Match", format!("\"{from}\""))
+            .header("Annals-Conflicts", self.conflicts.load(Ordering::Relaxed));
+        if let Some(turn) = self.turn().take() {
+            request = request.header("Annals-Turn", turn);
+        }
         let response = match self.authorized(request.body(body)).send() {
             Ok(response) => response,
             Err(error) if error.is_connect() => return Err(self.unreachable(&error)),
             Err(error) => return Ok(Pushed::Unknown(self.unreachable(&error))),
         };
         match response.status() {
-            StatusCode::OK => Ok(Pushed::Committed),
-            StatusCode::PRECONDITION_FAILED => Ok(Pushed::Conflict),
+            StatusCode::OK => {
+                self.conflicts.store(0, Ordering::Relaxed);
+                Ok(Pushed::Committed)
+            }
+            StatusCode::PRECONDITION_FAILED => {
+                self.conflicts.fetch_add(1, Ordering::Relaxed);
+                *self.turn() = response.headers().get("Annals-Turn").cloned();
+                Ok(Pushed::Conflict)
+            }
             // A proxy may answer so after it has passed the request on.
             StatusCode::INTERNAL_SERVER_ERROR
             | StatusCode::BAD_GATEWAY

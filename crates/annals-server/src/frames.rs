@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::answer::{Answer, Refusal};
 use crate::server::Shared;
-use crate::{Role, blocking, body};
+use crate::{Role, blocking, body, turns};
 
 /// The most txids of a request for chains.
 const MOST_CHAINS: usize = 1000;
@@ -105,7 +105,8 @@ async fn push(
     headers: HeaderMap,
     body: Body,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Write)?.local);
+    let served = shared.permit(&headers, &name, Role::Write)?;
+    let local = Arc::clone(&served.local);
     let from = headers.get(header::IF_MATCH).ok_or_else(|| {
         let message = "If-Match is missing: the cursor before the frames, as \"TXID:CHAIN\"";
         Refusal::new(StatusCode::PRECONDITION_REQUIRED, "if_match_required", message)
@@ -119,9 +120,18 @@ async fn push(
         return Err(body::too_large(most));
     }
     let frames = body::spool(body, spool(local.database()), most, shared.limits.silence).await?;
-    let judged = blocking::run(move || judge(&local, from, frames)).await?;
-    let (status, answer) = judged;
-    Ok((status, Json(answer)).into_response())
+    let number = |name| headers.get(name).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
+    served.turns.wait(number("Annals-Turn")).await;
+    let (status, answer) = blocking::run(move || judge(&local, from, frames)).await?;
+    let mut response = (status, Json(answer)).into_response();
+    let conflicts = number("Annals-Conflicts").unwrap_or(0);
+    if status == StatusCode::PRECONDITION_FAILED
+        && conflicts >= u64::from(turns::CONFLICTS)
+        && let Some(ticket) = served.turns.reserve()
+    {
+        response.headers_mut().insert("Annals-Turn", ticket.into());
+    }
+    Ok(response)
 }
 
 fn judge(

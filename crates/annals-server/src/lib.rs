@@ -35,6 +35,7 @@ mod listen;
 mod rows;
 mod server;
 mod tokens;
+mod turns;
 
 pub use access::Role;
 pub use identity::Identity;

@@ -12,6 +12,7 @@ use axum::Router;
 use crate::answer::Refusal;
 use crate::identity::Identity;
 use crate::tokens::{StoredToken, Tokens};
+use crate::turns::Turns;
 use crate::{Role, changes, frames, guard, health, history, rows};
 
 /// What a server takes and waits for, so that no client costs it without bound.
@@ -63,6 +64,8 @@ pub(crate) struct Shared {
 pub(crate) struct Served {
     pub(crate) local: Arc<Local>,
     tokens: Option<Tokens>,
+    /// Who may push next, if a client was late too often.
+    pub(crate) turns: Turns,
     /// The tokens as they were read, and when.
     known: Mutex<Option<(Duration, Vec<StoredToken>)>>,
 }
@@ -118,7 +121,7 @@ impl Server {
             )));
         }
         let local = Arc::new(Local::new(database));
-        let served = Served { local, tokens, known: Mutex::default() };
+        let served = Served { local, tokens, turns: Turns::default(), known: Mutex::default() };
         match self.shared.databases.insert(name.to_owned(), served) {
             None => Ok(self),
             Some(_) => Err(Error::new(
