@@ -187,13 +187,15 @@ fn transactions(load: &Load, folder: &Path, measured: &mut Measured) -> Result<(
         let running = &running;
         let client = |number: u64| {
             let path = folder.join(format!("client-{number}"));
-            scope.spawn(move || one_client(running, &path, load.transactions / load.clients))
+            let count = load.transactions / load.clients;
+            scope
+                .spawn(move || one_client(running, &path, count).map_err(|error| error.to_string()))
         };
         let all: Vec<_> = (0..load.clients).map(client).collect();
-        let join = |client: thread::ScopedJoinHandle<'_, Result<Duration, Failure>>| {
-            client.join().map_err(|_| Failure::from("a client panicked"))?
+        let join = |client: thread::ScopedJoinHandle<'_, Result<Duration, String>>| {
+            client.join().map_err(|_| "a client panicked".to_owned())?
         };
-        all.into_iter().map(join).collect::<Result<_, _>>()
+        all.into_iter().map(join).collect::<Result<_, String>>()
     })?;
     let slowest = many.iter().max().copied().unwrap_or_default();
     let mean = many.iter().sum::<Duration>() / u32::try_from(many.len().max(1))?;
@@ -251,10 +253,8 @@ fn follower(database: &Database, running: &Running, folder: &Path) -> Result<f64
     let mut took = Vec::new();
     for _ in 0..100 {
         let seen = thread::scope(|scope| {
-            let following = scope.spawn(|| {
-                let pulled = replica.pull_for(Duration::from_secs(10));
-                pulled.map(|_| Instant::now())
-            });
+            let following =
+                scope.spawn(|| replica.pull_for(Duration::from_secs(10)).map(|_| Instant::now()));
             // So that it waits.
             thread::sleep(Duration::from_millis(5));
             database.write(|tx| tx.insert(ITEM, &[ValueRef::Bytes(b"row")]))?;
