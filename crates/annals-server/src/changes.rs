@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::answer::{Answer, Refusal};
 use crate::body::Pieces;
 use crate::rows::table;
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::{Role, blocking};
 
 /// A comment is sent after so much silence, so that neither side takes the connection for dead.

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::answer::{Answer, Refusal};
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::{Role, blocking, body, turns};
 
 /// The most txids of a request for chains.

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::Role;
 use crate::answer::{Answer, Refusal};
-use crate::server::{Served, Shared};
+use crate::shared::{Served, Shared};
 
 /// Checks host and origin, which protect against pages of other sites in a browser on this machine.
 pub(crate) async fn check(

@@ -13,7 +13,7 @@ use axum::{Json, Router};
 use serde_json::json;
 
 use crate::answer::{Answer, Refusal};
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::{Role, blocking};
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::answer::{Answer, Refusal};
 use crate::changes::push_changed;
 use crate::rows::{id, json, table};
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::{Role, blocking};
 
 /// How many versions or transactions an answer has, if the request doesn't say.

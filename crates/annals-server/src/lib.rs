@@ -34,11 +34,13 @@ mod identity;
 mod listen;
 mod rows;
 mod server;
+mod shared;
 mod tokens;
 mod turns;
 
 pub use access::Role;
 pub use identity::Identity;
 pub use listen::Listening;
-pub use server::{Limits, Server};
+pub use server::Server;
+pub use shared::Limits;
 pub use tokens::{NewToken, StoredToken, Tokens};

@@ -16,7 +16,8 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::identity::Identity;
-use crate::server::{Limits, Server};
+use crate::server::Server;
+use crate::shared::Limits;
 
 /// The windows of HTTP/2: with those of the standard, 64 KiB, a pull waits for the other side most of the time.
 const WINDOW: u32 = 8 << 20;

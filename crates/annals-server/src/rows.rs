@@ -11,7 +11,7 @@ use axum::routing::get;
 use serde::Deserialize;
 
 use crate::answer::{Answer, Refusal};
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::{Role, blocking};
 
 /// How many rows an answer has, if the request doesn't say.

@@ -1,0 +1,81 @@
+//! What all requests see: the databases, who may ask, and the limits.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use annals::storage::{Clock as _, SystemClock};
+use annals::{Database, Result, Timestamp};
+use annals_replica::Local;
+
+use crate::Role;
+use crate::tokens::{StoredToken, Tokens};
+use crate::turns::Turns;
+
+/// What a server takes and waits for, so that no client costs it without bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes of a push.
+    pub push: u64,
+    /// How long a client may be silent while it sends or receives a body.
+    pub silence: Duration,
+    /// The longest that a request waits for news.
+    pub wait: Duration,
+    /// The most connections at a time; further ones wait.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let (silence, wait) = (Duration::from_secs(30), Duration::from_secs(60));
+        Self { push: 1 << 30, silence, wait, connections: 10_000 }
+    }
+}
+
+/// How long the tokens that were read are believed, so that a revoked one ends soon.
+const BELIEVED: Duration = Duration::from_secs(1);
+
+/// What all requests see.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) databases: BTreeMap<String, Served>,
+    /// What a request without a token may do.
+    pub(crate) everyone: Option<Role>,
+    /// A token for all databases, which lives as long as the server.
+    pub(crate) session: Option<StoredToken>,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) origins: Vec<String>,
+    pub(crate) limits: Limits,
+    pub(crate) is_read_only: bool,
+}
+
+/// A database that is served.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) local: Arc<Local>,
+    tokens: Option<Tokens>,
+    /// Who may push next, if a client was late too often.
+    pub(crate) turns: Turns,
+    /// The tokens as they were read, and when.
+    known: Mutex<Option<(Duration, Vec<StoredToken>)>>,
+}
+
+impl Served {
+    pub(crate) fn new(database: Database, tokens: Option<Tokens>) -> Self {
+        let local = Arc::new(Local::new(database));
+        Self { local, tokens, turns: Turns::default(), known: Mutex::default() }
+    }
+
+    /// Returns the role that a token has for this database.
+    pub(crate) fn role_of(&self, token: &str) -> Result<Option<Role>> {
+        let Some(tokens) = &self.tokens else { return Ok(None) };
+        let now = SystemClock.elapsed();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref().is_none_or(|(read, _)| now.saturating_sub(*read) >= BELIEVED) {
+            *known = Some((now, tokens.list()?));
+        }
+        let time = Timestamp(SystemClock.now());
+        let known = known.iter().flat_map(|(_, list)| list);
+        Ok(known.filter_map(|stored| stored.role_of(token, time)).max())
+    }
+}
