@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Store a new token, and print it: this is the only time that it is shown
+    #[command(after_help = "Example:
+  annals token add library.annals --role write
+  annals token add library.annals --role read --until 2030-01-01T00:00:00Z")]
     Add {
         /// The database
         file: PathBuf,
@@ -39,11 +42,15 @@ enum What {
         until: Option<Timestamp>,
     },
     /// Print the stored tokens: the id, role and end of each
+    #[command(after_help = "Example:
+  annals token list library.annals")]
     List {
         /// The database
         file: PathBuf,
     },
     /// Remove a token
+    #[command(after_help = "Example:
+  annals token revoke library.annals 1f0c9a44")]
     Revoke {
         /// The database
         file: PathBuf,
