@@ -13,7 +13,8 @@ use super::format::Point;
 /// As text it is `TXID:CHAIN`, with the chain as 16 hexadecimal digits.
 ///
 /// ```
-/// use annals::{Cursor, Txid};
+/// use annals_journal::Cursor;
+/// use annals_schema::Txid;
 ///
 /// let cursor: Cursor = "17:00c0ffee00c0ffee".parse().unwrap();
 /// assert_eq!(cursor.txid, Txid(17));
