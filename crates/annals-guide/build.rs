@@ -57,7 +57,9 @@ impl Chapters<'_> {
                         let path =
                             self.out.join(&chapter.name).join(schema.line.to_string()).join(file);
                         if is_new {
-                            write(&path, &schema.text);
+                            // The root of the crate is that of the block which the types are in.
+                            let root = format!(" as crate::blocks::{module}::b{}::", block.line);
+                            write(&path, &schema.text.replace(" as crate::", &root));
                             code +=
                                 &format!("mod s{} {{ annals::schema!({path:?}); }}\n", schema.line);
                         }

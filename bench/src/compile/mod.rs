@@ -90,7 +90,7 @@ fn generated(size: &Size, measured: &mut Measured) -> Result<(), Failure> {
     let text = schema::text(size.tables, size.fields);
     let file = annals_schema::parse_files(&[("large.schema", text.as_str())])
         .map_err(|mistakes| annals_schema::render_all(&mistakes, ""))?;
-    let code = annals_codegen::expand_module(&file.schema, "large");
+    let code = annals_codegen::expand_module(&file, "large");
     let is_code = |line: &&str| !line.trim_start().starts_with("//") && !line.trim().is_empty();
     let lines: Vec<_> = code.lines().filter(is_code).collect();
     let bytes: usize = lines.iter().map(|line| line.trim_start().len()).sum();

@@ -11,7 +11,7 @@ use super::database::accessors;
 use super::names::{Names, Scope};
 use super::table::At;
 use super::{block, indent, join};
-use annals_schema::{Command, Schema, TableNumber, Type};
+use annals_schema::{Command, Schema, SchemaFile, TableNumber, Type};
 
 /// The common part of the modules of functions.
 const TRANSACTION: &str = include_str!("custom.rs.in");
@@ -113,7 +113,7 @@ impl ::std::fmt::Debug for Customs<'_> {{
     }
 
     /// Writes the modules of the functions; nothing if there are none.
-    pub(super) fn modules(&self, now: &Schema, names: &Names) -> String {
+    pub(super) fn modules(&self, now: &SchemaFile, names: &Names) -> String {
         if self.is_empty() {
             return String::new();
         }
@@ -128,9 +128,9 @@ impl ::std::fmt::Debug for Customs<'_> {{
 }
 
 impl Custom {
-    fn module(&self, now: &Schema, names_now: &Names) -> String {
-        let names = Names::new(&self.schema);
-        let same = same_tables(&self.schema, now);
+    fn module(&self, now: &SchemaFile, names_now: &Names) -> String {
+        let names = Names::new(&self.schema, &now.types);
+        let same = same_tables(&self.schema, &now.schema);
         let mut items = Vec::new();
         for (table, names_of_table) in self.schema.tables().iter().zip(&names.tables) {
             let today = names_now.table(table.number).map(|names| names.name.as_str());

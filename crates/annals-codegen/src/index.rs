@@ -221,7 +221,11 @@ impl Behind<'_, '_> {
         let lifetime = if self.next.is_borrowed() { "'k " } else { "" };
         let ty = self.next.plain(lifetime);
         let parameter = |name: &str| Some(format!("{name}: impl ::std::ops::RangeBounds<{ty}>"));
-        let body = |name: &str| call("self.index.range", &[keys(self.leading), name.to_owned()]);
+        let bounds = |name: &str| match self.next.own {
+            Some(own) => format!("{}::bounds(&{name})", own.alias),
+            None => name.to_owned(),
+        };
+        let body = |name: &str| call("self.index.range", &[keys(self.leading), bounds(name)]);
         self.function("range", "bounds", &doc, parameter, body)
     }
 

@@ -4,9 +4,12 @@
 //! appended, as often as necessary to be unique: keywords that can't be raw identifiers (`self`, `super`, `crate`,
 //! `Self`, `_`), names that generated code uses itself, and names in use.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use annals_schema::{Field, Schema, TableNumber, Type};
+use annals_schema::{Field, FieldNumber, Schema, TableNumber, Type};
+
+/// The paths of the Rust types that fields have in the program, as a schema file has them.
+pub(super) type Paths = BTreeMap<(TableNumber, FieldNumber), String>;
 
 const KEYWORDS: [&str; 48] = [
     "as", "async", "await", "break", "const", "continue", "dyn", "else", "enum", "extern", "false",
@@ -154,6 +157,31 @@ pub(super) struct TableNames {
     pub(super) columns: Vec<String>,
     /// The enums of those fields that are ones, in the order of the fields.
     pub(super) enums: Vec<Option<EnumNames>>,
+    /// The types of the program for those fields that have one, in the order of the fields.
+    pub(super) own: Vec<Option<OwnNames>>,
+}
+
+/// The Rust names of a field with a type of the program.
+pub(super) struct OwnNames {
+    /// The path of the type, from anywhere.
+    pub(super) path: String,
+    /// The alias of the conversion, in the table's module.
+    pub(super) alias: String,
+}
+
+impl OwnNames {
+    fn new(field: &Field, path: &str, types: &mut Scope<'_>) -> Self {
+        let alias = types.declare(&format!("{}Value", camel_case(&field.name, "Field")));
+        let path = match path.strip_prefix("crate::") {
+            Some(path) => format!("crate::{}", identifiers(path)),
+            None => format!("::{}", identifiers(path)),
+        };
+        Self { path, alias }
+    }
+}
+
+fn identifiers(path: &str) -> String {
+    path.split("::").map(identifier).collect::<Vec<_>>().join("::")
 }
 
 /// The Rust names of a field that is an `enum`.
@@ -187,7 +215,7 @@ pub(super) struct IndexNames {
 }
 
 impl Names {
-    pub(super) fn new(schema: &Schema) -> Self {
+    pub(super) fn new(schema: &Schema, paths: &Paths) -> Self {
         let tables = schema.tables().iter().map(|table| table.name.as_str());
         let mut outer = Scope::new(&OUTER, tables);
         let mut variants = Scope::new(&[], std::iter::empty());
@@ -208,9 +236,10 @@ impl Names {
             let enums = table.fields.iter().map(|field| EnumNames::new(field, &owned, &mut types));
             let enums = enums.collect();
             scopes.push((types, Scope::new(&METHODS, std::iter::empty())));
-            TableNames { number, name, variant, owned, fields, columns, enums }
+            let own = Vec::new();
+            TableNames { number, name, variant, owned, fields, columns, enums, own }
         });
-        let tables: Vec<_> = tables.collect();
+        let mut tables: Vec<_> = tables.collect();
         let indexes = schema.indexes().iter().map(|index| {
             let place = place_of(&tables, index.table);
             let table = place.and_then(|place| schema.tables().get(place));
@@ -228,6 +257,15 @@ impl Names {
             }
         });
         let indexes = indexes.collect();
+        // The last ones, so that they change no other name.
+        for ((table, names), (types, _)) in schema.tables().iter().zip(&mut tables).zip(&mut scopes)
+        {
+            let own = table.fields.iter().map(|field| {
+                let path = paths.get(&(table.number, field.number))?;
+                Some(OwnNames::new(field, path, types))
+            });
+            names.own = own.collect();
+        }
         Self { tables, indexes }
     }
 

@@ -19,8 +19,8 @@ pub(super) fn row(table: &Table, owned: &str, columns: &[Column<'_>]) -> String 
         ),
     ];
     for column in columns {
-        let body = format!("self.0.read({})", column.number());
-        getters.push(getter(&column.description(), column.name, &column.value(""), &body));
+        let gives = column.value("");
+        getters.push(getter(&column.description(), column.name, &gives, &column.read()));
     }
     getters.push(getter(
         "Copies the values of the row.",
@@ -63,11 +63,11 @@ fn getter(doc: &str, name: &str, gives: &str, body: &str) -> String {
 fn copied(owned: &str, columns: &[Column<'_>]) -> String {
     let values = columns.iter().map(|column| {
         let (copied, own) = match (column.field.ty, column.field.nullable) {
+            _ if !column.is_borrowed() => ("", ""),
             (Type::FixedBytes(_), true) => ("", ".copied()"),
             (Type::FixedBytes(_), false) => ("*", ""),
-            (ty, true) if ty.is_variable() => ("", ".map(Into::into)"),
-            (ty, false) if ty.is_variable() => ("", ".into()"),
-            _ => ("", ""),
+            (_, true) => ("", ".map(Into::into)"),
+            (_, false) => ("", ".into()"),
         };
         format!("{0}: {copied}self.{0}(){own}", column.name)
     });
@@ -85,9 +85,16 @@ pub(super) fn new_row(table: &Table, columns: &[Column<'_>]) -> String {
     let borrows = columns.iter().any(Column::is_borrowed);
     let (generics, elided) = if borrows { ("<'a>", "<'_>") } else { ("", "") };
     let lifetime = if borrows { "'a " } else { "" };
-    let declared = columns.iter().any(|column| column.field.default.is_some());
+    let has_own = columns.iter().any(|column| column.own.is_some());
+    let declared = has_own || columns.iter().any(|column| column.field.default.is_some());
     // No row is the zero of a required reference.
     let demands = columns.iter().any(Column::demands_a_row);
+    let derived = match (has_own, declared || demands) {
+        // A type of the program need not be `Copy`.
+        (true, _) => "Clone, Debug",
+        (false, true) => "Clone, Copy, Debug",
+        (false, false) => "Clone, Copy, Debug, Default",
+    };
     let fields = columns.iter().map(|column| {
         let (doc, name) = (column.description(), column.name);
         format!("    /// {doc}\n    pub {name}: {},\n", column.value(lifetime))
@@ -112,7 +119,7 @@ impl ::annals::typed::NewRow for New{elided} {{
 {}",
         table.name,
         if demands { "" } else { "`Default` gives those of the schema; " },
-        if declared || demands { "Clone, Copy, Debug" } else { "Clone, Copy, Debug, Default" },
+        derived,
         values_of_self(columns),
         if declared && !demands { default(columns, borrows) } else { String::new() },
         copy(columns, borrows),
@@ -120,8 +127,7 @@ impl ::annals::typed::NewRow for New{elided} {{
 }
 
 fn values_of_self(columns: &[Column<'_>]) -> String {
-    let values: Vec<_> =
-        columns.iter().map(|column| format!("self.{}.into()", column.name)).collect();
+    let values: Vec<_> = columns.iter().map(Column::value_of_new).collect();
     format!("[{}]", values.join(", "))
 }
 
@@ -140,9 +146,8 @@ pub(super) fn values(table: &Table, owned: &str, columns: &[Column<'_>]) -> Stri
         format!("    /// {doc}\n    pub {name}: {ty},\n")
     });
     let fields = fields.collect::<String>();
-    let taken = columns
-        .iter()
-        .map(|column| format!("            {}: row.take({})?,\n", column.name, column.number()));
+    let taken =
+        columns.iter().map(|column| format!("            {}: {}?,\n", column.name, column.taken()));
     let (body, row, made) = match columns.is_empty() {
         true => ("{}".to_owned(), "_", format!("Ok({owned} {{}})")),
         false => {
@@ -151,7 +156,8 @@ pub(super) fn values(table: &Table, owned: &str, columns: &[Column<'_>]) -> Stri
         }
     };
     let is_float = |column: &Column<'_>| matches!(column.field.ty, Type::Float32 | Type::Float64);
-    let eq = if columns.iter().any(is_float) { "" } else { ", Eq" };
+    let may_not_be_eq = |column: &Column<'_>| is_float(column) || column.own.is_some();
+    let eq = if columns.iter().any(may_not_be_eq) { "" } else { ", Eq" };
     format!(
         "\
 /// The values of a row of `{}` by themselves, as [`Row::to_owned`] and a [`Change`] have them.
@@ -173,10 +179,7 @@ impl ::annals::typed::Versioned for Kind {{
 
 /// Writes how values by themselves become those of a new row.
 fn as_new(owned: &str, columns: &[Column<'_>]) -> String {
-    let values: Vec<_> = columns
-        .iter()
-        .map(|column| format!("::annals::ValueRef::from({})", column.borrowed()))
-        .collect();
+    let values: Vec<_> = columns.iter().map(Column::value_of_owned).collect();
     format!(
         "
 impl ::annals::typed::NewRow for &{owned} {{
@@ -233,7 +236,7 @@ impl{generics} From<{of}> for New{generics} {{
 pub(super) fn columns(table: &Table, columns: &[Column<'_>]) -> String {
     let fields = columns.iter().map(|column| {
         let (doc, name) = (column.description(), column.name);
-        format!("    /// {doc}\n    pub {name}: &'a [{}],\n", column.value("'a "))
+        format!("    /// {doc}\n    pub {name}: &'a [{}],\n", column.value_stored("'a "))
     });
     format!(
         "\

@@ -2,7 +2,7 @@
 
 use super::names::{Names, TableNames};
 use super::types::Column;
-use super::{Function, block, edit, enums, indent, index, join, must_use, row, wire};
+use super::{Function, block, edit, enums, indent, index, join, must_use, own, row, wire};
 use annals_schema::{Schema, Table};
 
 /// Where a module is generated.
@@ -19,10 +19,13 @@ impl At<'_> {
         let columns: Vec<_> = table
             .fields
             .iter()
-            .zip(names.fields.iter().zip(&names.enums))
-            .map(|(field, (name, of_enum))| Column::new(self.names, field, name, of_enum.as_ref()))
+            .zip(names.fields.iter().zip(names.enums.iter().zip(&names.own)))
+            .map(|(field, (name, (of_enum, own)))| {
+                Column::new(self.names, field, name, of_enum.as_ref()).with_own(own.as_ref())
+            })
             .collect();
         let mut items = vec![self.kind(table), row::row(table, &names.owned, &columns)];
+        items.extend(own::aliases(&columns));
         let enums = columns.iter().zip(&names.enums);
         items.extend(enums.filter_map(|(column, names)| enums::of(column, names.as_ref()?)));
         if !table.single_row {

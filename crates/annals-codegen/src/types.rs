@@ -1,6 +1,6 @@
 //! How the fields of a schema look in Rust.
 
-use super::names::{EnumNames, Names};
+use super::names::{EnumNames, Names, OwnNames};
 use annals_schema::{Field, Type, Uuid, Value, write_default};
 
 /// A field as generated code sees it.
@@ -9,8 +9,10 @@ pub(super) struct Column<'a> {
     pub(super) field: &'a Field,
     /// Its name in Rust.
     pub(super) name: &'a str,
-    /// Its type in Rust when it isn't null; borrowed types have no lifetime.
+    /// The type in Rust of its stored value when it isn't null; borrowed types have no lifetime.
     plain: String,
+    /// The type of the program that it has instead.
+    pub(super) own: Option<&'a OwnNames>,
     /// The names of its variants in Rust, by their numbers, if it is an enum.
     variants: &'a [String],
 }
@@ -41,7 +43,18 @@ impl<'a> Column<'a> {
             own => own.name().replace("int", "i").replace("ui", "u").replace("float", "f"),
         };
         let variants = of_enum.map_or(&[][..], |names| &names.variants);
-        Self { field, name, plain, variants }
+        Self { field, name, plain, own: None, variants }
+    }
+
+    /// Sets the type of the program.
+    pub(super) const fn with_own(mut self, own: Option<&'a OwnNames>) -> Self {
+        self.own = own;
+        self
+    }
+
+    /// The type that stands for the stored value in `annals::FieldValue`.
+    pub(super) fn stored(&self) -> &str {
+        self.plain.trim_start_matches('&')
     }
 
     /// The constant that names the field to the runtime.
@@ -85,32 +98,93 @@ impl<'a> Column<'a> {
     }
 
     pub(super) fn is_borrowed(&self) -> bool {
-        self.field.ty.is_variable()
+        self.own.is_none() && self.field.ty.is_variable()
+    }
+
+    fn or_null(&self, plain: &str) -> String {
+        if self.field.nullable { format!("Option<{plain}>") } else { plain.to_owned() }
     }
 
     /// The type of a value that isn't null; `lifetime` is empty, or like `'a `.
     pub(super) fn plain(&self, lifetime: &str) -> String {
+        match self.own {
+            Some(own) => own.path.clone(),
+            None => self.plain_stored(lifetime),
+        }
+    }
+
+    fn plain_stored(&self, lifetime: &str) -> String {
         self.plain.replacen('&', &format!("&{lifetime}"), 1)
     }
 
     /// The type of a value.
     pub(super) fn value(&self, lifetime: &str) -> String {
-        let plain = self.plain(lifetime);
-        if self.field.nullable { format!("Option<{plain}>") } else { plain }
+        self.or_null(&self.plain(lifetime))
+    }
+
+    /// The type of a stored value.
+    pub(super) fn value_stored(&self, lifetime: &str) -> String {
+        self.or_null(&self.plain_stored(lifetime))
     }
 
     /// The type of a value alone.
     pub(super) fn owned(&self) -> String {
+        match self.own {
+            Some(own) => self.or_null(&own.path),
+            None => self.owned_stored(),
+        }
+    }
+
+    /// The type of a stored value alone.
+    pub(super) fn owned_stored(&self) -> String {
         let plain = match self.plain.as_str() {
             "&str" => "::std::string::String",
             "&[u8]" => "::std::vec::Vec<u8>",
             plain => plain.trim_start_matches('&'),
         };
-        if self.field.nullable { format!("Option<{plain}>") } else { plain.to_owned() }
+        self.or_null(plain)
+    }
+
+    /// The expression that reads the value of a row.
+    pub(super) fn read(&self) -> String {
+        let read = format!("self.0.read({})", self.number());
+        self.converted("read", read)
+    }
+
+    /// The expression that takes the value of a change.
+    pub(super) fn taken(&self) -> String {
+        match self.own {
+            Some(own) => format!("{}::take(row, {})", own.alias, self.number()),
+            None => format!("row.take({})", self.number()),
+        }
+    }
+
+    /// Calls a function of the alias, if there is one.
+    fn converted(&self, function: &str, value: String) -> String {
+        match self.own {
+            Some(own) => format!("{}::{function}({value})", own.alias),
+            None => value,
+        }
+    }
+
+    /// The expression that makes a `ValueRef` of a field of a new row.
+    pub(super) fn value_of_new(&self) -> String {
+        match self.own {
+            Some(own) => format!("{}::value(&self.{})", own.alias, self.name),
+            None => format!("self.{}.into()", self.name),
+        }
+    }
+
+    /// The expression that makes a `ValueRef` of a field of the values alone.
+    pub(super) fn value_of_owned(&self) -> String {
+        match self.own {
+            Some(_) => self.value_of_new(),
+            None => format!("::annals::ValueRef::from({})", self.borrowed()),
+        }
     }
 
     /// The expression that borrows a value of `owned`, a struct of such values.
-    pub(super) fn borrowed(&self) -> String {
+    fn borrowed(&self) -> String {
         let (reference, borrow) = match (self.field.ty, self.field.nullable) {
             (Type::FixedBytes(_), true) => ("", ".as_ref()"),
             (Type::FixedBytes(_), false) => ("&", ""),
@@ -137,6 +211,10 @@ impl<'a> Column<'a> {
     /// The parameter that takes a value. Where null is allowed, a plain value or an `Option` of it; see
     /// [`names_lifetime`](Self::names_lifetime).
     pub(super) fn parameter(&self) -> String {
+        if let Some(own) = self.own {
+            let given = if self.field.nullable { "GivenOrNull" } else { "Given" };
+            return format!("{}: impl ::annals::typed::{given}<{}>", self.name, own.path);
+        }
         if self.field.nullable {
             format!("{}: impl ::annals::typed::OrNull<{}>", self.name, self.plain("'k "))
         } else {
@@ -151,7 +229,9 @@ impl<'a> Column<'a> {
 
     /// The expression that makes a `ValueRef` of that parameter.
     pub(super) fn argument(&self) -> String {
-        if self.field.nullable {
+        if let Some(own) = self.own {
+            format!("{}::given(&{})", own.alias, self.name)
+        } else if self.field.nullable {
             format!("::annals::typed::nullable::<{}>({})", self.plain, self.name)
         } else {
             format!("{}.into()", self.name)
@@ -160,11 +240,18 @@ impl<'a> Column<'a> {
 
     /// The type of the values of the whole column, as a constant has it.
     pub(super) fn column_type(&self) -> String {
-        self.value("'static ")
+        self.value_stored("'static ")
     }
 
     /// The default as a Rust expression.
     pub(super) fn default(&self) -> String {
+        match self.default_stored() {
+            none if none == "None" => none,
+            stored => self.converted("read", stored),
+        }
+    }
+
+    fn default_stored(&self) -> String {
         let value = self.field.default_value();
         let plain = match &value {
             Value::Null => return "None".to_owned(),

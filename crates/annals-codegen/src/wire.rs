@@ -6,7 +6,7 @@ use annals_schema::{Table, Type};
 
 /// Writes the fields of the owned values, and of the values of a new row.
 pub(super) fn wire(table: &Table, owned: &str, columns: &[Column<'_>]) -> String {
-    let of_owned = fields(columns, Column::owned, Column::owned_default);
+    let of_owned = fields(columns, Column::owned_stored, Column::owned_default);
     let mut written = format!("owned {owned} {{\n{}}}", indent(&of_owned));
     let mut code = invocation(&written);
     if !table.single_row {
@@ -14,11 +14,19 @@ pub(super) fn wire(table: &Table, owned: &str, columns: &[Column<'_>]) -> String
             true => ("<'a>", "'a "),
             false => ("", ""),
         };
-        let of_new = fields(columns, |column| column.value(lifetime), Column::default);
+        let of_new = fields(columns, |column| of_new(column, lifetime), Column::default);
         written = format!("new New{generics} {{\n{}}}", indent(&of_new));
         code += &format!("\n{}", invocation(&written));
     }
     code
+}
+
+/// Returns the type that a field of a new row is read as.
+fn of_new(column: &Column<'_>, lifetime: &str) -> String {
+    match column.own {
+        Some(_) => column.owned_stored(),
+        None => column.value(lifetime),
+    }
 }
 
 fn invocation(content: &str) -> String {
@@ -38,7 +46,8 @@ fn fields<'a>(
         let may_be_absent = column.field.nullable || column.field.default.is_some();
         let absent = if may_be_absent { format!(" = {}", default(column)) } else { String::new() };
         let (text, name) = (&column.field.name, column.name);
-        format!("{text:?} {name}: {} as {form}{absent},\n", ty(column))
+        let own = column.own.map_or_else(String::new, |own| format!(" via {}", own.alias));
+        format!("{text:?} {name}: {} as {form}{own}{absent},\n", ty(column))
     };
     columns.iter().map(field).collect()
 }

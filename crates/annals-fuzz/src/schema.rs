@@ -9,8 +9,8 @@ use annals_schema::{Relation, Schema, compare, first_difference, parse, render_a
 /// If what parses isn't the same schema when it is printed and parsed again, or differs from itself.
 pub fn schema(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
-    let schema = match parse(text) {
-        Ok(file) => file.schema,
+    let file = match parse(text) {
+        Ok(file) => file,
         Err(mistakes) => {
             assert!(!mistakes.is_empty(), "refused without a word");
             assert!(
@@ -20,6 +20,8 @@ pub fn schema(input: &[u8]) {
             return;
         }
     };
+    let _code = generate(&file);
+    let schema = file.schema;
     let printed = schema.to_text();
     match parse(&printed) {
         Ok(again) => assert_eq!(again.schema, schema, "printed as\n{printed}"),
@@ -27,7 +29,6 @@ pub fn schema(input: &[u8]) {
     }
     assert_eq!(compare(&schema, &schema), Relation::Same, "{printed}");
     assert_eq!(first_difference(&schema, &schema), None, "{printed}");
-    let _code = generate(&schema);
     upgrades(&schema);
 }
 

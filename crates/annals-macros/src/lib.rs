@@ -86,7 +86,7 @@ fn expand(input: TokenStream) -> Result<String, String> {
         Some(module) => (module.visibility, module.name),
         None => ("pub ".to_owned(), module_name(file.namespace.as_deref(), stem)),
     };
-    let module = expand_module(&file.schema, &name);
+    let module = expand_module(&file, &name);
     let module = module.replacen("pub mod ", &format!("{visibility}mod "), 1);
     // The compiler then knows that the crate depends on the files.
     let depends =

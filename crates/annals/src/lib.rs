@@ -155,4 +155,4 @@ pub use store::{
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 pub use typed::wire as __wire;
-pub use typed::{Abort, Query};
+pub use typed::{Abort, FieldValue, Query};

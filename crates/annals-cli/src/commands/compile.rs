@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use annals::Result;
-use annals_schema::SchemaFile;
 use clap::Args;
 
 use crate::files::cannot;
@@ -32,10 +31,10 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let SchemaFile { namespace, schema, .. } = language::read_schemas(&arguments.files)?;
-    let code = match namespace {
-        Some(name) => annals_codegen::generate_module(&schema, &name),
-        None => annals_codegen::generate(&schema),
+    let file = language::read_schemas(&arguments.files)?;
+    let code = match &file.namespace {
+        Some(name) => annals_codegen::generate_module(&file, name),
+        None => annals_codegen::generate(&file),
     };
     match &arguments.output {
         Some(path) => {

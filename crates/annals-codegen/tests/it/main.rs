@@ -16,7 +16,7 @@ const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/golden");
 fn compare(name: &str) {
     let folder = Path::new(GOLDEN);
     let text = fs::read_to_string(folder.join(format!("{name}.schema"))).unwrap();
-    let code = generate(&parse(&text).unwrap().schema);
+    let code = generate(&parse(&text).unwrap());
     let path = folder.join(format!("{name}.rs"));
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, &code).unwrap();
@@ -50,6 +50,11 @@ fn evolved() {
     compare("evolved");
 }
 
+#[test]
+fn own() {
+    compare("own");
+}
+
 /// Returns what rustfmt makes of code for who has no settings of their own.
 fn formatted(code: &str) -> String {
     let mut rustfmt = Command::new("rustfmt")
@@ -64,9 +69,9 @@ fn formatted(code: &str) -> String {
 
 #[test]
 fn rustfmt_leaves_everything_as_it_is() {
-    for name in ["tutorial", "types", "collisions", "wide", "evolved"] {
+    for name in ["tutorial", "types", "collisions", "wide", "evolved", "own"] {
         let path = Path::new(GOLDEN).join(format!("{name}.schema"));
-        let schema = parse(&fs::read_to_string(path).unwrap()).unwrap().schema;
+        let schema = parse(&fs::read_to_string(path).unwrap()).unwrap();
         for namespace in [None, Some("a"), Some("a::b")] {
             let code = match namespace {
                 Some(namespace) => generate_module(&schema, namespace),
@@ -83,7 +88,7 @@ fn rustfmt_leaves_everything_as_it_is() {
 
 #[test]
 fn modules_nest_by_namespace() {
-    let schema = parse("create_table city").unwrap().schema;
+    let schema = parse("create_table city").unwrap();
     let code = generate_module(&schema, "outer::type");
     assert!(code.contains("\npub mod outer {\n    pub mod r#type {\n        //! The typed API"));
 }
@@ -110,10 +115,8 @@ fn the_examples_parse() {
 fn what_a_macro_expands_to_has_its_documentation_as_attributes() {
     let text = "create_table t\nadd_field t a string default \"/// no comment\"";
     let file = annals_schema::parse(text).unwrap();
-    let (kept, expanded) = (
-        annals_codegen::generate_module(&file.schema, "m"),
-        annals_codegen::expand_module(&file.schema, "m"),
-    );
+    let (kept, expanded) =
+        (annals_codegen::generate_module(&file, "m"), annals_codegen::expand_module(&file, "m"));
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
     assert!(kept.lines().filter(is_comment).count() > 30);
     assert_eq!(expanded.lines().find(is_comment), None);

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
-use super::elsewhere;
 use super::expect::Line;
 use super::scope::{Mistake, Scope};
+use super::{Parsed, elsewhere, rust_type};
 use crate::diagnostics::{nearest, suggest};
 use crate::{Command, Diagnostic, OnDelete, Schema, Token, Type, Value, parse_value, shorten};
 
-const ADD: &str = "add_field TABLE NAME TYPE [null] [default VALUE]";
+const ADD: &str = "add_field TABLE NAME TYPE [null] [default VALUE] [as PATH]";
 const REFERENCE: &str =
     "add_field TABLE NAME references TABLE [restrict|cascade|set_null] [required] [default VALUE]";
 const RULES: [&str; 3] = ["restrict", "cascade", "set_null"];
 
-pub(super) fn add(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mistake> {
+pub(super) fn add(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Parsed, Mistake> {
     let line = Line::new(tokens, ADD);
     let table = scope.table(line.word(1, "the table's name")?)?;
     let name = line.word(2, "the field's name")?;
@@ -50,7 +50,7 @@ pub(super) fn add(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mi
         nullable: options.nullable,
         default: options.default,
     };
-    scope.check(command, name)
+    Ok(Parsed { command: scope.check(command, name)?, rust_type: options.rust_type })
 }
 
 pub(super) fn drop(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mistake> {
@@ -75,16 +75,17 @@ pub(super) fn rename(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command,
 struct Options {
     nullable: bool,
     default: Option<Value>,
+    rust_type: Option<String>,
 }
 
-/// Reads `null` and `default VALUE` (or `= VALUE`), in either order.
+/// Reads `null` and `default VALUE` (or `= VALUE`), in either order, then `as PATH`.
 fn options(
     ty: Type,
     nullable: bool,
     line: &Line<'_>,
     behind: usize,
 ) -> Result<Options, Diagnostic> {
-    let mut options = Options { nullable, default: None };
+    let mut options = Options { nullable, default: None, rust_type: None };
     let mut default_at = None;
     let mut rest = line.tokens.get(behind..).unwrap_or(&[]);
     while let [first, after @ ..] = rest {
@@ -92,6 +93,10 @@ fn options(
         if first.is("null") && (nullable || !ty.carries_null()) {
             options.nullable = true;
             continue;
+        }
+        if first.is("as") {
+            options.rust_type = Some(rust_type::read(ty, line, first, after)?);
+            break;
         }
         let glued = first.text.strip_prefix('=').filter(|text| !first.quoted && !text.is_empty());
         let value = match (glued, after) {

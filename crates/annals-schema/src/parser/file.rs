@@ -1,14 +1,14 @@
 //! Whole schema files, one or several.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::expect::Line;
 use super::fate::{Fates, Name, Place};
 use super::joedb::{self, Kind};
 use super::scope::{About, Mistake, Scope};
-use super::{COMMANDS, command, elsewhere};
+use super::{COMMANDS, Parsed, command, elsewhere};
 use crate::diagnostics::nearest;
-use crate::{Command, Diagnostic, Schema, Token, shorten, tokenize};
+use crate::{Command, Diagnostic, FieldNumber, Schema, TableNumber, Token, shorten, tokenize};
 
 /// The contents of a schema file, or of several that were read as one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +17,8 @@ pub struct SchemaFile {
     pub namespace: Option<String>,
     /// The schema.
     pub schema: Schema,
+    /// The paths of the Rust types after `as`, for the generator of code. They are no part of the schema.
+    pub types: BTreeMap<(TableNumber, FieldNumber), String>,
     /// The lines that would change rows, as scripts of joedb have them: they did nothing.
     pub ignored: Vec<Ignored>,
 }
@@ -117,14 +119,17 @@ impl Parser {
             return Ok(self.namespace(tokens)?);
         }
         let scope = Scope::new(&self.file.schema, &self.fates).in_file(&place.file);
-        if let Some(command) = command(&scope, tokens)? {
+        if let Some(Parsed { command, rust_type }) = command(&scope, tokens)? {
             self.fates.note(&self.file.schema, &command, Some(place));
             self.found(&command, place);
-            return self
-                .file
-                .schema
-                .apply(command)
-                .map_err(|error| Diagnostic::new(first, error.to_string()).into());
+            let name = match &command {
+                Command::AddField { table, name, .. } => Some((*table, name.clone())),
+                _ => None,
+            };
+            let applied = self.file.schema.apply(command);
+            applied.map_err(|error| Diagnostic::new(first, error.to_string()))?;
+            self.typed(name, rust_type);
+            return Ok(());
         }
         match joedb::take(&scope, tokens)? {
             Some(Kind::Silent) => Ok(()),
@@ -135,6 +140,15 @@ impl Parser {
                 Ok(())
             }
             None => Err(unknown(first, tokens.get(1)).into()),
+        }
+    }
+
+    /// Remembers the Rust type of a field that was added.
+    fn typed(&mut self, field: Option<(TableNumber, String)>, rust_type: Option<String>) {
+        let (Some((table, name)), Some(path)) = (field, rust_type) else { return };
+        let added = self.file.schema.table(table).and_then(|table| table.field_named(&name));
+        if let Some(field) = added.map(|field| field.number) {
+            self.file.types.insert((table, field), path);
         }
     }
 

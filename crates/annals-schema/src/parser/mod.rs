@@ -10,6 +10,7 @@ mod fields;
 mod file;
 mod indexes;
 mod joedb;
+mod rust_type;
 mod scope;
 mod tables;
 mod variants;
@@ -43,20 +44,35 @@ pub const COMMANDS: [&str; 17] = [
 ];
 
 /// Parses one command of the schema language, already split into tokens; `None` if the first token
-/// is no command of it, or there is no token. `namespace` is for files only, and is none here.
+/// is no command of it, or there is no token. `namespace` is for files only, and is none here; `as PATH` of a field is,
+/// too, and has no effect.
 ///
 /// # Errors
 /// The first mistake of the line. Its [`line`](Diagnostic::at) is for the caller to say.
 pub fn parse_command(schema: &Schema, tokens: &[Token<'_>]) -> Result<Option<Command>, Diagnostic> {
     let parsed = command(&Scope::new(schema, &Fates::default()), tokens);
-    parsed.or_else(|_| {
+    let parsed = parsed.or_else(|_| {
         // Only an error justifies the time to find the fate of a name.
         let fates = Fates::of(schema);
         command(&Scope::new(schema, &fates), tokens).map_err(|mistake| *mistake.diagnostic)
-    })
+    })?;
+    Ok(parsed.map(|parsed| parsed.command))
 }
 
-fn command(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Option<Command>, Mistake> {
+/// A line of a schema.
+struct Parsed {
+    command: Command,
+    /// What follows `as`, which is no part of the schema.
+    rust_type: Option<String>,
+}
+
+impl From<Command> for Parsed {
+    fn from(command: Command) -> Self {
+        Self { command, rust_type: None }
+    }
+}
+
+fn command(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Option<Parsed>, Mistake> {
     let Some(first) = tokens.first().filter(|first| !first.quoted) else {
         return Ok(None);
     };
@@ -68,7 +84,7 @@ fn command(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Option<Command>, M
         "history_index" => tables::set_history_index(scope, tokens, true),
         "no_history_index" => tables::set_history_index(scope, tokens, false),
         "custom" => tables::custom(scope, tokens),
-        "add_field" => fields::add(scope, tokens),
+        "add_field" => return fields::add(scope, tokens).map(Some),
         "drop_field" => fields::drop(scope, tokens),
         "rename_field" => fields::rename(scope, tokens),
         "add_variant" => variants::add(scope, tokens),
@@ -81,5 +97,5 @@ fn command(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Option<Command>, M
         "drop_index" => indexes::drop(scope, tokens),
         _ => return Ok(None),
     }
-    .map(Some)
+    .map(|command| Some(command.into()))
 }

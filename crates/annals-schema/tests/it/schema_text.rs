@@ -188,3 +188,16 @@ fn only_a_reference_that_can_stay_is_required() {
         assert!(error.contains(expected), "{line}: {error}");
     }
 }
+
+/// A schema file is a script for the shell, too, as with `namespace`.
+#[test]
+fn the_shell_ignores_the_type_of_the_program_but_not_a_wrong_path() {
+    let schema = parse("create_table city").unwrap().schema;
+    let command = |line: &str| parse_command(&schema, &tokenize(line).unwrap());
+    let plain = command("add_field city name string null default as").unwrap();
+    let typed = command("add_field city name string null default as as crate::Name").unwrap();
+    assert!(plain.is_some());
+    assert_eq!(typed, plain);
+    let wrong = command("add_field city name string as Name").unwrap_err();
+    assert_eq!(wrong.message, "`Name` is not the path of a Rust type");
+}

@@ -8,7 +8,8 @@
 //! and [`Id`] is the id of a row of it. [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it;
 //! a [`Query`] filters, joins and groups. A transaction inserts a [`NewRow`], and changes a row with an [`Editor`]. A [`Vector`] is a whole column of a run
 //! of rows, and a [`Column`] says which. A [`Change`] is one change of a row, whose values are [`Versioned`], and
-//! a [`History`] all of them. [`OnlyRow`] is for a table of one row.
+//! a [`History`] all of them. [`OnlyRow`] is for a table of one row. A [`FieldValue`] is a type of the program for a
+//! field.
 
 mod abort;
 mod change;
@@ -21,6 +22,7 @@ mod id;
 mod index;
 mod misplaced;
 mod nullable;
+mod own;
 mod query;
 mod read_only;
 #[cfg(feature = "tokio")]
@@ -59,6 +61,9 @@ pub use index::{Index, IndexRows};
 #[doc(hidden)]
 pub use misplaced::Writes;
 pub use nullable::{OrNull, nullable};
+pub use own::{FieldValue, Given, GivenOrNull, Stored};
+#[doc(hidden)]
+pub use own::{Own, OwnOrNull};
 pub use query::{Grouped, Query};
 #[cfg(feature = "tokio")]
 pub use runtime::SubscriptionStream;

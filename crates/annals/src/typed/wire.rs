@@ -207,7 +207,9 @@ impl<E: Enum> Visitor<'_> for VariantName<E> {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __serde {
-    (owned $name:ident { $($text:literal $field:ident: $ty:ty as $form:ident $(= $absent:expr)?,)* }) => {
+    (owned $name:ident {
+        $($text:literal $field:ident: $ty:ty as $form:ident $(via $own:ident)? $(= $absent:expr)?,)*
+    }) => {
         impl $crate::__wire::serde_core::Serialize for $name {
             fn serialize<S: $crate::__wire::serde_core::Serializer>(
                 &self,
@@ -216,11 +218,16 @@ macro_rules! __serde {
                 use $crate::__wire::serde_core::ser::SerializeStruct as _;
                 let fields: &[&str] = &[$($text),*];
                 let mut row = serializer.serialize_struct(::core::stringify!($name), fields.len())?;
-                $(row.serialize_field($text, &$crate::__wire::$form(&self.$field))?;)*
+                $(row.serialize_field(
+                    $text,
+                    &$crate::__wire::$form(&$crate::__serde!(@stored self.$field $(, $own)?)),
+                )?;)*
                 row.end()
             }
         }
-        $crate::__serde! { @read [] $name { $($text $field: $ty as $form $(= $absent)?,)* } }
+        $crate::__serde! {
+            @read [] $name { $($text $field: $ty as $form $(via $own)? $(= $absent)?,)* }
+        }
     };
     (enum $name:ident) => {
         impl $crate::__wire::serde_core::Serialize for $name {
@@ -243,7 +250,7 @@ macro_rules! __serde {
         $crate::__serde! { @read [$($life)?] $name { $($fields)* } }
     };
     (@read [$($life:lifetime)?] $name:ident {
-        $($text:literal $field:ident: $ty:ty as $form:ident $(= $absent:expr)?,)*
+        $($text:literal $field:ident: $ty:ty as $form:ident $(via $own:ident)? $(= $absent:expr)?,)*
     }) => {
         impl<'de $(: $life, $life)?> $crate::__wire::FromFields<'de> for $name $(<$life>)? {
             const NAME: &'static str = ::core::stringify!($name);
@@ -259,7 +266,7 @@ macro_rules! __serde {
                     }
                 }
                 Ok(Self { $($field: match $field {
-                    Some(value) => value.0,
+                    Some(value) => $crate::__serde!(@value value.0 $(, $own)?),
                     None => $crate::__serde!(@absent $text $(, $absent)?),
                 },)* })
             }
@@ -271,6 +278,18 @@ macro_rules! __serde {
                 $crate::__wire::read(deserializer)
             }
         }
+    };
+    (@stored $value:expr) => {
+        $value
+    };
+    (@stored $value:expr, $own:ident) => {
+        $own::stored(&$value)
+    };
+    (@value $value:expr) => {
+        $value
+    };
+    (@value $value:expr, $own:ident) => {
+        $own::kept($value)
     };
     (@absent $text:literal) => {
         return Err($crate::__wire::serde_core::de::Error::missing_field($text))

@@ -44,6 +44,9 @@ pub(crate) mod collisions;
 #[path = "../../../annals-codegen/tests/it/golden/evolved.rs"]
 pub(crate) mod evolved;
 #[rustfmt::skip]
+#[path = "../../../annals-codegen/tests/it/golden/own.rs"]
+pub(crate) mod own;
+#[rustfmt::skip]
 #[path = "../../../annals-codegen/tests/it/golden/tutorial.rs"]
 pub(crate) mod tutorial;
 #[rustfmt::skip]

@@ -43,6 +43,8 @@ mod image;
 mod indexes;
 mod library;
 mod locales;
+mod own;
+mod own_types;
 mod pack;
 mod package;
 mod past;
