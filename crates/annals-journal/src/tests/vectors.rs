@@ -55,6 +55,17 @@ impl Script {
     }
 }
 
+fn index_by_name(table: TableNumber) -> Command {
+    Command::CreateIndex {
+        name: "by_name".to_owned(),
+        table,
+        fields: vec![FieldNumber(0), FieldNumber(1)],
+        descending: Vec::new(),
+        collated: Vec::new(),
+        unique: true,
+    }
+}
+
 /// Writes the journal of the document: each event, each level, both sorts of time, with padding and
 /// without.
 fn write_journal() -> Vec<u8> {
@@ -88,16 +99,7 @@ fn write_journal() -> Vec<u8> {
     script.field("people", Type::UInt32, true, Some(Value::UInt32(300)));
     script.field("twin", Type::Reference(table, OnDelete::Dangle), true, None);
     script.field("height", Type::Float64, true, Some(Value::Null));
-    let fields = vec![FieldNumber(0), FieldNumber(1)];
-    let index = Command::CreateIndex {
-        name: "by_name".to_owned(),
-        table,
-        fields,
-        descending: Vec::new(),
-        collated: Vec::new(),
-        unique: true,
-    };
-    script.event(&Event::Schema(&index));
+    script.event(&Event::Schema(&index_by_name(table)));
     script.commit(Level::Checksummed, None);
 
     script.writer.begin(Level::Checksummed).unwrap();

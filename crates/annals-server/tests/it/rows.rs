@@ -28,7 +28,6 @@ fn create(database: &Database) {
                 fields: vec![FieldNumber(0), FieldNumber(1)],
                 collated: Vec::new(),
                 descending: Vec::new(),
-                collated: Vec::new(),
                 unique: false,
             })?;
             for (name, born) in [("Bob", 3), ("Ada, \"the\" first", 1), ("Bob", 2), ("Cy", 4)] {

@@ -40,7 +40,7 @@ fn values_are_the_programs_wherever_a_row_is_typed() {
     db.write(|tx| {
         let copy = tx.insert(&Account { email: email("bob@example.com"), ..owned.clone() })?;
         let mut edit = tx.edit(copy)?;
-        edit.set_number(&Number(4))?.set_label(&email("second"))?.set_key(None)?;
+        edit.set_number(Number(4))?.set_label(email("second"))?.set_key(None)?;
         edit.set_ratio(&owned.ratio)?.set_email(email("eve@example.com"))?.set_name("eve")?;
         tx.update(ada, New { number: Number(9), ..New::from(&found) })?;
         Ok(())

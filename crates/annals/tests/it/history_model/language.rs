@@ -1,6 +1,6 @@
 //! The schema language, as the model understands it.
 
-use annals::{Command, ErrorKind, FieldNumber, Type, Value};
+use annals::{Command, ErrorKind, Type, Value};
 use annals_schema::write_value;
 
 use super::model::{Answer, Field, Index, Model, Table, zero};
@@ -244,16 +244,8 @@ impl Model {
                 let mut line = format!("add_field {} {name} ", table_name(table));
                 line += &match ty {
                     Type::Reference(to, rule) => {
-                        let words = ["", " restrict", " cascade", " set_null"];
-                        let rules = super::draw::RULES;
-                        let word = words[rules.iter().position(|known| known == rule).unwrap()];
-                        // A required reference restricts, unless it says something else.
-                        let word = match (word, *nullable || ty.is_always_nullable()) {
-                            (" restrict", false) => " required".to_owned(),
-                            (word, false) => format!("{word} required"),
-                            (word, true) => word.to_owned(),
-                        };
-                        format!("references {}{word}", table_name(to))
+                        let may_be_null = *nullable || ty.is_always_nullable();
+                        format!("references {}{}", table_name(to), rule_word(*rule, may_be_null))
                     }
                     Type::Blob => "blob".to_owned(),
                     ty => format!("{ty}") + if *nullable { " null" } else { "" },
@@ -285,12 +277,14 @@ impl Model {
             Command::CreateIndex { name, table, fields, descending, collated, unique } => {
                 let verb = if *unique { "create_unique_index" } else { "create_index" };
                 let word = |field| if descending.contains(field) { " desc" } else { "" };
-                let order = |field: &FieldNumber| {
-                    let collated = collated.iter().find(|collated| collated.field == *field);
-                    collated.map_or(String::new(), |of| format!(" collate {}", of.locale))
+                let column = |field| {
+                    format!(
+                        "{}{}{}",
+                        field_name(table, field),
+                        collation(field, collated),
+                        word(field)
+                    )
                 };
-                let column =
-                    |field| format!("{}{}{}", field_name(table, field), order(field), word(field));
                 let fields: Vec<_> = fields.iter().map(column).collect();
                 format!("{verb} {name} {} {}", table_name(table), fields.join(","))
             }
@@ -304,5 +298,23 @@ impl Model {
             }
             Command::Custom { name } => format!("custom {name}"),
         }
+    }
+}
+
+/// Returns the order of a column, if it has one of its own.
+fn collation(field: &annals::FieldNumber, collated: &[annals::Collated]) -> String {
+    let collated = collated.iter().find(|collated| collated.field == *field);
+    collated.map_or(String::new(), |of| format!(" collate {}", of.locale))
+}
+
+/// Returns the words after the target of a reference.
+fn rule_word(rule: annals::OnDelete, may_be_null: bool) -> String {
+    let words = ["", " restrict", " cascade", " set_null"];
+    let word = words[super::draw::RULES.iter().position(|known| *known == rule).unwrap()];
+    // A required reference restricts, unless it says something else.
+    match (word, may_be_null) {
+        (" restrict", false) => " required".to_owned(),
+        (word, false) => format!("{word} required"),
+        (word, true) => word.to_owned(),
     }
 }
