@@ -1,6 +1,6 @@
 //! A type of the program that isn't made for the field, and a value of another type.
-//~ error[E0277]: `Email` can't be the type of a field whose stored values are `i64`
-//~ note: implement `annals::FieldValue<i64>` for it, or write another type behind `as` in the schema
+//~ doesn't satisfy `Email: FieldValue<i64>`
+//~ note: the trait `FieldValue` must be implemented
 annals::schema!("own.schema");
 
 #[derive(Clone, Debug, PartialEq)]
