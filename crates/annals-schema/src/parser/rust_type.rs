@@ -6,7 +6,7 @@ use super::expect::Line;
 use crate::names::is_name;
 use crate::{Diagnostic, Token, Type, shorten};
 
-/// Reads the path behind `as`, which ends the line.
+/// Reads the path after `as`, which ends the line.
 pub(super) fn read(
     ty: Type,
     line: &Line<'_>,

@@ -39,7 +39,7 @@ use crate::Result;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be the type of a field whose stored values are `{S}`",
     label = "the schema has a field `as` this type",
-    note = "implement `annals::FieldValue<{S}>` for it, or write another type behind `as` in the schema"
+    note = "implement `annals::FieldValue<{S}>` for it, or write another type after `as` in the schema"
 )]
 pub trait FieldValue<S: Stored + ?Sized>: Clone + Debug + PartialEq + 'static {
     /// Makes the program's value of a stored one: any that the field may have.
@@ -195,17 +195,24 @@ impl<T> GivenOrNull<T> for &Option<T> {
 #[derive(Debug)]
 pub struct Own<S: ?Sized, T>(PhantomData<(T, S)>);
 
-impl<S: Stored + ?Sized, T: FieldValue<S>> Own<S, T> {
+// The bound stands at the methods, not at the `impl`: only so the compiler says what `FieldValue` advises.
+impl<S: Stored + ?Sized, T> Own<S, T> {
     /// Converts a stored value.
     #[inline]
     #[must_use]
-    pub fn read(stored: S::Ref<'_>) -> T {
+    pub fn read(stored: S::Ref<'_>) -> T
+    where
+        T: FieldValue<S>,
+    {
         T::from_stored(stored)
     }
 
     /// Converts a stored value that is by itself.
     #[must_use]
-    pub fn kept(stored: S::Owned) -> T {
+    pub fn kept(stored: S::Owned) -> T
+    where
+        T: FieldValue<S>,
+    {
         T::from_stored(S::borrowed(&stored))
     }
 
@@ -213,29 +220,44 @@ impl<S: Stored + ?Sized, T: FieldValue<S>> Own<S, T> {
     ///
     /// # Errors
     /// There is none of that type.
-    pub fn take(row: &mut RowValues, field: FieldNumber) -> Result<T> {
+    pub fn take(row: &mut RowValues, field: FieldNumber) -> Result<T>
+    where
+        T: FieldValue<S>,
+    {
         row.take(field).map(Self::kept)
     }
 
     /// Copies the stored value.
-    pub fn stored(value: &T) -> S::Owned {
+    pub fn stored(value: &T) -> S::Owned
+    where
+        T: FieldValue<S>,
+    {
         S::copied(value.to_stored())
     }
 
     /// Returns the stored value, untyped.
     #[inline]
-    pub fn value(value: &T) -> ValueRef<'_> {
+    pub fn value(value: &T) -> ValueRef<'_>
+    where
+        T: FieldValue<S>,
+    {
         value.to_stored().into()
     }
 
     /// Returns the stored value of an argument.
     #[inline]
-    pub fn given(value: &impl Given<T>) -> ValueRef<'_> {
+    pub fn given(value: &impl Given<T>) -> ValueRef<'_>
+    where
+        T: FieldValue<S>,
+    {
         Self::value(value.given())
     }
 
     /// Returns the bounds of stored values.
-    pub fn bounds(bounds: &impl RangeBounds<T>) -> (Bound<ValueRef<'_>>, Bound<ValueRef<'_>>) {
+    pub fn bounds(bounds: &impl RangeBounds<T>) -> (Bound<ValueRef<'_>>, Bound<ValueRef<'_>>)
+    where
+        T: FieldValue<S>,
+    {
         (bounds.start_bound().map(Self::value), bounds.end_bound().map(Self::value))
     }
 }
@@ -245,17 +267,23 @@ impl<S: Stored + ?Sized, T: FieldValue<S>> Own<S, T> {
 #[derive(Debug)]
 pub struct OwnOrNull<S: ?Sized, T>(PhantomData<(T, S)>);
 
-impl<S: Stored + ?Sized, T: FieldValue<S>> OwnOrNull<S, T> {
+impl<S: Stored + ?Sized, T> OwnOrNull<S, T> {
     /// Converts a stored value.
     #[inline]
     #[must_use]
-    pub fn read(stored: Option<S::Ref<'_>>) -> Option<T> {
+    pub fn read(stored: Option<S::Ref<'_>>) -> Option<T>
+    where
+        T: FieldValue<S>,
+    {
         stored.map(T::from_stored)
     }
 
     /// Converts a stored value that is by itself.
     #[must_use]
-    pub fn kept(stored: Option<S::Owned>) -> Option<T> {
+    pub fn kept(stored: Option<S::Owned>) -> Option<T>
+    where
+        T: FieldValue<S>,
+    {
         stored.map(Own::<S, T>::kept)
     }
 
@@ -263,29 +291,44 @@ impl<S: Stored + ?Sized, T: FieldValue<S>> OwnOrNull<S, T> {
     ///
     /// # Errors
     /// There is none of that type.
-    pub fn take(row: &mut RowValues, field: FieldNumber) -> Result<Option<T>> {
+    pub fn take(row: &mut RowValues, field: FieldNumber) -> Result<Option<T>>
+    where
+        T: FieldValue<S>,
+    {
         row.take(field).map(Self::kept)
     }
 
     /// Copies the stored value.
-    pub fn stored(value: &Option<T>) -> Option<S::Owned> {
+    pub fn stored(value: &Option<T>) -> Option<S::Owned>
+    where
+        T: FieldValue<S>,
+    {
         value.as_ref().map(Own::<S, T>::stored)
     }
 
     /// Returns the stored value, untyped.
     #[inline]
-    pub fn value(value: &Option<T>) -> ValueRef<'_> {
+    pub fn value(value: &Option<T>) -> ValueRef<'_>
+    where
+        T: FieldValue<S>,
+    {
         value.as_ref().map_or(ValueRef::Null, Own::<S, T>::value)
     }
 
     /// Returns the stored value of an argument.
     #[inline]
-    pub fn given(value: &impl GivenOrNull<T>) -> ValueRef<'_> {
+    pub fn given(value: &impl GivenOrNull<T>) -> ValueRef<'_>
+    where
+        T: FieldValue<S>,
+    {
         value.given().map_or(ValueRef::Null, Own::<S, T>::value)
     }
 
     /// Returns the bounds of stored values.
-    pub fn bounds(bounds: &impl RangeBounds<T>) -> (Bound<ValueRef<'_>>, Bound<ValueRef<'_>>) {
+    pub fn bounds(bounds: &impl RangeBounds<T>) -> (Bound<ValueRef<'_>>, Bound<ValueRef<'_>>)
+    where
+        T: FieldValue<S>,
+    {
         Own::<S, T>::bounds(bounds)
     }
 }

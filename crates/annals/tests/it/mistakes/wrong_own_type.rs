@@ -1,6 +1,6 @@
 //! A type of the program that isn't made for the field, and a value of another type.
-//~ doesn't satisfy `Email: FieldValue<i64>`
-//~ note: the trait `FieldValue` must be implemented
+//~ error[E0277]: `Email` can't be the type of a field whose stored values are `i64`
+//~ note: implement `annals::FieldValue<i64>` for it, or write another type after `as` in the schema
 annals::schema!("own.schema");
 
 #[derive(Clone, Debug, PartialEq)]
