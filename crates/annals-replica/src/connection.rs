@@ -69,8 +69,9 @@ pub struct Pulled {
 pub enum Pushed {
     /// They are history, on permanent storage.
     Committed,
-    /// Another transaction came first: the journal ends elsewhere, and nothing was changed.
-    Conflict,
+    /// Another transaction came first: the journal ends elsewhere, and nothing was changed. The other side may send
+    /// along the frames that came after the cursor, if they aren't many.
+    Conflict(Option<Vec<u8>>),
     /// The connection broke after they were sent: they may be history, or not.
     Unknown(Error),
 }

@@ -123,7 +123,7 @@ impl Connection for Local {
         let mut frames = frames.without(0).map_err(io)?;
         match self.accept(from, &mut frames) {
             Ok(Answer::Committed | Answer::AlreadyThere) => Ok(Pushed::Committed),
-            Ok(Answer::Conflict) => Ok(Pushed::Conflict),
+            Ok(Answer::Conflict) => Ok(Pushed::Conflict(None)),
             Err(error) if error.kind() == ErrorKind::UnknownOutcome => Ok(Pushed::Unknown(error)),
             Err(error) => Err(error),
         }

@@ -69,7 +69,7 @@ fn send(connection: &dyn Connection, from: Cursor, next: Cursor, frames: &Spool)
     loop {
         let cause = match connection.push(from, frames)? {
             Pushed::Committed => return Ok(()),
-            Pushed::Conflict => {
+            Pushed::Conflict(_) => {
                 let message = format!(
                     "{}: another transaction came first, after {}; nothing of the rest was changed: pull it, and \
                      push again",

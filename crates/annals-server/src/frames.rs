@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::spool;
+use annals::internals::{Batch, spool};
 use annals::{Cursor, ErrorKind, Txid};
 use annals_replica::{Answer as Judged, Local};
 use axum::body::Body;
@@ -17,8 +17,10 @@ use serde_json::json;
 
 use crate::answer::{Answer, Refusal};
 use crate::shared::Shared;
-use crate::{Role, blocking, body, turns};
+use crate::{Role, blocking, body};
 
+/// The most bytes of frames that are sent along with a conflict.
+const NEWS: u64 = 1 << 20;
 /// The most txids of a request for chains.
 const MOST_CHAINS: usize = 1000;
 
@@ -35,7 +37,8 @@ async fn describe(
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let served = shared.permit(&headers, &name, Role::Read)?;
+    let (local, procedures) = (Arc::clone(&served.local), Arc::clone(&served.procedures));
     let facts = blocking::run(move || {
         let facts = local.source().facts()?;
         Ok((facts, local.source().end()?))
@@ -45,6 +48,7 @@ async fn describe(
     let (txid, first) = (end.txid.0, facts.first.0);
     let answer = json!({
         "id": facts.id, "txid": txid, "chain": chain, "first": first, "schema": facts.schema, "features": ["json"],
+        "procedures": procedures.names().collect::<Vec<_>>(),
     });
     Ok(Json(answer).into_response())
 }
@@ -76,7 +80,13 @@ async fn pull(
         news(&local, after.txid, wait).await;
         batch = read(local).await?;
     }
+    of_batch(StatusCode::OK, batch, &shared)
+}
+
+/// Returns an answer of frames.
+fn of_batch(status: StatusCode, batch: Batch, shared: &Shared) -> Answer {
     let mut response = Response::builder()
+        .status(status)
         .header(header::CONTENT_TYPE, "application/octet-stream")
         .header(header::CONTENT_LENGTH, batch.len())
         .header("Annals-Next", batch.next.to_string());
@@ -121,15 +131,24 @@ async fn push(
     }
     let frames = body::spool(body, spool(local.database()), most, shared.limits.silence).await?;
     let number = |name| headers.get(name).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
-    served.turns.wait(number("Annals-Turn")).await;
-    let (status, answer) = blocking::run(move || judge(&local, from, frames)).await?;
-    let mut response = (status, Json(answer)).into_response();
-    let conflicts = number("Annals-Conflicts").unwrap_or(0);
-    if status == StatusCode::PRECONDITION_FAILED
-        && conflicts >= u64::from(turns::CONFLICTS)
-        && let Some(ticket) = served.turns.reserve()
-    {
-        response.headers_mut().insert("Annals-Turn", ticket.into());
+    let turn = served.turns.come(number("Annals-Turn")).await;
+    let wants_news = headers.get("Prefer").is_some_and(|it| it == "return=representation");
+    let (status, answer, news) = blocking::run(move || {
+        let (status, answer) = judge(&local, from, frames)?;
+        let is_late = status == StatusCode::PRECONDITION_FAILED;
+        let news = (is_late && wants_news).then(|| local.batch(Some(from))).transpose()?;
+        Ok((status, answer, news.filter(|news| !news.is_seal && news.len() <= NEWS)))
+    })
+    .await?;
+    let mut response = match news {
+        Some(news) => of_batch(status, news, &shared)?,
+        None => (status, Json(answer)).into_response(),
+    };
+    if status == StatusCode::PRECONDITION_FAILED {
+        let conflicts = number("Annals-Conflicts").and_then(|number| number.try_into().ok());
+        if let Some(ticket) = turn.keep(conflicts.unwrap_or(0)) {
+            response.headers_mut().insert("Annals-Turn", ticket.into());
+        }
     }
     Ok(response)
 }

@@ -1,5 +1,9 @@
 //! The suite of connections over those of this crate.
 
+#![allow(clippy::indexing_slicing, reason = "a test that fails should panic")]
+
+mod crash;
+
 use std::sync::Arc;
 
 use annals_replica::{Connection, Local, testing};

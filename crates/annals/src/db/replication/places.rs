@@ -15,6 +15,8 @@ use crate::{Error, Result};
 const APART: u64 = 4 << 20;
 /// So many points are remembered; then every other is dropped.
 const MOST: usize = 1 << 12;
+/// So many of the newest points are remembered, however near they are: most questions are about the last transactions.
+const NEWEST: usize = 1 << 10;
 
 /// One file of the journal, to be read up to an end.
 #[derive(Clone, Debug)]
@@ -82,40 +84,62 @@ pub(super) fn parts(published: &Published, since: Option<Cursor>) -> Result<Vec<
 
 /// Points that were found before, so that finding one nearby reads little.
 #[derive(Debug, Default)]
-pub(super) struct Known(Mutex<BTreeMap<(u64, Txid), Point>>);
+pub(super) struct Known(Mutex<Points>);
 
-impl Known {
-    /// Remembers the end of a transaction in a segment.
-    pub(super) fn note(&self, segment: u64, point: Point) {
-        let mut points = lock(&self.0);
-        let before = points.range(..(segment, point.txid)).next_back();
+/// The ends of transactions, by their segments.
+#[derive(Debug, Default)]
+struct Points {
+    /// Some of all, [`APART`].
+    sparse: BTreeMap<(u64, Txid), Point>,
+    newest: BTreeMap<(u64, Txid), Point>,
+}
+
+impl Points {
+    fn note(&mut self, key: (u64, Txid), point: Point) {
+        if self.newest.len() < NEWEST || self.newest.first_key_value().is_none_or(|it| *it.0 < key)
+        {
+            self.newest.insert(key, point);
+            if self.newest.len() > NEWEST {
+                self.newest.pop_first();
+            }
+        }
+        let before = self.sparse.range(..key).next_back();
         let is_near = before.is_some_and(|(&(of, _), before)| {
-            of == segment && point.position.saturating_sub(before.position) < APART
+            of == key.0 && point.position.saturating_sub(before.position) < APART
         });
         if is_near {
             return;
         }
-        points.insert((segment, point.txid), point);
-        if points.len() > MOST {
+        self.sparse.insert(key, point);
+        if self.sparse.len() > MOST {
             let mut is_kept = false;
-            points.retain(|_, _| {
+            self.sparse.retain(|_, _| {
                 is_kept = !is_kept;
                 is_kept
             });
         }
+    }
+}
+
+impl Known {
+    /// Remembers the end of a transaction in a segment.
+    pub(super) fn note(&self, segment: u64, point: Point) {
+        lock(&self.0).note((segment, point.txid), point);
     }
 
     /// Returns the last known point of a segment that isn't after a transaction.
     fn before(&self, part: &Part, txid: Txid) -> Point {
         let points = lock(&self.0);
         let range = (part.number(), Txid(0))..=(part.number(), txid);
-        let known = points.range(range).next_back().map(|(_, &point)| point);
+        let last = |of: &BTreeMap<_, Point>| of.range(range.clone()).next_back().map(|it| *it.1);
+        let known = [last(&points.newest), last(&points.sparse)];
+        let known = known.into_iter().flatten().max_by_key(|point| point.txid);
         known.unwrap_or_else(|| part.head.start())
     }
 
     /// Forgets all: files were replaced.
     pub(super) fn forget(&self) {
-        lock(&self.0).clear();
+        *lock(&self.0) = Points::default();
     }
 
     /// Returns which of some files has a cursor, and where; `None` if none has. Of two places that have it, at the
