@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use annals::{Command, Database, Level, Options, TableNumber, Type, ValueRef};
+use annals::{Abort, Database, Level, TableNumber, ValueRef};
 use annals_replica::{Connection as _, Http, Replica};
 use annals_server::Server;
 use annals_storage::{Directory as _, MemoryDirectory, Spool};
@@ -20,6 +20,8 @@ use tokio::sync::oneshot;
 
 use crate::engines::Failure;
 use crate::figures::{Figure, Measured};
+
+annals::schema!("network.schema");
 
 const ITEM: TableNumber = TableNumber(0);
 /// The length of each row's bytes.
@@ -50,6 +52,7 @@ impl Running {
     fn start(database: Database) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let server = Server::new().database("origin", database)?.open_to_all();
+        let server = server.procedure("origin", "insert", insert)?;
         let listening = runtime.block_on(server.listen("127.0.0.1:0"))?;
         let url = format!("{}/v1/origin", listening.url());
         let (end, ended) = oneshot::channel();
@@ -69,6 +72,11 @@ impl Drop for Running {
     }
 }
 
+/// The procedure: it inserts a row.
+fn insert(tx: &mut network::Transaction<'_>, value: String) -> Result<u64, Abort> {
+    Ok(tx.insert(network::item::New { value: value.as_bytes() })?.as_u64())
+}
+
 /// Runs the turns.
 pub(crate) fn run(load: &Load, turns: usize) -> Result<Vec<Figure>, Failure> {
     let mut measured = Measured::default();
@@ -81,19 +89,7 @@ pub(crate) fn run(load: &Load, turns: usize) -> Result<Vec<Figure>, Failure> {
 }
 
 fn create(path: &Path) -> Result<Database, Failure> {
-    let database = Options::new().open(path)?;
-    database.write(|tx| {
-        tx.apply_command(&Command::CreateTable { name: "item".to_owned() })?;
-        let (name, ty) = ("value".to_owned(), Type::Bytes);
-        tx.apply_command(&Command::AddField {
-            table: ITEM,
-            name,
-            ty,
-            nullable: false,
-            default: None,
-        })
-    })?;
-    Ok(database)
+    Ok(network::Database::open(path)?.as_dynamic().clone())
 }
 
 #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
@@ -183,19 +179,9 @@ fn transactions(load: &Load, folder: &Path, measured: &mut Measured) -> Result<(
     let running = Running::start(database.clone())?;
     let one = one_client(&running, &folder.join("one"), load.transactions)?;
     measured.add("Annals", ("a transaction", "us"), micros(one, load.transactions));
-    let many: Vec<Duration> = thread::scope(|scope| {
-        let running = &running;
-        let client = |number: u64| {
-            let path = folder.join(format!("client-{number}"));
-            let count = load.transactions / load.clients;
-            scope
-                .spawn(move || one_client(running, &path, count).map_err(|error| error.to_string()))
-        };
-        let all: Vec<_> = (0..load.clients).map(client).collect();
-        let join = |client: thread::ScopedJoinHandle<'_, Result<Duration, String>>| {
-            client.join().map_err(|_| "a client panicked".to_owned())?
-        };
-        all.into_iter().map(join).collect::<Result<_, String>>()
+    let each = load.transactions / load.clients;
+    let many = at_once(load.clients, |number| {
+        one_client(&running, &folder.join(format!("client-{number}")), each)
     })?;
     let slowest = many.iter().max().copied().unwrap_or_default();
     let mean = many.iter().sum::<Duration>() / u32::try_from(many.len().max(1))?;
@@ -203,6 +189,12 @@ fn transactions(load: &Load, folder: &Path, measured: &mut Measured) -> Result<(
     measured.add("Annals", ("a transaction, of many clients", "us"), micros(slowest, count));
     let ratio = slowest.as_secs_f64() / mean.as_secs_f64();
     measured.add("Annals", ("the slowest client / the mean", "x"), ratio);
+    let called = call(&running, load.transactions)?;
+    measured.add("Annals", ("a call", "us"), micros(called, load.transactions));
+    let many = at_once(load.clients, |_| call(&running, load.transactions))?;
+    let slowest = many.iter().max().copied().unwrap_or_default();
+    let called = micros(slowest, load.transactions * load.clients);
+    measured.add("Annals", ("a call, of many clients", "us"), called);
     measured.add(
         "Annals",
         ("a commit at a follower", "us"),
@@ -214,6 +206,33 @@ fn transactions(load: &Load, folder: &Path, measured: &mut Measured) -> Result<(
 #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn micros(took: Duration, count: u64) -> f64 {
     took.as_secs_f64() * 1e6 / count.max(1) as f64
+}
+
+/// Runs clients at the same time; returns how long each took.
+fn at_once(
+    clients: u64,
+    client: impl Fn(u64) -> Result<Duration, Failure> + Sync,
+) -> Result<Vec<Duration>, Failure> {
+    let client = &client;
+    let all = thread::scope(|scope| {
+        let run = |number| scope.spawn(move || client(number).map_err(|error| error.to_string()));
+        let all: Vec<_> = (0..clients).map(run).collect();
+        let join = |client: thread::ScopedJoinHandle<'_, Result<Duration, String>>| {
+            client.join().map_err(|_| "a client panicked".to_owned())?
+        };
+        all.into_iter().map(join).collect::<Result<_, String>>()
+    });
+    Ok(all?)
+}
+
+/// Calls the procedure.
+fn call(running: &Running, count: u64) -> Result<Duration, Failure> {
+    let connection = running.connect()?;
+    let begun = Instant::now();
+    for _ in 0..count {
+        connection.call::<u64>("insert", &"row")?;
+    }
+    Ok(begun.elapsed())
 }
 
 fn one_client(running: &Running, path: &Path, count: u64) -> Result<Duration, Failure> {

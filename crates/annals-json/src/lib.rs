@@ -9,10 +9,12 @@ use annals::{Field, Table, Timestamp, ValueRef, WideValue};
 
 mod events;
 mod rows;
+mod values;
 mod versions;
 
 pub use events::push_event;
 pub use rows::{push_change, push_row};
+pub use values::{Scalar, parse_value};
 pub use versions::{changes, push_blame, push_version};
 
 /// Appends a value. Bytes are strings of the form `0x..`, blobs `blob:N`, timestamps RFC 3339 strings,

@@ -110,12 +110,19 @@ impl Http {
         }
     }
 
-    fn unreachable(&self, error: &dyn std::error::Error) -> Error {
+    /// Sends a request that runs once, however often it is sent with its key.
+    pub(crate) fn post_json(&self, rest: &str, key: &str, body: &str) -> reqwest::Result<Response> {
+        let request = self.client.post(self.at(rest)).header("Content-Type", "application/json");
+        let request = request.header("Idempotency-Key", key).body(body.to_owned());
+        self.authorized(request).send()
+    }
+
+    pub(crate) fn unreachable(&self, error: &dyn std::error::Error) -> Error {
         Error::new(ErrorKind::Unreachable, format!("{}: {}", self.url, whole(error)))
     }
 
     /// Returns the error that a server answered with.
-    fn refused(&self, response: Response) -> Error {
+    pub(crate) fn refused(&self, response: Response) -> Error {
         let status = response.status();
         let text = response.text().unwrap_or_default();
         let problem: Problem = serde_json::from_str(&text).unwrap_or_default();
@@ -128,6 +135,8 @@ impl Http {
             StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
             StatusCode::UNPROCESSABLE_ENTITY => kind_named(&problem.error),
             StatusCode::INSUFFICIENT_STORAGE => ErrorKind::NoSpace,
+            StatusCode::PRECONDITION_FAILED => ErrorKind::Conflict,
+            _ if problem.error == "unknown" => ErrorKind::UnknownOutcome,
             status if status.is_server_error() => ErrorKind::Unreachable,
             _ => ErrorKind::Invalid,
         };
@@ -180,7 +189,8 @@ fn kind_named(name: &str) -> ErrorKind {
     match name {
         "unique" => ErrorKind::Unique,
         "reference" => ErrorKind::Reference,
-        "refused" => ErrorKind::Refused,
+        // What a procedure failed with.
+        "refused" | "aborted" => ErrorKind::Refused,
         "unsupported" => ErrorKind::Unsupported,
         "in_use" => ErrorKind::InUse,
         _ => ErrorKind::Invalid,
@@ -246,6 +256,7 @@ impl Connection for Http {
             .client
             .post(self.at("/frames"))
             .header("If-Match", format!("\"{from}\""))
+            .header("Prefer", "return=representation")
             .header("Annals-Conflicts", self.conflicts.load(Ordering::Relaxed));
         if let Some(turn) = self.turn().take() {
             request = request.header("Annals-Turn", turn);
@@ -263,7 +274,12 @@ impl Connection for Http {
             StatusCode::PRECONDITION_FAILED => {
                 self.conflicts.fetch_add(1, Ordering::Relaxed);
                 *self.turn() = response.headers().get("Annals-Turn").cloned();
-                Ok(Pushed::Conflict)
+                let has_frames = response.headers().contains_key("Annals-Next");
+                let expected = response.content_length().filter(|_| has_frames);
+                let frames = response.bytes().map(Vec::from).ok();
+                let is_whole = |it: &Vec<u8>| expected == Some(it.len() as u64);
+                // Else they are pulled.
+                Ok(Pushed::Conflict(frames.filter(is_whole)))
             }
             // A proxy may answer so after it has passed the request on.
             StatusCode::INTERNAL_SERVER_ERROR

@@ -11,6 +11,8 @@
 //!
 //! The crate moves frames, and leaves rows to `annals`.
 
+#[cfg(feature = "http")]
+mod call;
 mod connection;
 #[cfg(feature = "http")]
 mod http;
@@ -22,6 +24,8 @@ mod replica;
 pub mod testing;
 mod typed;
 
+#[cfg(feature = "http")]
+pub use call::Called;
 pub use connection::{Connection, Description, Pulled, Pushed};
 #[cfg(feature = "http")]
 pub use http::Http;

@@ -207,8 +207,8 @@ impl Replica {
                 return Ok((value, Accepted { txid: from.txid, runs }));
             };
             match self.push(proposal, begun)? {
-                Some(commit) => return Ok((value, Accepted { txid: commit.txid, runs })),
-                None if self.is_over(begun) => {
+                Ok(commit) => return Ok((value, Accepted { txid: commit.txid, runs })),
+                Err(_) if self.is_over(begun) => {
                     let message = format!(
                         "other transactions came first {runs} times within {:?}; nothing was changed: try again \
                          later",
@@ -216,24 +216,42 @@ impl Replica {
                     );
                     return Err(Error::new(ErrorKind::Conflict, message));
                 }
-                None => self.pull().map(drop)?,
+                Err(Some(frames)) if self.take_news(from, &frames)? => {}
+                Err(_) => self.pull().map(drop)?,
             }
         }
     }
 
-    /// Pushes a proposal; `None` after a conflict. The same frames may be pushed again and again: they become history
+    /// Takes frames that came after a cursor; returns false if something was pulled meanwhile.
+    fn take_news(&self, from: Cursor, frames: &[u8]) -> Result<bool> {
+        let _alone = self.pulling.lock().unwrap_or_else(PoisonError::into_inner);
+        let transaction = self.database.begin()?;
+        if end_of(&transaction) != from {
+            return Ok(false);
+        }
+        let mut bytes = spool(&self.database);
+        bytes.append(frames).map_err(|error| Error::io("can't spool what was sent", error))?;
+        take(transaction, &mut bytes, Origin::History)?.accept()?;
+        Ok(true)
+    }
+
+    /// Pushes a proposal; the inner error is a conflict. The same frames may be pushed again and again: they become history
     /// once, or never.
-    fn push(&self, proposal: Proposal<'_>, begun: Duration) -> Result<Option<Commit>> {
-        let Some(frames) = proposal.frames() else { return Ok(None) };
+    fn push(
+        &self,
+        proposal: Proposal<'_>,
+        begun: Duration,
+    ) -> Result<std::result::Result<Commit, Option<Vec<u8>>>> {
+        let Some(frames) = proposal.frames() else { return Ok(Err(None)) };
         let mut pause = self.patience.pause;
         loop {
             let cause = match self.connection.push(proposal.from(), frames)? {
-                Pushed::Committed => return proposal.accept().map(Some),
-                Pushed::Conflict => return Ok(None),
+                Pushed::Committed => return proposal.accept().map(Ok),
+                Pushed::Conflict(frames) => return Ok(Err(frames)),
                 Pushed::Unknown(error) => error,
             };
             if self.has_arrived(proposal.end(), begun, &cause)? {
-                return proposal.accept().map(Some);
+                return proposal.accept().map(Ok);
             }
             SystemClock.pause(pause);
             pause = LONGEST_PAUSE.min(pause * 2);

@@ -232,7 +232,7 @@ fn garbage_is_refused_and_changes_nothing(setup: &Setup<'_>) {
     assert!(matches!(push(end, &good), Ok(Pushed::Committed)));
     assert!(matches!(push(end, &good), Ok(Pushed::Committed)), "it is there already");
     assert_eq!(setup.end().txid, end.txid + 1, "and only once");
-    assert!(matches!(push(end, &duplicate), Ok(Pushed::Conflict)));
+    assert!(matches!(push(end, &duplicate), Ok(Pushed::Conflict(_))));
     assert_same(setup, setup.replica("after"), "after");
 }
 

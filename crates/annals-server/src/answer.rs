@@ -44,6 +44,8 @@ fn name(kind: ErrorKind) -> &'static str {
         ErrorKind::Unique => "unique",
         ErrorKind::Reference => "reference",
         ErrorKind::Refused => "refused",
+        ErrorKind::Aborted => "aborted",
+        ErrorKind::UnknownOutcome => "unknown",
         ErrorKind::Unsupported => "unsupported",
         ErrorKind::InUse => "in_use",
         ErrorKind::NotFound => "not_found",
@@ -66,13 +68,21 @@ impl From<Error> for Refusal {
             | ErrorKind::Reference
             | ErrorKind::Refused
             | ErrorKind::InUse
+            | ErrorKind::Aborted
+            | ErrorKind::SchemaMismatch
             | ErrorKind::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
             ErrorKind::Busy | ErrorKind::PageLost | ErrorKind::Closed => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self::new(status, name(error.kind()), error.to_string())
+        let mut message = error.to_string();
+        if error.kind() == ErrorKind::Aborted
+            && let Some(cause) = std::error::Error::source(&error)
+        {
+            message = cause.to_string();
+        }
+        Self::new(status, name(error.kind()), message)
     }
 }
 

@@ -33,16 +33,7 @@ pub(crate) async fn spool(body: Body, spool: Spool, most: u64, silence: Duration
     }));
     let mut stream: BodyDataStream = body.into_data_stream();
     let mut len = 0;
-    loop {
-        let frame = tokio::time::timeout(silence, stream.frame()).await;
-        let frame = frame.map_err(|_| {
-            let message = format!("nothing of the body came for {silence:?}");
-            Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", message)
-        })?;
-        let Some(frame) = frame else { break };
-        let frame =
-            frame.map_err(|error| Refusal::bad(format!("the body was cut off: {error}")))?;
-        let Ok(piece) = frame.into_data() else { continue };
+    while let Some(piece) = next(&mut stream, silence).await? {
         len += piece.len() as u64;
         if len > most {
             return Err(too_large(most));
@@ -53,6 +44,36 @@ pub(crate) async fn spool(body: Body, spool: Spool, most: u64, silence: Duration
     }
     drop(pieces);
     writing.await.unwrap_or_else(|_| Err(Refusal::bad("the body couldn't be spooled")))
+}
+
+/// Reads a body that fits into memory, as text.
+pub(crate) async fn text(body: Body, most: u64, silence: Duration) -> Answer<String> {
+    let mut stream: BodyDataStream = body.into_data_stream();
+    let mut text = Vec::new();
+    while let Some(piece) = next(&mut stream, silence).await? {
+        if text.len() as u64 + piece.len() as u64 > most {
+            return Err(too_large(most));
+        }
+        text.extend_from_slice(&piece);
+    }
+    String::from_utf8(text).map_err(|_| Refusal::bad("the body isn't UTF-8"))
+}
+
+/// Returns the next piece of a body; `None` at its end.
+async fn next(stream: &mut BodyDataStream, silence: Duration) -> Answer<Option<Bytes>> {
+    loop {
+        let frame = tokio::time::timeout(silence, stream.frame()).await;
+        let frame = frame.map_err(|_| {
+            let message = format!("nothing of the body came for {silence:?}");
+            Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", message)
+        })?;
+        let Some(frame) = frame else { return Ok(None) };
+        let frame =
+            frame.map_err(|error| Refusal::bad(format!("the body was cut off: {error}")))?;
+        if let Ok(piece) = frame.into_data() {
+            return Ok(Some(piece));
+        }
+    }
 }
 
 /// Refuses a body that is larger than the server takes.

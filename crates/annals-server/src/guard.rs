@@ -122,8 +122,10 @@ impl Shared {
             let message = format!("no database is served as /v1/{name}");
             return Err(Refusal::not_found(message));
         };
-        if needed > Role::Read && self.is_read_only {
-            let message = "this server only reads: it was started with --read-only";
+        if needed > Role::Read
+            && let Some(why) = &self.read_only
+        {
+            let message = format!("this server only reads: {why}");
             return Err(Refusal::new(StatusCode::FORBIDDEN, "read_only", message));
         }
         Ok(served)

@@ -4,6 +4,7 @@
 //! request ─► guard: Host, Origin, token and role ─► database by name ─► a blocking thread ─► answer
 //!                                                                        │
 //!              frames (pull, push) ─► annals-replica's Local ────────────┤
+//!              transactions as JSON, procedures ─► a transaction ────────┤
 //!              rows, history, changes as JSON ─► a snapshot ─────────────┘
 //! ```
 //!
@@ -26,16 +27,20 @@ mod answer;
 mod blocking;
 mod body;
 mod changes;
+mod edits;
 mod frames;
 mod guard;
 mod health;
 mod history;
 mod identity;
+mod keys;
 mod listen;
+mod procedures;
 mod rows;
 mod server;
 mod shared;
 mod tokens;
+mod transactions;
 mod turns;
 
 pub use access::Role;

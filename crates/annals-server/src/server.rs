@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use annals::{Database, Error, Result};
+use annals::internals::check_readable;
+use annals::typed::{PlainSchema, Transaction};
+use annals::{Abort, Database, Error, ErrorKind, Result};
 use axum::Router;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::answer::Refusal;
 use crate::identity::Identity;
+use crate::procedures::OfSchema;
 use crate::shared::{Limits, Served, Shared};
 use crate::tokens::{StoredToken, Tokens};
-use crate::{Role, changes, frames, guard, health, history, rows};
+use crate::{Role, changes, frames, guard, health, history, rows, transactions};
 
 /// Databases that are served, each by a name.
 #[derive(Debug, Default)]
@@ -57,10 +62,60 @@ impl Server {
         match self.shared.databases.insert(name.to_owned(), served) {
             None => Ok(self),
             Some(_) => Err(Error::new(
-                annals::ErrorKind::InUse,
+                ErrorKind::InUse,
                 format!("two databases would have the URL /v1/{name}: rename one of the files"),
             )),
         }
+    }
+
+    /// Lets clients call a function by name, with arguments in JSON: `POST /v1/NAME/transactions`. It runs in a
+    /// transaction of its own, and its result is the answer, when the transaction is on permanent storage. Calls that come at the
+    /// same time share flushes. A call that is repeated with its key runs once.
+    ///
+    /// `?` in the function takes any error: it rolls back, and the client reads the error's text. While it runs,
+    /// nobody else writes: it shouldn't wait for anything. (Remote procedures as in joedb, with types.)
+    ///
+    /// ```
+    /// annals::schema!("../annals/tutorial.schema");
+    /// use tutorial::city;
+    ///
+    /// # fn main() -> annals::Result<()> {
+    /// let db = tutorial::Database::in_memory()?;
+    /// let found = |tx: &mut tutorial::Transaction<'_>, name: String| {
+    ///     Ok(tx.insert(city::New { name: &name })?.as_u64())
+    /// };
+    /// let server = annals_server::Server::new()
+    ///     .database("tutorial", db.as_dynamic().clone())?
+    ///     .procedure("tutorial", "found", found)?;
+    /// // curl -d '{"procedure":"found","args":"Lille"}' ..
+    /// # drop(server);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound`: no database of that name is served; `InUse`: it has such a procedure; `SchemaMismatch`: it has another
+    /// schema.
+    pub fn procedure<S, A, R>(
+        mut self,
+        database: &str,
+        name: &str,
+        run: impl Fn(&mut Transaction<'_, S>, A) -> Result<R, Abort> + Send + Sync + 'static,
+    ) -> Result<Self>
+    where
+        S: PlainSchema + 'static,
+        A: DeserializeOwned + 'static,
+        R: Serialize + 'static,
+    {
+        let served = self.shared.databases.get_mut(database).ok_or_else(|| {
+            let message = format!("no database is served as /v1/{database}");
+            Error::new(ErrorKind::NotFound, message)
+        })?;
+        check_readable(&served.local.database().read(), S::schema()?)?;
+        let procedures = Arc::get_mut(&mut served.procedures);
+        // Requests have a copy only while the server runs.
+        procedures.map_or(Ok(()), |it| it.add(name, Arc::new(OfSchema::new(run))))?;
+        Ok(self)
     }
 
     /// Opens all databases for reading and writing, without a token: for loopback only.
@@ -77,10 +132,10 @@ impl Server {
         self
     }
 
-    /// Refuses all that writes.
+    /// Refuses all that writes, for a reason that clients read.
     #[must_use]
-    pub fn read_only(mut self) -> Self {
-        self.shared.is_read_only = true;
+    pub fn read_only(mut self, why: impl Into<String>) -> Self {
+        self.shared.read_only = Some(why.into());
         self
     }
 
@@ -123,6 +178,7 @@ impl Server {
         let guard = axum::middleware::from_fn_with_state(Arc::clone(&shared), guard::check);
         let routes = frames::routes().merge(rows::routes()).merge(history::routes());
         let routes = routes.merge(changes::routes()).merge(health::routes());
+        let routes = routes.merge(transactions::routes());
         routes.fallback(nowhere).layer(guard).with_state(shared)
     }
 }

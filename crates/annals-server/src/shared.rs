@@ -9,6 +9,8 @@ use annals::{Database, Result, Timestamp};
 use annals_replica::Local;
 
 use crate::Role;
+use crate::keys::Keys;
+use crate::procedures::Procedures;
 use crate::tokens::{StoredToken, Tokens};
 use crate::turns::Turns;
 
@@ -46,7 +48,8 @@ pub(crate) struct Shared {
     pub(crate) hosts: Vec<String>,
     pub(crate) origins: Vec<String>,
     pub(crate) limits: Limits,
-    pub(crate) is_read_only: bool,
+    /// Why this server refuses all that writes, if it does.
+    pub(crate) read_only: Option<String>,
 }
 
 /// A database that is served.
@@ -56,6 +59,8 @@ pub(crate) struct Served {
     tokens: Option<Tokens>,
     /// Who may push next, if a client was late too often.
     pub(crate) turns: Turns,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) procedures: Arc<Procedures>,
     /// The tokens as they were read, and when.
     known: Mutex<Option<(Duration, Vec<StoredToken>)>>,
 }
@@ -63,7 +68,14 @@ pub(crate) struct Served {
 impl Served {
     pub(crate) fn new(database: Database, tokens: Option<Tokens>) -> Self {
         let local = Arc::new(Local::new(database));
-        Self { local, tokens, turns: Turns::default(), known: Mutex::default() }
+        Self {
+            local,
+            tokens,
+            turns: Turns::default(),
+            keys: Arc::default(),
+            procedures: Arc::default(),
+            known: Mutex::default(),
+        }
     }
 
     /// Returns the role that a token has for this database.

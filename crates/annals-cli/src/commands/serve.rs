@@ -3,12 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use annals::storage::{Clock as _, SystemClock};
 use annals::{Database, Error, ErrorKind, Result};
+use annals_replica::{Patience, Replica};
 use annals_server::{Identity, Limits, NewToken, Role, Server, Tokens};
 use clap::Args;
 
 use crate::output::Output;
-use crate::{Outcome, commands, progress};
+use crate::remote::Access;
+use crate::{Outcome, commands, notes, progress};
+
+/// How long the server that is followed is asked to wait for news.
+const WAIT: Duration = Duration::from_secs(30);
+/// The pause after it couldn't be reached.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Serve databases over HTTP
 ///
@@ -40,6 +48,12 @@ pub(crate) struct Arguments {
     /// Refuse all that writes
     #[arg(long)]
     read_only: bool,
+    /// Follow this database: FILE is or becomes a replica of it, to be read from here, too. Writing is refused, and
+    /// left to the server that is followed
+    #[arg(long, value_name = "URL")]
+    follow: Option<String>,
+    #[command(flatten)]
+    access: Access,
     /// The certificates for TLS, as PEM, the server's own first; without them the server listens on loopback only
     #[arg(long, value_name = "PEM", requires = "key")]
     cert: Option<PathBuf>,
@@ -72,10 +86,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         ..Limits::default()
     });
     let (mut databases, mut has_tokens) = (Vec::new(), false);
+    if arguments.follow.is_some() && arguments.files.len() > 1 {
+        return Err(Error::invalid("--follow is about one database: start a server for each FILE"));
+    }
     for path in &arguments.files {
         let tokens = Tokens::of(path)?;
         has_tokens |= !tokens.list()?.is_empty();
-        let database = progress::options().open(path)?;
+        let database = match &arguments.follow {
+            Some(url) => follow(url, path, &arguments.access)?,
+            None => progress::options().open(path)?,
+        };
         commands::tell_recovery(&database);
         server = server.database_with(name(path)?, database.clone(), tokens)?;
         databases.push(database);
@@ -86,8 +106,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     for origin in &arguments.allow_origin {
         server = server.origin(origin);
     }
-    if arguments.read_only {
-        server = server.read_only();
+    if let Some(url) = &arguments.follow {
+        server = server.read_only(format!("it follows {url}; write there"));
+    } else if arguments.read_only {
+        server = server.read_only("it was started with --read-only");
     }
     if let (Some(cert), Some(key)) = (&arguments.cert, &arguments.key) {
         let identity = Identity::read(cert, key);
@@ -104,6 +126,38 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let served = serve(server, &arguments.listen, token);
     let closed = databases.into_iter().try_for_each(Database::close);
     served.and(closed).map(|()| Outcome::Done)
+}
+
+/// Opens a replica, which follows another server until the program ends.
+fn follow(url: &str, path: &Path, access: &Access) -> Result<Database> {
+    let options = progress::options();
+    let replica = Replica::connect_with(access.connect(url)?, path, &options, Patience::default())?;
+    let database = replica.database().clone();
+    std::thread::Builder::new()
+        .name("annals-follow".to_owned())
+        .spawn(move || {
+            let mut told = None;
+            loop {
+                let error = match replica.pull_for(WAIT) {
+                    Ok(_) => None,
+                    // The server ends.
+                    Err(error) if error.kind() == ErrorKind::Closed => return,
+                    Err(error) => Some(error.to_string()),
+                };
+                // Once, however long it lasts.
+                match &error {
+                    Some(error) if told.as_ref() != Some(error) => notes::note(error),
+                    None if told.is_some() => notes::note("it can be followed again"),
+                    _ => {}
+                }
+                if error.is_some() {
+                    SystemClock.pause(PAUSE);
+                }
+                told = error;
+            }
+        })
+        .map_err(|error| Error::io("cannot start a thread", error))?;
+    Ok(database)
 }
 
 /// Returns the name of a database in URLs.

@@ -17,14 +17,23 @@ struct Served {
 
 impl Served {
     fn start(dir: &Path, address: &str, options: &[&str]) -> Self {
-        let arguments = [&["serve", "a.annals", "--listen", address], options].concat();
+        Self::of(dir, "a.annals", &[&["--listen", address], options].concat())
+    }
+
+    /// Starts a server that follows another one.
+    fn follow(dir: &Path, file: &str, url: &str) -> Self {
+        Self::of(dir, file, &["--listen", "127.0.0.1:0", "--no-token", "--follow", url])
+    }
+
+    fn of(dir: &Path, file: &str, options: &[&str]) -> Self {
+        let arguments = [&["serve", file], options].concat();
         let mut child = annals(dir, &arguments).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let mut token = None;
         let url = loop {
             let line = lines.next().expect("it says where it listens");
             if let Some(url) = line.strip_prefix("listening on ") {
-                break format!("{url}/v1/a");
+                break format!("{url}/v1/{}", file.trim_end_matches(".annals"));
             }
             token = line.strip_prefix("token: ").map(str::to_owned);
         };
@@ -146,6 +155,53 @@ fn what_was_committed_is_there_after_the_server_was_killed() {
     served.end();
     assert!(succeed(dir, &["check", "a.annals", "--replay"], "").starts_with("ok"));
     assert!(succeed(dir, &["check", "replica.annals", "--replay"], "").starts_with("ok"));
+}
+
+#[test]
+fn a_server_follows_another_one_and_serves_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let mut first = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+    let (address, url) = (first.address().to_owned(), first.url.clone());
+    let second = Served::follow(dir, "second.annals", &url);
+    let third = Served::follow(dir, "third.annals", &second.url);
+    let write = |title: &str| {
+        let script = format!("insert page {title}\n");
+        succeed(dir, &["shell", "writer.annals", "--replica-of", &url], &script)
+    };
+    // The end of the tree waits for a transaction at its root.
+    let news = |after: &str| {
+        let mut log = annals(dir, &["log", &third.url, "--follow", "--from", after]);
+        log.stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let mut following = news("txid:1");
+    assert_eq!(write("one"), "committed txid=2 runs=1\n");
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("one")));
+
+    let refused =
+        run(dir, &["shell", "other.annals", "--replica-of", &second.url], b"insert page x\n");
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && message.contains(&format!("it follows {url}")),
+        "{message}"
+    );
+
+    // What follows goes on when it can, and serves what it has meanwhile.
+    first.kill();
+    assert!(succeed(dir, &["dump", &third.url], "").contains("one"));
+    first = Served::start(dir, &address, &["--no-token"]);
+    assert_eq!(write("two"), "committed txid=3 runs=1\n");
+    assert!(lines.any(|line| line.contains("two")));
+    following.kill().unwrap();
+    following.wait().unwrap();
+    for served in [third, second, first] {
+        served.end();
+    }
+    let all = succeed(dir, &["dump", "a.annals"], "");
+    assert_eq!(all, succeed(dir, &["dump", "third.annals"], ""));
+    assert!(succeed(dir, &["check", "third.annals", "--replay"], "").starts_with("ok"));
 }
 
 #[test]

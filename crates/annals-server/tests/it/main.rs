@@ -12,3 +12,4 @@ mod secure;
 mod statuses;
 mod suite;
 mod tokens;
+mod transactions;

@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{
-    Error, Field, FieldNumber, Result, RowId, Schema, Table, TableNumber, Timestamp, Type, Value,
-};
+use annals::{Error, Field, FieldNumber, Result, Schema, Table, TableNumber, Type, Value};
+use annals_json::Scalar;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 use super::reader::{Reader, Token};
@@ -334,31 +333,18 @@ impl Rows<'_> {
     }
 }
 
-/// Returns the value of a token for a type.
+/// Returns the value of a token for a type. Bytes are in base64, so that a file of them is small.
 fn typed(ty: Type, token: Token, text: &str) -> Option<Value> {
-    let is_named = matches!(text, "NaN" | "Infinity" | "-Infinity" | "nan" | "inf" | "-inf");
-    let value = match (ty, token) {
-        (_, Token::Null) => Value::Null,
-        (Type::Bool, Token::Bool(value)) => Value::Bool(value),
-        (Type::Float32, Token::Number) => {
-            Value::Float32(text.parse().ok().filter(|v: &f32| v.is_finite())?)
-        }
-        (Type::Float64, Token::Number) => {
-            Value::Float64(text.parse().ok().filter(|v: &f64| v.is_finite())?)
-        }
-        (Type::Float32, Token::String) if is_named => Value::Float32(text.parse().ok()?),
-        (Type::Float64, Token::String) if is_named => Value::Float64(text.parse().ok()?),
-        (ty, Token::String) if ty.is_text() => Value::String(text.to_owned()),
-        (ty, Token::String) if ty.is_variable() => Value::Bytes(BASE64_STANDARD.decode(text).ok()?),
-        (Type::Timestamp, Token::String) => Value::Timestamp(text.parse::<Timestamp>().ok()?.0),
-        (Type::Reference(..), Token::Number) => {
-            Value::Reference(Some(RowId(text.parse().ok()?)).filter(|id| *id <= RowId::MAX)?)
-        }
-        (ty, Token::Number) => ty.parse_integer(text).or_else(|| ty.parse_written(text))?,
-        (ty, Token::String) => ty.parse_written(text)?,
-        _ => return None,
+    if token == Token::String && ty.is_variable() && !ty.is_text() {
+        return BASE64_STANDARD.decode(text).ok().map(Value::Bytes);
+    }
+    let scalar = match token {
+        Token::Null => Scalar::Null,
+        Token::Bool(value) => Scalar::Bool(value),
+        Token::Number => Scalar::Number(text),
+        Token::String => Scalar::String(text),
     };
-    Some(value)
+    annals_json::parse_value(ty, scalar)
 }
 
 /// Returns the name that a table of a file without names of tables gets.

@@ -1,0 +1,196 @@
+//! Transactions that the server writes itself: changes as JSON, or a procedure by its name.
+//!
+//! Requests run one after the other, and share flushes: so they are the fast way in for many clients. With a key a
+//! request runs once, however often it is sent.
+
+use std::sync::Arc;
+
+use annals::{Cursor, ErrorKind, Moment, RowId, Txid};
+use annals_replica::Local;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::routing::post;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use crate::answer::{Answer, Refusal};
+use crate::edits::{self, Edit};
+use crate::keys::Key;
+use crate::procedures::Procedure;
+use crate::rows::{json, table};
+use crate::shared::Shared;
+use crate::{Role, blocking, body};
+
+/// The most bytes of a request: all of it is in memory.
+const MOST: u64 = 16 << 20;
+/// The words before a key, and before the answer to it, in comments of a transaction.
+const KEY: &str = "request ";
+const ANSWER: &str = "answer ";
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new().route("/v1/{name}/transactions", post(transact))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request<'r> {
+    comment: Option<String>,
+    /// The cursor of the state that the client has read.
+    base: Option<String>,
+    /// The rows that must be as they were there.
+    #[serde(default)]
+    read: Vec<Named>,
+    #[serde(borrow)]
+    changes: Option<Vec<Edit<'r>>>,
+    procedure: Option<String>,
+    #[serde(borrow)]
+    args: Option<&'r RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    table: String,
+    id: u64,
+}
+
+/// Writes a transaction.
+async fn transact(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    let served = shared.permit(&headers, &name, Role::Write)?;
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    // Pages of other sites can send other types without asking.
+    if !kind.is_some_and(|kind| kind.starts_with("application/json")) {
+        let message = "send the header `Content-Type: application/json`";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message));
+    }
+    let most = MOST.min(shared.limits.push);
+    let text = body::text(body, most, shared.limits.silence).await?;
+    let key = headers.get("Idempotency-Key").map(|key| key.to_str().unwrap_or_default());
+    let key = match key {
+        Some(key) => Some(served.keys.enter(key).await?),
+        None => None,
+    };
+    let (local, procedures) = (Arc::clone(&served.local), Arc::clone(&served.procedures));
+    // The key stays taken until this is done, even if the client leaves meanwhile.
+    let done = blocking::run(move || {
+        let find = |name: &str| procedures.find(name);
+        answer(&local, &text, key.as_ref(), find)
+    });
+    Ok(json(done.await?))
+}
+
+fn answer(
+    local: &Local,
+    text: &str,
+    key: Option<&Key>,
+    find: impl Fn(&str) -> Answer<Arc<dyn Procedure>>,
+) -> Answer<String> {
+    let request: Request<'_> = serde_json::from_str(text).map_err(|error| {
+        Refusal::bad(format!(
+            "{error}; a transaction is {{\"changes\":[..]}} or {{\"procedure\":NAME,\"args\":..}}"
+        ))
+    })?;
+    let digest = key.map(|_| short_digest(text));
+    if let Some((key, digest)) = key.zip(digest.as_deref())
+        && let Some(done) = find_done(local, key, digest)?
+    {
+        return Ok(done);
+    }
+    let before = request.base.as_deref().map(|base| rows_of_base(local, base, &request.read));
+    let before = before.transpose()?.unwrap_or_default();
+    let mut tx = local.database().begin()?;
+    edits::check_unchanged(&tx, &before)?;
+    let answer = match (&request.changes, &request.procedure) {
+        (Some(changes), None) if request.args.is_none() => {
+            let ids = edits::apply(&mut tx, changes)?;
+            let ids: Vec<_> = ids.iter().map(|id| id.0.to_string()).collect();
+            format!("{{\"ids\":[{}]}}", ids.join(","))
+        }
+        (None, Some(name)) => {
+            let args = request.args.map_or("null", RawValue::get);
+            let (after, result) = find(name)?.call(tx, args)?;
+            tx = after;
+            format!("{{\"answer\":{result}}}")
+        }
+        _ => {
+            let message = "a transaction has either `changes`, or `procedure` and its `args`";
+            return Err(Refusal::bad(message));
+        }
+    };
+    if let Some(comment) = &request.comment {
+        tx.comment(comment)?;
+    }
+    if let Some((key, digest)) = key.zip(digest) {
+        tx.comment(&format!("{KEY}{key}"))?;
+        tx.comment(&format!("{ANSWER}{digest} {answer}"))?;
+    }
+    let is_empty = tx.is_empty();
+    let committed = tx.commit()?;
+    let txid = if is_empty { local.source().end()?.txid } else { committed.txid };
+    told(local, txid, &answer, "")
+}
+
+/// Returns what is told of a transaction that is history; `answer` is an object.
+fn told(local: &Local, txid: Txid, answer: &str, more: &str) -> Answer<String> {
+    let chain = local.source().chain(txid)?.unwrap_or_default();
+    let rest = answer.strip_prefix('{').unwrap_or(answer);
+    Ok(format!(
+        "{{\"txid\":{txid},\"chain\":\"{chain:016x}\",\"level\":\"checksummed\",{more}{rest}\n"
+    ))
+}
+
+/// Returns the answer to a request that was sent before, if its transaction is in the kept history.
+fn find_done(local: &Local, key: &Key, digest: &str) -> Answer<Option<String>> {
+    let database = local.database();
+    let txid = match database.txid_of(Moment::Comment(format!("{KEY}{key}"))) {
+        Ok(txid) => txid,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let changed = database.changes(txid..=txid)?.next().transpose()?;
+    let comments = changed.map(|changed| changed.comments).unwrap_or_default();
+    let answer = comments.iter().find_map(|text| text.strip_prefix(ANSWER)?.split_once(' '));
+    match answer {
+        Some((before, answer)) if before == digest => {
+            told(local, txid, answer, "\"repeated\":true,").map(Some)
+        }
+        _ => {
+            let message = format!(
+                "the key {key} was given to another request, which is transaction {txid}: take a new key"
+            );
+            Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", message))
+        }
+    }
+}
+
+fn short_digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns rows as they were at a cursor.
+fn rows_of_base(local: &Local, base: &str, read: &[Named]) -> Answer<Vec<edits::Before>> {
+    let cursor: Cursor = base.parse().map_err(|error| Refusal::bad(format!("base: {error}")))?;
+    if !local.source().has(cursor)? {
+        let message =
+            format!("base: transaction {} is another one here, or isn't here", cursor.txid);
+        return Err(Refusal::new(StatusCode::CONFLICT, "diverged", message));
+    }
+    if read.is_empty() {
+        return Ok(Vec::new());
+    }
+    let then = local.database().at(cursor.txid)?;
+    let row = |named: &Named| {
+        let table = table(then.schema(), &named.table)?;
+        edits::Before::of(&then, table, RowId(named.id))
+    };
+    read.iter().map(row).collect()
+}
