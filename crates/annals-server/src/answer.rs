@@ -14,6 +14,13 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
+/// Why an answer is a refusal, for the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    pub(crate) error: &'static str,
+    pub(crate) message: String,
+}
+
 /// The answer to a request that may be refused.
 pub(crate) type Answer<T = Response> = Result<T, Refusal>;
 
@@ -90,6 +97,7 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let body = Json(json!({ "error": self.error, "message": self.message }));
         let mut response = (self.status, body).into_response();
+        response.extensions_mut().insert(Refused { error: self.error, message: self.message });
         if self.status == StatusCode::UNAUTHORIZED {
             let scheme = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);

@@ -10,20 +10,23 @@ use std::time::Duration;
 
 use annals::{Changed, ErrorKind, Schema, SubscriptionStream, TableNumber, Txid};
 use annals_replica::Local;
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+
 use bytes::Bytes;
 use futures_core::Stream;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::body::Pieces;
+use crate::openapi;
 use crate::rows::table;
 use crate::shared::Shared;
 use crate::{Role, blocking};
@@ -33,8 +36,8 @@ const COMMENT: Duration = Duration::from_secs(15);
 /// How many transactions may wait for a slow reader.
 const WAITING: usize = 16;
 
-pub(crate) fn routes() -> Router<Arc<Shared>> {
-    Router::new().route("/v1/{name}/changes", get(changes))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new().routes(routes!(changes))
 }
 
 /// Appends a transaction as an object: `txid`, `time`, `comment`, and `changes`, those of one table if one is given.
@@ -63,14 +66,22 @@ pub(crate) fn push_changed(
     count
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Asked {
+    /// The transaction after which the answer begins; without it only what is new.
     after: Option<u64>,
+    /// Only changes of this table.
     table: Option<String>,
+    /// How many seconds to wait for news, 60 at most.
     wait: Option<f64>,
 }
 
 /// Returns the transactions after one, and waits for new ones.
+#[utoipa::path(get, path = "/v1/{name}/changes", params(Asked), responses(
+    (status = 200, description = "a line for each transaction, at the end `{\"caught_up\":TXID}`; with `Accept: text/event-stream` events without an end", body = openapi::Transaction, content_type = "application/x-ndjson"),
+    (status = 410, description = "what follows isn't kept any more", body = openapi::Failure),
+))]
 async fn changes(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,

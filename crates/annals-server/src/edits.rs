@@ -9,12 +9,13 @@ use annals_json::Scalar;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::answer::{Answer, Refusal};
 use crate::rows::table;
 
 /// A change of a row.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edit<'r> {
     op: Op,
@@ -24,10 +25,11 @@ pub(crate) struct Edit<'r> {
     #[serde(rename = "as")]
     name: Option<String>,
     #[serde(borrow, default)]
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     fields: BTreeMap<String, &'r RawValue>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Op {
     Insert,
@@ -36,7 +38,7 @@ enum Op {
 }
 
 /// A row: by its id, or by the name that an insert of the same transaction has given it.
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum Which {
     Id(u64),

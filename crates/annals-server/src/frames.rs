@@ -6,16 +6,19 @@ use std::time::Duration;
 use annals::internals::{Batch, spool};
 use annals::{Cursor, ErrorKind, Txid};
 use annals_replica::{Answer as Judged, Local};
+use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::json;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+use crate::openapi;
 use crate::shared::Shared;
 use crate::{Role, blocking, body};
 
@@ -24,14 +27,15 @@ const NEWS: u64 = 1 << 20;
 /// The most txids of a request for chains.
 const MOST_CHAINS: usize = 1000;
 
-pub(crate) fn routes() -> Router<Arc<Shared>> {
-    Router::new()
-        .route("/v1/{name}", get(describe))
-        .route("/v1/{name}/frames", get(pull).post(push))
-        .route("/v1/{name}/chains", get(chains))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new()
+        .routes(routes!(describe))
+        .routes(routes!(pull, push))
+        .routes(routes!(chains))
 }
 
 /// Returns facts of a database.
+#[utoipa::path(get, path = "/v1/{name}", responses((status = 200, body = openapi::Facts)))]
 async fn describe(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
@@ -53,13 +57,21 @@ async fn describe(
     Ok(Json(answer).into_response())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Pulling {
+    /// The cursor after which the frames begin, as `TXID:CHAIN`; without it the header of the oldest segment comes first.
     after: Option<String>,
+    /// How many seconds to wait for news, 60 at most.
     wait: Option<f64>,
 }
 
 /// Returns the transactions after a cursor; waits for some, if there are none.
+#[utoipa::path(get, path = "/v1/{name}/frames", params(Pulling), responses(
+    (status = 200, description = "frames as they are in the journal; Annals-Next is the cursor after them", body = Vec<u8>, content_type = "application/octet-stream"),
+    (status = 409, description = "the cursor isn't in this history", body = openapi::Failure),
+    (status = 410, description = "what follows the cursor isn't kept any more", body = openapi::Failure),
+))]
 async fn pull(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
@@ -109,6 +121,17 @@ pub(crate) async fn news(local: &Local, after: Txid, wait: Duration) {
 }
 
 /// Makes frames history, if they can be.
+#[utoipa::path(post, path = "/v1/{name}/frames", params(
+    ("If-Match" = String, Header, description = "the cursor before the frames, as \"TXID:CHAIN\""),
+), request_body(content = Vec<u8>, content_type = "application/octet-stream"), responses(
+    (status = 200, description = "they are history, on permanent storage", body = Object),
+    (status = 409, description = "If-Match isn't in this history", body = openapi::Failure),
+    (status = 412, description = "the history ends elsewhere by now", body = openapi::Failure),
+    (status = 413, description = "more bytes than the server takes", body = openapi::Failure),
+    (status = 422, description = "not whole frames, or they don't apply", body = openapi::Failure),
+    (status = 428, description = "If-Match is missing", body = openapi::Failure),
+    (status = 507, description = "the disk is full", body = openapi::Failure),
+))]
 async fn push(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
@@ -184,12 +207,15 @@ fn judge(
     })
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Chained {
+    /// Numbers of transactions, with commas between them, at most 1,000.
     txid: String,
 }
 
 /// Returns the chains after some transactions.
+#[utoipa::path(get, path = "/v1/{name}/chains", params(Chained), responses((status = 200, body = openapi::Chains)))]
 async fn chains(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,

@@ -5,25 +5,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::Stats;
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
-use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::json;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+use crate::openapi;
 use crate::shared::Shared;
 use crate::{Role, blocking};
 
-pub(crate) fn routes() -> Router<Arc<Shared>> {
-    Router::new()
-        .route("/health", get(|| async { "alive\n" }))
-        .route("/ready", get(ready))
-        .route("/metrics", get(metrics))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new().routes(routes!(health)).routes(routes!(ready)).routes(routes!(metrics))
+}
+
+/// Says that the server answers.
+#[utoipa::path(get, path = "/health", responses((status = 200, body = String, content_type = "text/plain")))]
+async fn health() -> &'static str {
+    "alive\n"
 }
 
 /// Says whether all databases can be read. It names none of them: everybody may ask.
+#[utoipa::path(get, path = "/ready", responses(
+    (status = 200, body = openapi::Ready),
+    (status = 503, description = "a database can't be read", body = openapi::Failure),
+))]
 async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
     let locals: Vec<_> =
         shared.databases.values().map(|served| Arc::clone(&served.local)).collect();
@@ -43,6 +52,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
 }
 
 /// Returns the figures of the databases that a token of role admin is for, in the text format of Prometheus.
+#[utoipa::path(get, path = "/metrics", security(("token" = [])), responses((status = 200, body = String, content_type = "text/plain")))]
 async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Answer {
     shared.permit_all(&headers, Role::Admin)?;
     let locals: Vec<_> = shared

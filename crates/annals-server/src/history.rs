@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use annals::{Moment, Txid};
-use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
-use axum::routing::get;
 use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::changes::push_changed;
+use crate::openapi;
 use crate::rows::{id, json, table};
 use crate::shared::Shared;
 use crate::{Role, blocking};
@@ -21,13 +23,9 @@ const USUAL: usize = 100;
 /// The most of them.
 const MOST: usize = 10_000;
 
-pub(crate) fn routes() -> Router<Arc<Shared>> {
-    Router::new()
-        .route("/v1/{name}/t/{table}/{id}/history", get(history))
-        .route("/v1/{name}/t/{table}/{id}/blame", get(blame))
-        .route("/v1/{name}/diff", get(diff))
-        .route("/v1/{name}/log", get(log))
-        .route("/v1/{name}/at", get(at))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    let of_rows = OpenApiRouter::new().routes(routes!(history)).routes(routes!(blame));
+    of_rows.routes(routes!(diff)).routes(routes!(log)).routes(routes!(at))
 }
 
 fn limit(asked: Option<usize>) -> Answer<usize> {
@@ -49,12 +47,15 @@ fn list(objects: impl Iterator<Item = Answer<String>>) -> Answer<String> {
     Ok(text)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Limited {
+    /// The most versions of the answer, 1 to 10,000; 100 if it isn't said.
     limit: Option<usize>,
 }
 
 /// Returns the newest versions of a row, the oldest of them first.
+#[utoipa::path(get, path = "/v1/{name}/t/{table}/{id}/history", params(Limited), responses((status = 200, body = Vec<openapi::Version>)))]
 async fn history(
     State(shared): State<Arc<Shared>>,
     Path((name, of, number)): Path<(String, String, String)>,
@@ -83,6 +84,7 @@ async fn history(
 }
 
 /// Returns since when each field of a row has its value.
+#[utoipa::path(get, path = "/v1/{name}/t/{table}/{id}/blame", responses((status = 200, body = Vec<openapi::Blame>)))]
 async fn blame(
     State(shared): State<Arc<Shared>>,
     Path((name, of, number)): Path<(String, String, String)>,
@@ -102,9 +104,12 @@ async fn blame(
     Ok(json(text.await?))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Between {
+    /// A moment: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`.
     from: String,
+    /// A later moment; now, if it isn't said.
     to: Option<String>,
 }
 
@@ -114,6 +119,7 @@ fn txid(local: &annals_replica::Local, what: &str, text: &str) -> Answer<Txid> {
 }
 
 /// Returns the rows that differ between two moments.
+#[utoipa::path(get, path = "/v1/{name}/diff", params(Between), responses((status = 200, body = Vec<openapi::Change>)))]
 async fn diff(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
@@ -135,13 +141,17 @@ async fn diff(
     Ok(json(text.await?))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Logged {
+    /// The transaction after which the answer begins.
     after: Option<u64>,
+    /// The most transactions of the answer, 1 to 10,000; 100 if it isn't said.
     limit: Option<usize>,
 }
 
 /// Returns transactions with the rows that they changed, as lines of JSON.
+#[utoipa::path(get, path = "/v1/{name}/log", params(Logged), responses((status = 200, description = "a line for each", body = openapi::Transaction, content_type = "application/x-ndjson")))]
 async fn log(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
@@ -163,12 +173,15 @@ async fn log(
     Ok((kind, text.await?).into_response())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Asked {
+    /// `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`.
     moment: String,
 }
 
 /// Returns the transaction of a moment.
+#[utoipa::path(get, path = "/v1/{name}/at", params(Asked), responses((status = 200, body = openapi::Found)))]
 async fn at(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,

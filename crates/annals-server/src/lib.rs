@@ -35,6 +35,8 @@ mod history;
 mod identity;
 mod keys;
 mod listen;
+mod log;
+mod openapi;
 mod procedures;
 mod rows;
 mod server;

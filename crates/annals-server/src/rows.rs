@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use annals::{FieldNumber, Moment, Row, RowId, Schema, Snapshot, Table, Value, ValueRef};
-use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+use crate::openapi;
 use crate::shared::Shared;
 use crate::{Role, blocking};
 
@@ -19,10 +21,8 @@ const USUAL: usize = 100;
 /// The most rows of an answer.
 const MOST: usize = 10_000;
 
-pub(crate) fn routes() -> Router<Arc<Shared>> {
-    Router::new()
-        .route("/v1/{name}/t/{table}", get(rows))
-        .route("/v1/{name}/t/{table}/{id}", get(row))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new().routes(routes!(rows)).routes(routes!(row))
 }
 
 /// Returns a text that is JSON already.
@@ -54,12 +54,15 @@ pub(crate) fn state(local: &annals_replica::Local, at: Option<&str>) -> Answer<S
     Ok(local.database().at(moment)?)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct At {
+    /// The moment: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`; without it now.
     at: Option<String>,
 }
 
 /// Returns a row.
+#[utoipa::path(get, path = "/v1/{name}/t/{table}/{id}", params(At), responses((status = 200, body = openapi::Row)))]
 async fn row(
     State(shared): State<Arc<Shared>>,
     Path((name, of, number)): Path<(String, String, String)>,
@@ -84,8 +87,10 @@ async fn row(
 }
 
 /// Which rows of a table.
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 struct Asked {
+    /// The moment: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`; without it now.
     at: Option<String>,
     /// The name of an index, in whose order the rows are; without one in that of their ids.
     index: Option<String>,
@@ -95,10 +100,12 @@ struct Asked {
     key: Option<String>,
     /// The id of the row after which the answer begins: the last one of the page before.
     after: Option<String>,
+    /// The most rows of the answer, 1 to 10,000; 100 if it isn't said.
     limit: Option<usize>,
 }
 
 /// Returns rows, as `{"rows":[..],"next":ID}`: `next` is the `after` of the next page, null at the end.
+#[utoipa::path(get, path = "/v1/{name}/t/{table}", params(Asked), responses((status = 200, body = openapi::Rows)))]
 async fn rows(
     State(shared): State<Arc<Shared>>,
     Path((name, of)): Path<(String, String)>,

@@ -14,7 +14,7 @@ use crate::identity::Identity;
 use crate::procedures::OfSchema;
 use crate::shared::{Limits, Served, Shared};
 use crate::tokens::{StoredToken, Tokens};
-use crate::{Role, changes, frames, guard, health, history, rows, transactions};
+use crate::{Role, changes, frames, guard, health, history, log, openapi, rows, transactions};
 
 /// Databases that are served, each by a name.
 #[derive(Debug, Default)]
@@ -178,7 +178,8 @@ impl Server {
         let guard = axum::middleware::from_fn_with_state(Arc::clone(&shared), guard::check);
         let routes = frames::routes().merge(rows::routes()).merge(history::routes());
         let routes = routes.merge(changes::routes()).merge(health::routes());
-        let routes = routes.merge(transactions::routes());
-        routes.fallback(nowhere).layer(guard).with_state(shared)
+        let routes = routes.merge(transactions::routes()).merge(openapi::routes());
+        let routes = openapi::describe(routes).fallback(nowhere).layer(guard);
+        routes.layer(axum::middleware::from_fn(log::record)).with_state(shared)
     }
 }

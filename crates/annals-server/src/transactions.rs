@@ -7,18 +7,20 @@ use std::sync::Arc;
 
 use annals::{Cursor, ErrorKind, Moment, RowId, Txid};
 use annals_replica::Local;
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::routing::post;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::edits::{self, Edit};
 use crate::keys::Key;
+use crate::openapi;
 use crate::procedures::Procedure;
 use crate::rows::{json, table};
 use crate::shared::Shared;
@@ -30,11 +32,12 @@ const MOST: u64 = 16 << 20;
 const KEY: &str = "request ";
 const ANSWER: &str = "answer ";
 
-pub(crate) fn routes() -> Router<Arc<Shared>> {
-    Router::new().route("/v1/{name}/transactions", post(transact))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new().routes(routes!(transact))
 }
 
-#[derive(Deserialize)]
+/// A transaction: either `changes`, or a procedure and its argument.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Request<'r> {
     comment: Option<String>,
@@ -47,10 +50,12 @@ struct Request<'r> {
     changes: Option<Vec<Edit<'r>>>,
     procedure: Option<String>,
     #[serde(borrow)]
+    #[schema(value_type = Option<serde_json::Value>)]
     args: Option<&'r RawValue>,
 }
 
-#[derive(Deserialize)]
+/// A row.
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Named {
     table: String,
@@ -58,6 +63,17 @@ struct Named {
 }
 
 /// Writes a transaction.
+#[utoipa::path(post, path = "/v1/{name}/transactions", params(
+    ("Idempotency-Key" = Option<String>, Header, description = "with the same key a request runs once, however often it is sent"),
+), request_body = Request, responses(
+    (status = 200, description = "it is history, on permanent storage", body = openapi::Committed),
+    (status = 409, description = "`base` isn't in this history", body = openapi::Failure),
+    (status = 412, description = "a row of `read` was changed since `base`", body = openapi::Failure),
+    (status = 413, description = "more bytes than the server takes", body = openapi::Failure),
+    (status = 415, description = "the body isn't said to be JSON", body = openapi::Failure),
+    (status = 422, description = "it can't become history, or the procedure failed", body = openapi::Failure),
+    (status = 507, description = "the disk is full", body = openapi::Failure),
+))]
 async fn transact(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,

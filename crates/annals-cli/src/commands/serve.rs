@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::output::Output;
 use crate::remote::Access;
+use crate::remote::log::Log;
 use crate::{Outcome, commands, notes, progress};
 
 /// How long the server that is followed is asked to wait for news.
@@ -75,10 +76,13 @@ pub(crate) struct Arguments {
     /// How many seconds a client may be silent in the middle of a request or an answer
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().silence.as_secs())]
     timeout: u64,
+    #[command(flatten)]
+    log: Log,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    arguments.log.start();
     let mut server = Server::new().limits(Limits {
         push: arguments.max_push,
         connections: arguments.max_connections.max(1),

@@ -4,6 +4,8 @@
 mod absent;
 #[cfg(feature = "net")]
 mod copy;
+#[cfg(feature = "net")]
+pub(crate) mod log;
 
 use std::path::Path;
 use std::time::Duration;

@@ -27,7 +27,11 @@ impl Served {
 
     fn of(dir: &Path, file: &str, options: &[&str]) -> Self {
         let arguments = [&["serve", file], options].concat();
-        let mut child = annals(dir, &arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = annals(dir, &arguments)
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(dir.join(format!("{file}.log"))).unwrap())
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let mut token = None;
         let url = loop {
@@ -202,6 +206,30 @@ fn a_server_follows_another_one_and_serves_what_it_has() {
     let all = succeed(dir, &["dump", "a.annals"], "");
     assert_eq!(all, succeed(dir, &["dump", "third.annals"], ""));
     assert!(succeed(dir, &["check", "third.annals", "--replay"], "").starts_with("ok"));
+}
+
+#[test]
+fn requests_are_logged_without_what_is_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let options = ["--log-level", "info", "--log-format", "json"];
+    let served = Served::start(dir, "127.0.0.1:0", &options);
+    let token = served.token.clone().unwrap();
+    succeed(dir, &["dump", &served.url, "--token", &token], "");
+    let wrong = run(dir, &["history", &served.url, "nothing", "0", "--token", "annals_wrong"], b"");
+    assert!(!wrong.status.success());
+    served.end();
+    let log = std::fs::read_to_string(dir.join("a.annals.log")).unwrap();
+    assert!(log.lines().all(|line| line.starts_with('{') && line.ends_with('}')), "{log}");
+    let has =
+        |parts: [&str; 3]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(has(["\"path\":\"/v1/a/frames\"", "\"status\":200", "\"micros\":"]), "{log}");
+    assert!(has(["\"status\":401", "unauthenticated", "refused"]), "{log}");
+    assert!(
+        !log.contains(&token) && !log.contains("annals_wrong") && !log.contains("after="),
+        "{log}"
+    );
 }
 
 #[test]

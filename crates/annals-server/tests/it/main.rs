@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a proxy waits for real")]
 
 mod cuts;
+mod described;
 mod feeds;
 mod proxy;
 mod rows;

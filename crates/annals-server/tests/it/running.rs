@@ -15,6 +15,8 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(server: Server) -> Self {
+        // The clients of the tests need it; another test may have installed it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.unwrap();

@@ -19,7 +19,6 @@ fn a_server_with_a_certificate_speaks_tls() {
     let url = format!("https://localhost:{}/v1/memory", running.address.port());
     let client = |trusted: bool| {
         let root = Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder().http2_adaptive_window(true);
         let builder = if trusted { builder.tls_certs_only([root]) } else { builder };
         builder.build().unwrap()

@@ -23,7 +23,6 @@ fn ask(request: RequestBuilder) -> (u16, String) {
 }
 
 fn client() -> Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     Client::new()
 }
 

@@ -60,7 +60,6 @@ struct Asking {
 
 impl Asking {
     fn of(running: &Running) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         Self { client: Client::new(), url: running.of("bank") }
     }
 

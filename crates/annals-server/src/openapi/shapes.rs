@@ -1,0 +1,127 @@
+//! The shapes of answers, for the description. Answers are written as text, row by row, and a test compares them with these.
+
+#![expect(dead_code, reason = "they describe JSON that others write")]
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A refusal.
+#[derive(ToSchema)]
+pub(crate) struct Failure {
+    /// The name of the reason, for programs.
+    error: String,
+    /// What is wrong, where, and what to do.
+    message: String,
+}
+
+/// Facts of a database.
+#[derive(ToSchema)]
+pub(crate) struct Facts {
+    /// The journal's random id, 32 hexadecimal digits.
+    id: String,
+    /// The last transaction.
+    txid: u64,
+    /// The chain after it, 16 hexadecimal digits.
+    chain: String,
+    /// The oldest transaction that is kept.
+    first: u64,
+    /// A hash of the schema's commands.
+    schema: String,
+    features: Vec<String>,
+    /// The names of the procedures.
+    procedures: Vec<String>,
+}
+
+/// Chains after transactions, null for those that aren't in the kept history.
+#[derive(ToSchema)]
+pub(crate) struct Chains {
+    chains: Vec<Option<String>>,
+}
+
+/// The values of a row by the names of its fields, with its `id`.
+#[derive(ToSchema)]
+pub(crate) struct Row(BTreeMap<String, Value>);
+
+/// Rows in order.
+#[derive(ToSchema)]
+pub(crate) struct Rows {
+    rows: Vec<Row>,
+    /// The `after` of the next page; null at the end.
+    next: Option<u64>,
+}
+
+/// A transaction that changed a row.
+#[derive(ToSchema)]
+pub(crate) struct Version {
+    txid: u64,
+    /// RFC 3339.
+    time: String,
+    comment: Option<String>,
+    /// `inserted`, `updated` or `deleted`, ..
+    kind: String,
+    /// The fields that changed, as they were before; null if there was no row.
+    old: Option<Row>,
+    /// As they were after.
+    new: Option<Row>,
+}
+
+/// Since when a field of a row has its value.
+#[derive(ToSchema)]
+pub(crate) struct Blame {
+    field: String,
+    value: Value,
+    txid: u64,
+    time: String,
+    comment: Option<String>,
+    kind: String,
+}
+
+/// A change of a row.
+#[derive(ToSchema)]
+pub(crate) struct Change {
+    table: String,
+    id: u64,
+    /// Its values before; null if there was no row.
+    before: Option<Row>,
+    /// Its values after.
+    after: Option<Row>,
+}
+
+/// A transaction, with the rows that it changed.
+#[derive(ToSchema)]
+pub(crate) struct Transaction {
+    txid: u64,
+    time: String,
+    comment: Option<String>,
+    changes: Vec<Change>,
+}
+
+/// The transaction of a moment.
+#[derive(ToSchema)]
+pub(crate) struct Found {
+    txid: u64,
+}
+
+/// A transaction that is history, on permanent storage.
+#[derive(ToSchema)]
+pub(crate) struct Committed {
+    txid: u64,
+    /// The chain after it.
+    chain: String,
+    /// How it was made permanent.
+    level: String,
+    /// The id of each change's row.
+    ids: Option<Vec<u64>>,
+    /// What the procedure returned.
+    answer: Option<Value>,
+    /// True if the request ran before, by its key.
+    repeated: Option<bool>,
+}
+
+/// The databases that are served.
+#[derive(ToSchema)]
+pub(crate) struct Ready {
+    databases: u64,
+}
