@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use annals::internals::{Batch, Origin, Source, count_frames, end_of, take};
-use annals::{Cursor, Database, Error, ErrorKind, Result, Txid};
+use annals::{
+    Blame, Cursor, Database, Error, ErrorKind, History, Moment, Reader, Result, RowId, Snapshot, Subscription,
+    TableNumber, Txid,
+};
 use annals_storage::Spool;
 
 use crate::{Connection, Description, Pulled, Pushed};
@@ -11,11 +14,20 @@ use crate::{Connection, Description, Pulled, Pushed};
 /// So many bytes of transactions are passed on at once, if one has no more.
 pub const BATCH: u64 = 8 << 20;
 
-/// Another handle of an open database, as a connection: for tests, and under a server.
+/// Another handle of an open database, or of a file that is open for reading, as a connection: for tests, and under a
+/// server.
 #[derive(Debug)]
 pub struct Local {
     source: Source,
-    database: Database,
+    of: Of,
+}
+
+/// What it reads.
+#[derive(Debug)]
+enum Of {
+    Database(Database),
+    /// A file that other programs may write.
+    Reader(Reader),
 }
 
 /// The answers to a push that a server distinguishes.
@@ -33,7 +45,13 @@ impl Local {
     /// Connects to an open database.
     #[must_use]
     pub fn new(database: Database) -> Self {
-        Self { source: Source::new(database.clone()), database }
+        Self { source: Source::new(database.clone()), of: Of::Database(database) }
+    }
+
+    /// Connects to a file that is open for reading: nothing can be pushed. Other programs may write it meanwhile.
+    #[must_use]
+    pub fn of_reader(reader: Reader) -> Self {
+        Self { source: Source::of_reader(reader.clone()), of: Of::Reader(reader) }
     }
 
     /// Returns the reader of its frames.
@@ -42,10 +60,94 @@ impl Local {
         &self.source
     }
 
-    /// Returns the database.
+    /// Returns the database, to write it, or for its figures.
+    ///
+    /// # Errors
+    /// `Unsupported`: the file is open for reading only.
+    pub fn database(&self) -> Result<&Database> {
+        match &self.of {
+            Of::Database(database) => Ok(database),
+            Of::Reader(_) => {
+                let message = format!("{}: is open for reading only here", self.source.name());
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
+        }
+    }
+
+    /// Returns the last committed state that is known here. Never waits.
     #[must_use]
-    pub const fn database(&self) -> &Database {
-        &self.database
+    pub fn read(&self) -> Snapshot {
+        match &self.of {
+            Of::Database(database) => database.read(),
+            Of::Reader(reader) => reader.read(),
+        }
+    }
+
+    /// Returns the last committed state; of a file that others write, with what they have committed by now, which is
+    /// read from it.
+    ///
+    /// # Errors
+    /// Those of [`Reader::pull`].
+    pub fn refresh(&self) -> Result<Snapshot> {
+        match &self.of {
+            Of::Database(database) => Ok(database.read()),
+            Of::Reader(reader) => reader.pull(),
+        }
+    }
+
+    /// Returns the state at a moment: see [`Database::at`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
+        match &self.of {
+            Of::Database(database) => database.at(moment),
+            Of::Reader(reader) => reader.at(moment),
+        }
+    }
+
+    /// Returns the transaction of a moment: see [`Database::txid_of`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<Txid> {
+        match &self.of {
+            Of::Database(database) => database.txid_of(moment),
+            Of::Reader(reader) => reader.txid_of(moment),
+        }
+    }
+
+    /// Returns the versions of a row: see [`Database::history_of`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
+        match &self.of {
+            Of::Database(database) => database.history_of(table, row),
+            Of::Reader(reader) => reader.history_of(table, row),
+        }
+    }
+
+    /// Returns since when the fields of a row have their values: see [`Database::blame`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn blame(&self, table: TableNumber, row: RowId) -> Result<Vec<Blame>> {
+        match &self.of {
+            Of::Database(database) => database.blame(table, row),
+            Of::Reader(reader) => reader.blame(table, row),
+        }
+    }
+
+    /// Follows commits from a transaction on: see [`Database::subscribe_from`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn subscribe_from(&self, first: Txid) -> Result<Subscription> {
+        match &self.of {
+            Of::Database(database) => database.subscribe_from(first),
+            Of::Reader(reader) => reader.subscribe_from(first),
+        }
     }
 
     /// Returns transactions after a cursor, as they are in the files: see [`Connection::pull`].
@@ -79,7 +181,7 @@ impl Local {
             );
             return Err(Error::new(ErrorKind::Diverged, message));
         }
-        let transaction = self.database().begin()?;
+        let transaction = self.database()?.begin()?;
         // Nothing is written meanwhile.
         if end_of(&transaction) != from {
             return Ok(Answer::Conflict);

@@ -152,7 +152,7 @@ async fn push(
     if declared.is_some_and(|declared: u64| declared > most) {
         return Err(body::too_large(most));
     }
-    let frames = body::spool(body, spool(local.database()), most, shared.limits.silence).await?;
+    let frames = body::spool(body, spool(local.database()?), most, shared.limits.silence).await?;
     let number = |name| headers.get(name).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
     let turn = served.turns.come(number("Annals-Turn")).await;
     let wants_news = headers.get("Prefer").is_some_and(|it| it == "return=representation");

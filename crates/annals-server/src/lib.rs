@@ -28,6 +28,7 @@ mod blocking;
 mod body;
 mod changes;
 mod edits;
+mod explorer;
 mod frames;
 mod guard;
 mod health;

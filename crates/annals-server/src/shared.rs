@@ -1,14 +1,16 @@
 //! What all requests see: the databases, who may ask, and the limits.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
-use annals::{Database, Result, Timestamp};
+use annals::{Result, Timestamp};
 use annals_replica::Local;
 
 use crate::Role;
+use crate::explorer::Activity;
 use crate::keys::Keys;
 use crate::procedures::Procedures;
 use crate::tokens::{StoredToken, Tokens};
@@ -61,19 +63,24 @@ pub(crate) struct Served {
     pub(crate) turns: Turns,
     pub(crate) keys: Arc<Keys>,
     pub(crate) procedures: Arc<Procedures>,
+    /// What happened when, for the explorer.
+    pub(crate) activity: Arc<Activity>,
+    /// The file, if it may be examined.
+    pub(crate) path: Option<PathBuf>,
     /// The tokens as they were read, and when.
     known: Mutex<Option<(Duration, Vec<StoredToken>)>>,
 }
 
 impl Served {
-    pub(crate) fn new(database: Database, tokens: Option<Tokens>) -> Self {
-        let local = Arc::new(Local::new(database));
+    pub(crate) fn new(local: Local, tokens: Option<Tokens>) -> Self {
         Self {
-            local,
+            local: Arc::new(local),
             tokens,
             turns: Turns::default(),
             keys: Arc::default(),
             procedures: Arc::default(),
+            activity: Arc::default(),
+            path: None,
             known: Mutex::default(),
         }
     }

@@ -122,7 +122,7 @@ fn answer(
     }
     let before = request.base.as_deref().map(|base| rows_of_base(local, base, &request.read));
     let before = before.transpose()?.unwrap_or_default();
-    let mut tx = local.database().begin()?;
+    let mut tx = local.database()?.begin()?;
     edits::check_unchanged(&tx, &before)?;
     let answer = match (&request.changes, &request.procedure) {
         (Some(changes), None) if request.args.is_none() => {
@@ -165,7 +165,7 @@ fn told(local: &Local, txid: Txid, answer: &str, more: &str) -> Answer<String> {
 
 /// Returns the answer to a request that was sent before, if its transaction is in the kept history.
 fn find_done(local: &Local, key: &Key, digest: &str) -> Answer<Option<String>> {
-    let database = local.database();
+    let database = local.database()?;
     let txid = match database.txid_of(Moment::Comment(format!("{KEY}{key}"))) {
         Ok(txid) => txid,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -203,7 +203,7 @@ fn rows_of_base(local: &Local, base: &str, read: &[Named]) -> Answer<Vec<edits::
     if read.is_empty() {
         return Ok(Vec::new());
     }
-    let then = local.database().at(cursor.txid)?;
+    let then = local.at(cursor.txid)?;
     let row = |named: &Named| {
         let table = table(then.schema(), &named.table)?;
         edits::Before::of(&then, table, RowId(named.id))

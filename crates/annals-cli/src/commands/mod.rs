@@ -21,6 +21,8 @@ pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod erase;
+#[cfg(feature = "net")]
+pub(crate) mod explore;
 pub(crate) mod export;
 pub(crate) mod export_joedb;
 pub(crate) mod history;

@@ -7,6 +7,8 @@ mod damage;
 #[cfg(target_os = "linux")]
 mod device;
 mod exchange;
+#[cfg(all(unix, feature = "net"))]
+mod explore;
 #[cfg(unix)]
 mod follow;
 mod generated;

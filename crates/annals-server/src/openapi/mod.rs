@@ -119,7 +119,7 @@ async fn of_one(
     headers: HeaderMap,
 ) -> Answer {
     let served = shared.permit(&headers, &name, Role::Read)?;
-    let now = served.local.database().read();
+    let now = served.local.read();
     Ok(Json(of_database(&openapi, &name, now.schema())).into_response())
 }
 

@@ -96,6 +96,8 @@ pub(crate) struct Transaction {
     time: String,
     comment: Option<String>,
     changes: Vec<Change>,
+    /// How many further changes there are, if the request has a limit.
+    left_out: Option<u64>,
 }
 
 /// The transaction of a moment.
