@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use annals::internals::{Batch, Origin, Source, count_frames, end_of, take};
 use annals::{
-    Blame, Cursor, Database, Error, ErrorKind, History, Moment, Reader, Result, RowId, Snapshot, Subscription,
-    TableNumber, Txid,
+    Blame, Cursor, Database, Error, ErrorKind, History, Moment, Reader, Result, RowId, Snapshot,
+    Subscription, TableNumber, Txid,
 };
 use annals_storage::Spool;
 

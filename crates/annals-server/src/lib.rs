@@ -23,6 +23,7 @@
 //! ```
 
 mod access;
+mod activity;
 mod answer;
 mod blocking;
 mod body;

@@ -10,7 +10,7 @@ use annals::{Result, Timestamp};
 use annals_replica::Local;
 
 use crate::Role;
-use crate::explorer::Activity;
+use crate::activity::Activity;
 use crate::keys::Keys;
 use crate::procedures::Procedures;
 use crate::tokens::{StoredToken, Tokens};

@@ -89,6 +89,7 @@ fn open(link: &str) -> bool {
         _ => "xdg-open",
     };
     let quiet = std::process::Stdio::null;
-    let opened = std::process::Command::new(program).arg(link).stdout(quiet()).stderr(quiet()).spawn();
+    let opened =
+        std::process::Command::new(program).arg(link).stdout(quiet()).stderr(quiet()).spawn();
     opened.is_ok()
 }

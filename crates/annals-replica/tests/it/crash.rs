@@ -105,7 +105,11 @@ fn look(
         Answer::Conflict => assert!((1..ends.len() - 1).contains(&there), "{what}"),
         Answer::AlreadyThere => assert_eq!(there, ends.len() - 1, "{what}"),
         Answer::Committed => {
-            assert_eq!((there, cursor(local.database().unwrap())), (0, ends[ends.len() - 1]), "{what}")
+            assert_eq!(
+                (there, cursor(local.database().expect("it is a database"))),
+                (0, ends[ends.len() - 1]),
+                "{what}"
+            )
         }
     }
 }
@@ -165,12 +169,20 @@ fn a_push_that_meets_a_fault_changes_nothing_or_is_not_known() {
                         fault == Fault::NoSpace,
                         "{what}: {error}"
                     );
-                    assert_eq!(cursor(local.database().unwrap()), ends[0], "{what}: nothing was changed");
+                    assert_eq!(
+                        cursor(local.database().expect("it is a database")),
+                        ends[0],
+                        "{what}: nothing was changed"
+                    );
                     let again = local.accept(ends[0], &mut frames);
                     assert_eq!(again.expect(&what), Answer::Committed, "{what}");
                 }
             } else {
-                assert_eq!(cursor(local.database().unwrap()), ends[ends.len() - 1], "{what}");
+                assert_eq!(
+                    cursor(local.database().expect("it is a database")),
+                    ends[ends.len() - 1],
+                    "{what}"
+                );
             }
             if !met {
                 break;

@@ -17,8 +17,6 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::shared::Shared;
 
-pub(crate) use activity::Activity;
-
 /// Returns the routes that are described.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     let routes = catalog::routes().merge(activity::routes()).merge(search::routes());

@@ -47,7 +47,7 @@ struct Asked {
 
 /// Rows that were found.
 #[derive(Serialize, ToSchema)]
-struct Found {
+struct Searched {
     found: Vec<Hit>,
     /// Where to continue; null if all was searched.
     next: Option<Place>,
@@ -73,7 +73,7 @@ struct Place {
 }
 
 /// Returns rows that have a text in a value, or that have an id: up to 100, of what half a second is enough for.
-#[utoipa::path(get, path = "/v1/{name}/search", params(Asked), responses((status = 200, body = Found)))]
+#[utoipa::path(get, path = "/v1/{name}/search", params(Asked), responses((status = 200, body = Searched)))]
 async fn search(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
@@ -93,7 +93,7 @@ struct Search {
     found: Vec<Hit>,
 }
 
-fn find(now: &Snapshot, asked: &Asked) -> Answer<Found> {
+fn find(now: &Snapshot, asked: &Asked) -> Answer<Searched> {
     if asked.text.is_empty() {
         return Err(Refusal::bad("text: write what to look for"));
     }
@@ -113,12 +113,12 @@ fn find(now: &Snapshot, asked: &Asked) -> Answer<Found> {
             let row = row?;
             if search.is_over() {
                 let next = Some(Place { table: table.name.clone(), id: row.id().0 });
-                return Ok(Found { found: search.found, next });
+                return Ok(Searched { found: search.found, next });
             }
             search.look_at(table, &row);
         }
     }
-    Ok(Found { found: search.found, next: None })
+    Ok(Searched { found: search.found, next: None })
 }
 
 impl Search {

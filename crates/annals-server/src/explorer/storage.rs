@@ -107,10 +107,16 @@ fn of_segment(facts: &annals::SegmentFacts) -> Segment {
 fn checked(inspection: &Inspection) -> Checked {
     let mut notes = Vec::new();
     if inspection.has_damaged_copy() {
-        notes.push("a copy of the header or of a slot is damaged; opening the file for writing repairs it".to_owned());
+        notes.push(
+            "a copy of the header or of a slot is damaged; opening the file for writing repairs it"
+                .to_owned(),
+        );
     }
     if inspection.has_tail() {
-        notes.push("there are bytes after the last commit, which the next opening for writing judges".to_owned());
+        notes.push(
+            "there are bytes after the last commit, which the next opening for writing judges"
+                .to_owned(),
+        );
     }
     if let Some(Err(why)) = inspection.image.as_ref().map(|image| &image.newest) {
         notes.push(format!("the image can't be used: {why}"));

@@ -32,7 +32,9 @@ impl Browser {
     /// Starts a browser with a window of this size; `None`, having said so, where there is none.
     pub(super) fn start(width: u32, height: u32) -> Option<Self> {
         let (Some(chromium), Some(chromedriver)) = (find("chromium"), find("chromedriver")) else {
-            eprintln!("skipped: no chromium and chromedriver here; Debian has them as chromium and chromium-driver");
+            println!(
+                "skipped: no chromium and chromedriver here; Debian has them as chromium and chromium-driver"
+            );
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
@@ -72,7 +74,8 @@ impl Browser {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let address = format!("http://127.0.0.1:{}", port.expect("it says its port"));
         let client = runtime.block_on(async {
-            let mut builder = ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new());
+            let mut builder =
+                ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new());
             builder.capabilities(capabilities).connect(&address).await
         });
         let client = Some(client.expect("the browser starts"));
@@ -105,7 +108,8 @@ impl Browser {
     pub(super) fn until(&self, expression: &str) {
         let begun = Instant::now();
         while self.get(expression) != Value::Bool(true) {
-            let body = "document.body.outerHTML.slice(0, 300) + document.body.innerText.slice(0, 2000)";
+            let body =
+                "document.body.outerHTML.slice(0, 300) + document.body.innerText.slice(0, 2000)";
             assert!(begun.elapsed() < LONGEST, "{expression} isn't so:\n{}", self.text(body));
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -28,7 +28,9 @@ fn what_another_program_commits_is_followed() {
     browser.show("#/author?follow=1");
     writeln!(script, "insert author \"Colette\" 1873 null\ncommit").unwrap();
     browser.until("document.body.dataset.txid === '12' && document.body.dataset.ready === '1'");
-    browser.until("document.querySelector('[data-row=\"2\"] [data-field=name]')?.innerText === 'Colette'");
+    browser.until(
+        "document.querySelector('[data-row=\"2\"] [data-field=name]')?.innerText === 'Colette'",
+    );
     // The past stays where it is.
     browser.show("#/author?at=txid:11");
     writeln!(script, "insert author \"George Sand\" 1804 null\ncommit").unwrap();
@@ -63,7 +65,9 @@ fn a_row_is_restored_only_where_that_is_asked_for() {
     browser.run("globalThis.prompt = (text) => { globalThis.question = text; return 'back to its old title'; }");
     browser.run("document.querySelector('[data-version=\"2\"] [data-do=restore]').click()");
     browser.until("document.body.dataset.txid === '12' && document.querySelectorAll('[data-version]').length === 3");
-    assert!(browser.text("question").contains("Restore row 5 of book as it was after transaction 2?"));
+    assert!(
+        browser.text("question").contains("Restore row 5 of book as it was after transaction 2?")
+    );
     let log = succeed(dir, &["history", "library.annals", "book", "5", "--format", "json"], "");
     assert!(log.contains("back to its old title"), "{log}");
     browser.check();
@@ -75,14 +79,20 @@ fn a_past_that_was_forgotten_or_erased_is_said() {
     let dir = folder.path();
     library(dir);
     succeed(dir, &["backfill", "library.annals", "--mode", "truncate", "--forget-history"], "");
-    succeed(dir, &["shell", "library.annals"], "update author 0 born 1776\ncommit\nupdate author 0 born 1775\n");
+    succeed(
+        dir,
+        &["shell", "library.annals"],
+        "update author 0 born 1776\ncommit\nupdate author 0 born 1775\n",
+    );
     succeed(dir, &["erase", "library.annals", "author", "0", "--field", "born", "--yes"], "");
     let explored = Explored::start(dir, "library.annals", &[]);
     let Some(browser) = explored.browse() else { return };
     browser.show("#/author");
     let last = browser.text("document.body.dataset.txid");
     browser.press(&[], &[super::HOME]);
-    assert!(browser.get("Number(document.querySelector('[type=range]').min) > 1").as_bool().unwrap());
+    assert!(
+        browser.get("Number(document.querySelector('[type=range]').min) > 1").as_bool().unwrap()
+    );
     browser.show("#/author?at=txid:2");
     assert!(!browser.text("document.querySelector('[role=alert]')?.innerText ?? ''").is_empty());
     browser.show("#/author");

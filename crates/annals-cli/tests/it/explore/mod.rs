@@ -34,7 +34,8 @@ struct Explored {
 
 impl Explored {
     fn start(dir: &Path, file: &str, options: &[&str]) -> Self {
-        let arguments = [&["explore", file, "--listen", "127.0.0.1:0", "--no-open"], options].concat();
+        let arguments =
+            [&["explore", file, "--listen", "127.0.0.1:0", "--no-open"], options].concat();
         let mut child = annals(dir, &arguments).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let link = lines.next().expect("it prints the link").unwrap();

@@ -11,7 +11,10 @@ const ROWS: &str = "[...document.querySelectorAll('.grid [data-row]')].map(row =
 
 fn titles(rows: &Value) -> Vec<(u64, String)> {
     let list = rows.as_array().unwrap().iter();
-    list.map(|row| (row[0].as_u64().unwrap(), row[1]["title"].as_str().unwrap_or_default().to_owned())).collect()
+    list.map(|row| {
+        (row[0].as_u64().unwrap(), row[1]["title"].as_str().unwrap_or_default().to_owned())
+    })
+    .collect()
 }
 
 #[test]
@@ -29,7 +32,8 @@ fn each_moment_shows_what_dump_prints() {
         let at = format!("txid:{txid}");
         let dump = succeed(dir, &["dump", "library.annals", "--format", "json", "--at", &at], "");
         let dump: Value = serde_json::from_str(&dump).unwrap();
-        let of_row = |row: &Value| (row["id"].as_u64().unwrap(), row["title"].as_str().unwrap().to_owned());
+        let of_row =
+            |row: &Value| (row["id"].as_u64().unwrap(), row["title"].as_str().unwrap().to_owned());
         let expected: Vec<_> = dump["book"].as_array().unwrap().iter().map(of_row).collect();
         let shown = titles(&browser.get(ROWS));
         assert_eq!(shown, expected[..shown.len()], "transaction {txid}");
@@ -79,7 +83,11 @@ fn changed_cells_and_a_pinned_moment_are_coloured() {
     let coloured = "[...document.querySelectorAll('.grid .changed')].map(it => it.parentNode.dataset.row + '.' + it.dataset.field)";
     browser.show("#/book?at=txid:9");
     assert_eq!(browser.get(coloured), json!(["5.title", "5.shelf"]));
-    assert!(browser.text("document.querySelector('.removed').innerText").contains("1 row of this table was deleted: 3"));
+    assert!(
+        browser
+            .text("document.querySelector('.removed').innerText")
+            .contains("1 row of this table was deleted: 3")
+    );
     browser.show("#/book?at=txid:10");
     assert_eq!(browser.get(coloured), json!([]));
     browser.show("#/book?at=txid:10&pin=txid:8");
@@ -98,23 +106,36 @@ fn a_row_has_its_versions_and_since_when_its_values_are_there() {
     browser.show("#/author/1");
     let versions = "[...document.querySelectorAll('[data-version]')].map(it => it.dataset.version)";
     assert_eq!(browser.get(versions), json!(["8", "1"]));
-    let field = |name: &str| browser.text(&format!("document.querySelector('.fields [data-field={name}]').innerText"));
+    let field = |name: &str| {
+        browser.text(&format!("document.querySelector('.fields [data-field={name}]').innerText"))
+    };
     let since = "[...document.querySelectorAll('.since a')].map(it => it.innerText)";
     assert_eq!((field("name"), field("born")), ("Émile Zola".to_owned(), "1840".to_owned()));
     assert_eq!(browser.get(since), json!(["1", "8", "1"]));
-    assert!(browser.text("document.querySelector('.versions').innerText").contains("a date was found"));
+    assert!(
+        browser.text("document.querySelector('.versions').innerText").contains("a date was found")
+    );
     browser.show("#/author/1?at=txid:3");
     assert_eq!(field("born"), "null");
     browser.run("document.querySelector('[data-do=referrers]').click()");
     browser.until("document.querySelector('.referrers') !== null");
-    assert!(browser.text("document.querySelector('.referrers').innerText").starts_with("book.by: 1 3 5"));
+    assert!(
+        browser
+            .text("document.querySelector('.referrers').innerText")
+            .starts_with("book.by: 1 3 5")
+    );
     browser.show("#/book/3");
-    assert!(browser.text("document.querySelector('.none').innerText").contains("no such row at this moment"));
+    assert!(
+        browser
+            .text("document.querySelector('.none').innerText")
+            .contains("no such row at this moment")
+    );
     assert_eq!(browser.get(versions), json!(["9", "2"]), "its past is there all the same");
     // A reference is a link to its row, at the same moment.
     browser.show("#/book/5?at=txid:4");
     browser.run("document.querySelector('[data-field=by] a').click()");
-    browser.until("location.hash === '#/author/1?at=txid:4' && document.body.dataset.ready === '1'");
+    browser
+        .until("location.hash === '#/author/1?at=txid:4' && document.body.dataset.ready === '1'");
     browser.run("history.back()");
     browser.until("document.querySelector('.of-row h2').innerText === 'book 5'");
     browser.check();
@@ -176,7 +197,8 @@ fn a_keyboard_is_enough() {
     browser.until("document.activeElement.name === 'text'");
     browser.type_keys(&[], &['Z', 'o', 'l', 'a']);
     browser.press(&[], &[ENTER]);
-    browser.until("document.querySelector('main').innerText.includes('author 1 · name: Émile Zola')");
+    browser
+        .until("document.querySelector('main').innerText.includes('author 1 · name: Émile Zola')");
     browser.run("document.activeElement.blur()");
     browser.type_keys(&[], &['?']);
     browser.until("document.querySelector('.help') !== null");

@@ -21,9 +21,15 @@ comment "<script>document.title='taken'</script>"
     succeed(dir, &["shell", "a.annals"], script);
     let explored = Explored::start(dir, "a.annals", &[]);
     let Some(browser) = explored.browse() else { return };
-    for link in ["#/note", "#/note/0", "#/note/1", "#:log", "#:search?text=script", "#/note?filter=script"] {
+    for link in
+        ["#/note", "#/note/0", "#/note/1", "#:log", "#:search?text=script", "#/note?filter=script"]
+    {
         browser.show(link);
-        assert_eq!(browser.get("document.querySelectorAll('body script, main b').length"), json!(0), "{link}");
+        assert_eq!(
+            browser.get("document.querySelectorAll('body script, main b').length"),
+            json!(0),
+            "{link}"
+        );
         assert!(!browser.text("document.title").contains("taken"), "{link}");
     }
     browser.show("#/note");
@@ -32,7 +38,11 @@ comment "<script>document.title='taken'</script>"
     browser.check();
     // A link that isn't one of ours is no page.
     browser.show("#/%3Cscript%3E");
-    assert!(browser.text("document.querySelector('[role=alert]').innerText").contains("there is no table"));
+    assert!(
+        browser
+            .text("document.querySelector('[role=alert]').innerText")
+            .contains("there is no table")
+    );
 }
 
 /// Asks for a path; returns the status line and the headers.

@@ -6,30 +6,30 @@ use std::collections::BTreeMap;
 use annals::TableNumber;
 
 /// The most buckets. When there would be more, neighbours are joined.
-pub(super) const MOST: usize = 2048;
+pub(crate) const MOST: usize = 2048;
 /// The most tables that a bucket counts apart.
 const MOST_TABLES: usize = 24;
 
 /// Some transactions in a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     /// The first and the last of them.
-    pub(super) first: u64,
-    pub(super) last: u64,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
     /// When the last one was committed, in microseconds since 1970.
-    pub(super) time: i64,
+    pub(crate) time: i64,
     /// How many changes of rows there are, by table; without a table those of all tables that aren't counted apart.
-    pub(super) changes: BTreeMap<Option<TableNumber>, u64>,
+    pub(crate) changes: BTreeMap<Option<TableNumber>, u64>,
 }
 
 impl Bucket {
-    pub(super) fn count(&mut self, table: Option<TableNumber>, changes: u64) {
+    pub(crate) fn count(&mut self, table: Option<TableNumber>, changes: u64) {
         let is_known = self.changes.contains_key(&table) || self.changes.len() < MOST_TABLES;
         *self.changes.entry(table.filter(|_| is_known)).or_default() += changes;
     }
 
     /// Adds the bucket after it.
-    pub(super) fn join(&mut self, next: &Self) {
+    pub(crate) fn join(&mut self, next: &Self) {
         (self.last, self.time) = (next.last, next.time);
         next.changes.iter().for_each(|(table, changes)| self.count(*table, *changes));
     }
@@ -37,7 +37,7 @@ impl Bucket {
 
 /// Buckets of equal width, but for the last one.
 #[derive(Debug, Default)]
-pub(super) struct Buckets {
+pub(crate) struct Buckets {
     list: Vec<Bucket>,
     /// How many transactions a bucket has.
     width: u64,
@@ -45,7 +45,7 @@ pub(super) struct Buckets {
 
 impl Buckets {
     /// Adds the next transaction, as a bucket of its own.
-    pub(super) fn add(&mut self, transaction: Bucket) {
+    pub(crate) fn add(&mut self, transaction: Bucket) {
         self.width = self.width.max(1);
         match self.list.last_mut() {
             Some(last) if last.last - last.first + 1 < self.width => last.join(&transaction),
@@ -58,7 +58,7 @@ impl Buckets {
     }
 
     /// Returns at most so many buckets.
-    pub(super) fn at_most(&self, most: usize) -> impl Iterator<Item = Bucket> {
+    pub(crate) fn at_most(&self, most: usize) -> impl Iterator<Item = Bucket> {
         joined(&self.list, self.list.len().div_ceil(most.max(1)).max(1))
     }
 }

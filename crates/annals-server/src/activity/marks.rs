@@ -12,7 +12,7 @@ const LONGEST: usize = 200;
 /// What a mark is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Comment,
     Schema,
     Erasure,
@@ -21,15 +21,15 @@ pub(super) enum Kind {
 
 /// Something that stands out.
 #[derive(Clone, Debug)]
-pub(super) struct Mark {
-    pub(super) txid: Txid,
-    pub(super) kind: Kind,
-    pub(super) text: String,
+pub(crate) struct Mark {
+    pub(crate) txid: Txid,
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
 }
 
 /// Marks in the order of their transactions.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     list: Vec<Mark>,
     /// Of so many comments one is kept.
     every: u64,
@@ -37,7 +37,7 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    pub(super) fn add(&mut self, mut mark: Mark) {
+    pub(crate) fn add(&mut self, mut mark: Mark) {
         self.every = self.every.max(1);
         if mark.kind == Kind::Comment {
             self.comments += 1;
@@ -54,24 +54,21 @@ impl Marks {
         }
     }
 
-    /// Leaves out every second comment; if there are few, also every second of the others.
+    /// Leaves out every second comment; where comments are the smaller part, every second mark.
     fn thin_out(&mut self) {
-        self.every *= 2;
-        let mut seen = 0_u64;
-        let has_comments = self.list.iter().any(|mark| mark.kind == Kind::Comment);
-        self.list.retain(|mark| {
-            if has_comments && mark.kind != Kind::Comment {
-                return true;
-            }
-            seen += 1;
-            !seen.is_multiple_of(2)
-        });
-        if self.list.len() > MOST {
-            self.thin_out();
+        let is_comment = |mark: &Mark| mark.kind == Kind::Comment;
+        let has_many = self.list.iter().filter(|mark| is_comment(mark)).count() > MOST / 2;
+        if has_many {
+            self.every *= 2;
         }
+        let mut seen = 0_u64;
+        self.list.retain(|mark| {
+            seen += u64::from(!has_many || is_comment(mark));
+            (has_many && !is_comment(mark)) || !seen.is_multiple_of(2)
+        });
     }
 
-    pub(super) fn list(&self) -> impl Iterator<Item = &Mark> {
+    pub(crate) fn list(&self) -> impl Iterator<Item = &Mark> {
         self.list.iter()
     }
 }
