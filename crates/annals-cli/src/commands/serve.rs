@@ -102,6 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         };
         commands::tell_recovery(&database);
         server = server.database_with(name(path)?, database.clone(), tokens)?;
+        server = server.file(name(path)?, path)?;
         databases.push(database);
     }
     for host in &arguments.host {
