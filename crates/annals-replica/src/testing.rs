@@ -209,7 +209,7 @@ fn garbage_is_refused_and_changes_nothing(setup: &Setup<'_>) {
     let push = |from: Cursor, bytes: &[u8]| {
         let mut frames = spool();
         frames.append(bytes).expect("a spool");
-        setup.connection.push(from, &frames)
+        setup.connection.push(from, &frames, None)
     };
     let good = frames(setup, "good", &|tx| insert(tx, "good").map(drop));
     for cut in (0..good.len()).step_by(7) {

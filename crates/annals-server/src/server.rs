@@ -176,7 +176,8 @@ impl Server {
     pub fn router(self) -> Router {
         let shared = Arc::new(self.shared);
         let guard = axum::middleware::from_fn_with_state(Arc::clone(&shared), guard::check);
-        let routes = frames::routes().merge(rows::routes()).merge(history::routes());
+        let routes =
+            frames::routes().merge(lease::routes()).merge(rows::routes()).merge(history::routes());
         let routes = routes.merge(changes::routes()).merge(health::routes());
         let routes = routes.merge(transactions::routes()).merge(openapi::routes());
         let routes = openapi::describe(routes).fallback(nowhere).layer(guard);
