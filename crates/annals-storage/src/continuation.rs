@@ -40,6 +40,16 @@ pub struct ContinuedDirectory {
     /// The name of the file that continues it.
     own: String,
     division: Division,
+    later: Later,
+}
+
+/// The files beside the journal that came after the continued one: they aren't seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Later {
+    /// Returns the number of a file, from its name and the journal's.
+    pub number: fn(&str, &str) -> Option<u64>,
+    /// The first number that isn't seen.
+    pub from: u64,
 }
 
 /// An open continuation.
@@ -70,7 +80,19 @@ impl ContinuedDirectory {
         own: &str,
         division: Division,
     ) -> Self {
-        Self { directory, base, journal: journal.to_owned(), own: own.to_owned(), division }
+        let later = Later { number: |_, _| None, from: 0 };
+        let (journal, own) = (journal.to_owned(), own.to_owned());
+        Self { directory, base, journal, own, division, later }
+    }
+
+    /// Hides files that came after the continued one.
+    #[must_use]
+    pub fn hiding(self, later: Later) -> Self {
+        Self { later, ..self }
+    }
+
+    fn is_hidden(&self, name: &str) -> bool {
+        (self.later.number)(name, &self.journal).is_some_and(|number| number >= self.later.from)
     }
 
     /// Returns the name under which a file for the journal is written; an error for all others.
@@ -190,6 +212,9 @@ impl Storage for Continued {
 
 impl Directory for ContinuedDirectory {
     fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>> {
+        if self.is_hidden(name) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let beside = name.strip_prefix(&*self.journal);
         match (beside, access) {
             (Some(""), _) => Ok(Arc::new(Continued {
@@ -234,6 +259,7 @@ impl Directory for ContinuedDirectory {
             match (own, theirs) {
                 (Some(rest), _) => names.push(format!("{}{rest}", self.journal)),
                 (None, Some(rest)) if rest.is_empty() || is_beside(rest) => {}
+                _ if self.is_hidden(&name) => {}
                 _ => names.push(name),
             }
         }

@@ -71,7 +71,7 @@ pub use clock::SystemClock;
 #[cfg(feature = "zstd")]
 pub use compressed::compress;
 pub use compressed::is_compressed;
-pub use continuation::{ContinuedDirectory, Division};
+pub use continuation::{ContinuedDirectory, Division, Later};
 pub use embedded::EmbeddedDirectory;
 pub use error::{Error, ErrorKind, Obstacle, Result, TypedId, Violation};
 pub use file::FileDirectory;

@@ -4,6 +4,7 @@
 
 mod counts;
 mod crash;
+mod crash_offline;
 mod lease;
 mod model;
 mod offline;

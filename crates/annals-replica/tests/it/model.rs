@@ -421,6 +421,10 @@ impl Writer {
                 return self.rebase(world);
             }
         }
+        if self.own.is_empty() {
+            self.restart(world);
+            return 0;
+        }
         world.server = self.state.clone();
         for (changes, txid) in std::mem::take(&mut self.own).iter().zip(before + 1..) {
             let rows = changes.iter().map(|change| (change.key, fields(change))).collect();

@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 use annals_schema::Txid;
 use annals_storage::bytes::{Fields, hash};
-use annals_storage::{ContinuedDirectory, Division};
+use annals_storage::{ContinuedDirectory, Division, Later};
 
 use crate::db::handle::database::Database;
 use crate::db::options::Options;
 use crate::db::replication::Source;
 use crate::journal::format::FRAMES_AT;
-use crate::journal::segments::kept_name;
+use crate::journal::segments::{kept_name, number_in};
 use crate::journal::{Cursor, Head, Point, Retention, first_slot, head_with};
 use crate::storage::{Access, Clock, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -194,7 +194,8 @@ pub fn open_continuation(
     let division = Division { preface: PREFACE, head: FRAMES_AT, from: preface.from.position };
     let permitted = directory.for_journal(name, None);
     let permitted = permitted.unwrap_or_else(|| directory.again());
-    let seen = ContinuedDirectory::new(permitted, base, name, own, division);
+    let seen = ContinuedDirectory::new(permitted, base, name, own, division)
+        .hiding(Later { number: number_in, from: preface.segment });
     let options = Options {
         create: false,
         shared: false,
