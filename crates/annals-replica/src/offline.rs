@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::internals::{
-    Continuation, Rebased as Again, Source, begin_continuation, end_of, last_made_again,
-    open_continuation, rebase, rename_continuation,
+    Continuation, LOCAL, PUSHED, Rebased as Again, Source, begin_continuation, end_of,
+    last_made_again, open_continuation, rebase, rename_continuation,
 };
 use annals::{Cursor, Database, Error, ErrorKind, Renumbered, Result, Snapshot, Transaction, Txid};
 use annals_storage::{Access, Clock as _, SystemClock};
@@ -272,7 +272,7 @@ impl Replica {
             Err(error) if error.kind() == ErrorKind::Unreachable => {}
             pulled => drop(pulled?),
         }
-        let to = format!("{}.pushed-{}-{:016x}", self.own(), end.txid, end.chain);
+        let to = format!("{}{PUSHED}{}-{:016x}", self.own(), end.txid, end.chain);
         rename_continuation(&*self.files.directory, &self.own(), &to).map(drop)
     }
 
@@ -310,9 +310,6 @@ impl Replica {
         Rebased { transactions, end: self.cursor(), renumbered }
     }
 }
-
-/// What follows the name of a replica's file in that of its offline changes.
-const LOCAL: &str = "-local";
 
 /// True if there is a file of offline changes beside a replica's file.
 #[must_use]

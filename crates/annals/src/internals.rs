@@ -4,11 +4,11 @@
 
 pub use crate::db::{
     Batch, Contents, Continuation, Fate, FileRange, Gap, Generation, ImageCheck, ImageComparison,
-    OldSegment, Origin, Proposal, Proven, Rebased, Removable, Restored, Run, Salvaged,
-    SalvagedSegment, Source, SourceFacts, begin_continuation, begin_replica, begin_replica_in,
-    check_image, check_image_in, check_readable, compare_image, compare_image_in, continue_segment,
-    count_frames, last_made_again, locate, open_continuation, rebase, rename_continuation, salvage,
-    salvage_in, upgrade_in, write_state,
+    LOCAL, OldSegment, Origin, PUSHED, Proposal, Proven, Rebased, Removable, Restored, Run,
+    Salvaged, SalvagedSegment, Source, SourceFacts, begin_continuation, begin_replica,
+    begin_replica_in, check_image, check_image_in, check_readable, compare_image, compare_image_in,
+    continue_segment, count_frames, last_made_again, locate, open_continuation, rebase,
+    rename_continuation, salvage, salvage_in, upgrade_in, write_state,
 };
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;

@@ -110,7 +110,11 @@ fn look(
     }
 }
 
-pub(crate) fn each_state(states: &CrashStates, rng: &mut Rng, mut look: impl FnMut(&SimulatedDisk)) {
+pub(crate) fn each_state(
+    states: &CrashStates,
+    rng: &mut Rng,
+    mut look: impl FnMut(&SimulatedDisk),
+) {
     look(&states.oldest());
     look(&states.newest());
     look(&states.all_but_last());

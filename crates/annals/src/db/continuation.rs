@@ -14,6 +14,7 @@
 //! 2. NAME, its segments and its image are only read.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use annals_schema::Txid;
@@ -21,8 +22,9 @@ use annals_storage::bytes::{Fields, hash};
 use annals_storage::{ContinuedDirectory, Division, Later};
 
 use crate::db::handle::database::Database;
-use crate::db::options::Options;
+use crate::db::options::{self, Options};
 use crate::db::replication::Source;
+use crate::image::image_name;
 use crate::journal::format::FRAMES_AT;
 use crate::journal::segments::{kept_name, number_in};
 use crate::journal::{Cursor, Head, Point, Retention, first_slot, head_with};
@@ -31,6 +33,12 @@ use crate::{Error, ErrorKind, Result};
 
 /// The beginning of a continuation.
 const MAGIC: [u8; 16] = *b"annals local\r\n\x1a\n";
+
+/// What follows a journal's name in that of its continuation.
+pub const LOCAL: &str = "-local";
+
+/// What follows that, with a cursor, once it was pushed.
+pub const PUSHED: &str = ".pushed-";
 
 /// The version of its preface.
 const VERSION: u32 = 1;
@@ -190,12 +198,9 @@ pub fn open_continuation(
         Err(error) => return Err(Error::io(format!("{shown}: can't open it"), error)),
         Ok(storage) => Preface::read(&*storage, &shown)?,
     };
-    let base = base(&**directory, name, &preface, &shown)?;
-    let division = Division { preface: PREFACE, head: FRAMES_AT, from: preface.from.position };
     let permitted = directory.for_journal(name, None);
     let permitted = permitted.unwrap_or_else(|| directory.again());
-    let seen = ContinuedDirectory::new(permitted, base, name, own, division)
-        .hiding(Later { number: number_in, from: preface.segment });
+    let seen = seen(permitted, name, own, &preface, number_in)?;
     let options = Options {
         create: false,
         shared: false,
@@ -205,6 +210,49 @@ pub fn open_continuation(
     };
     let database = options.open_in(Arc::new(seen), name, clock)?;
     Ok(Some(Continuation { database, preface }))
+}
+
+/// Returns a directory in which a continuation is seen as the journal; `number` is of files, as [`Later`] has it.
+fn seen(
+    directory: Arc<dyn Directory>,
+    name: &str,
+    own: &str,
+    preface: &Preface,
+    number: fn(&str, &str) -> Option<u64>,
+) -> Result<ContinuedDirectory> {
+    let base = base(&*directory, name, preface, &directory.display(own))?;
+    let division = Division { preface: PREFACE, head: FRAMES_AT, from: preface.from.position };
+    let later = Later { number, from: preface.segment };
+    Ok(ContinuedDirectory::new(directory, base, name, own, division).hiding(later))
+}
+
+/// Splits a path into a directory and a name in it, for reading: a continuation is seen with what it continues. The image of
+/// that may be of later transactions, so it is not used.
+///
+/// # Errors
+/// Those of [`options::locate`]; a continuation can't be read, or what it continues isn't there.
+pub(super) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
+    let (directory, own) = options::locate(path)?;
+    let continued = own
+        .rsplit_once(LOCAL)
+        .filter(|(name, rest)| !name.is_empty() && (rest.is_empty() || rest.starts_with(PUSHED)));
+    let Some((name, _)) = continued else { return Ok((directory, own)) };
+    let shown = directory.display(&own);
+    let preface = match directory.open(&own, Access::Read) {
+        Ok(storage) => Preface::read(&*storage, &shown),
+        // It is reported where it is opened.
+        Err(_) => return Ok((directory, own)),
+    };
+    let preface = match preface {
+        Err(error) if error.kind() == ErrorKind::NotAJournal => return Ok((directory, own)),
+        preface => preface?,
+    };
+    let number = |name: &str, journal: &str| match name == image_name(journal) {
+        true => Some(u64::MAX),
+        false => number_in(name, journal),
+    };
+    let seen = seen(directory, name, &own, &preface, number)?;
+    Ok((Arc::new(seen), name.to_owned()))
 }
 
 /// Returns the file of a journal that has the cursor of a continuation: the present segment, or one that is kept.

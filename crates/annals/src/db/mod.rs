@@ -55,7 +55,9 @@ use crate::progress;
 pub(crate) use changes::changed::is_same;
 pub use changes::changed::{Blame, Changed, RowChange, Version, VersionKind};
 pub use changes::moment::{Moment, MomentError};
-pub use continuation::{Continuation, begin_continuation, open_continuation, rename_continuation};
+pub use continuation::{
+    Continuation, LOCAL, PUSHED, begin_continuation, open_continuation, rename_continuation,
+};
 pub use embedded::Embedded;
 pub use erase::{Generation, OldSegment, Removable};
 pub use examine::{examine, scan, scan_in};
