@@ -35,7 +35,7 @@ fn a_replica_commits_without_the_server_and_pushes_later() {
 
     let served = Served::start(dir, &address, &["--no-token"]);
     let printed = succeed(dir, &["push", "b.annals", &url, "--json"], "");
-    assert_eq!(printed, format!("{{\"transactions\":1,\"txid\":3,\"url\":\"{url}\"}}\n"));
+    assert_eq!(printed, format!("{{\"url\":\"{url}\",\"transactions\":1,\"txid\":3}}\n"));
     assert!(succeed(dir, &["log", &url], "").contains("on the train"));
     assert_eq!(succeed(dir, &["dump", &url], ""), succeed(dir, &["dump", "b.annals"], ""));
     let names = std::fs::read_dir(dir).unwrap().map(|name| name.unwrap().file_name());
@@ -67,7 +67,7 @@ fn a_rebase_says_what_was_renumbered_and_what_clashes() {
     );
     assert_eq!(printed, expected);
 
-    succeed(dir, &offline, "update page 0 title \"x\"\ncommit\ndelete page 1\ninsert page taken\n");
+    succeed(dir, &offline, "update page 0 title \"x\"\ncommit\ndelete_from page 1\ninsert page taken\n");
     succeed(dir, &online, "update page 0 title \"y\"\ncommit\ninsert page taken\n");
     let before = succeed(dir, &["dump", &url], "");
     let (printed, error) = fail(dir, &["push", "b.annals", &url, "--rebase", "--json"]);
