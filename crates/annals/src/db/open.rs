@@ -179,11 +179,10 @@ impl Options {
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
         let number = survey.head.header.segment;
         let file = JournalFile::new(storage, number, directory, name).behind(found.before);
-        let file = file.with_roots_until(self.roots_until);
         let checkpoints = Arc::new(checkpoints);
         let segment = Segment {
             checkpoints: Arc::clone(&checkpoints),
-            file: Arc::new(if self.shared { file } else { file.keeping_past() }),
+            file: Arc::new(self.of_file(file)),
             turns,
             is_named: AtomicBool::new(true),
         };
@@ -210,6 +209,12 @@ impl Options {
         });
         let _ = stopped.map(|stopped| database.inner().unapplied.set(stopped.unapplied));
         Ok(database)
+    }
+
+    /// Returns a journal's file, with what these options say of past states.
+    fn of_file(&self, file: JournalFile) -> JournalFile {
+        let file = file.with_roots_until(self.roots_until);
+        if self.shared { file } else { file.keeping_past() }
     }
 
     /// True if no other handle writes the image.
