@@ -67,7 +67,11 @@ fn a_rebase_says_what_was_renumbered_and_what_clashes() {
     );
     assert_eq!(printed, expected);
 
-    succeed(dir, &offline, "update page 0 title \"x\"\ncommit\ndelete_from page 1\ninsert page taken\n");
+    succeed(
+        dir,
+        &offline,
+        "update page 0 title \"x\"\ncommit\ndelete_from page 1\ninsert page taken\n",
+    );
     succeed(dir, &online, "update page 0 title \"y\"\ncommit\ninsert page taken\n");
     let before = succeed(dir, &["dump", &url], "");
     let (printed, error) = fail(dir, &["push", "b.annals", &url, "--rebase", "--json"]);

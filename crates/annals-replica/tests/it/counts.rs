@@ -161,9 +161,8 @@ fn rebase(history: i64) -> (u64, u64) {
 fn a_rebase_reads_what_both_did_since_they_parted() {
     let (short, written) = rebase(200);
     let (long, again) = rebase(4000);
-    println!("read {short} and {long} bytes, for {written} and {again} that were written");
     assert!(written.abs_diff(again) < 1000);
-    assert!(long.abs_diff(short) < 20_000, "{short} {long}: it doesn't grow with the history");
-    // Heads of files, and buffers that are read ahead, are in it.
-    assert!(long < 12 * again + (1 << 20), "{long} bytes for {again}");
+    assert_eq!(long, short, "it doesn't grow with the history");
+    // Each is read a few times: to find the end, to compare, and to make them again.
+    assert!(long < 8 * again, "{long} bytes for {again}");
 }

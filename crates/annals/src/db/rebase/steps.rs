@@ -18,6 +18,13 @@ pub(super) struct Again {
     pub(super) id: RowId,
 }
 
+/// A field that isn't as it was: what was done with its row, the value that was seen, and the present one.
+struct Unlike<'v> {
+    what: String,
+    seen: &'v Value,
+    found: &'v Value,
+}
+
 impl Again {
     fn key(&self) -> Key {
         (self.step.table, self.step.id)
@@ -105,7 +112,7 @@ impl Replay<'_, '_> {
             let (Some(seen), Some(found)) = (seen, now.get(at)) else { continue };
             if !is_same(seen.as_ref(), found.as_ref()) {
                 let what = "deleted it".to_owned();
-                self.differs(table, field, changed, change, (&what, seen, found));
+                self.differs(table, field, changed, change, &Unlike { what, seen, found });
                 break;
             }
         }
@@ -145,24 +152,22 @@ impl Replay<'_, '_> {
                 *place = new.clone();
                 continue;
             }
-            let (what, found) = (format!("set it to {}", shown(new.as_ref())), place.clone());
-            self.differs(table, field, changed, change, (&what, seen, &found));
+            let (what, found) = (format!("set it to {}", shown(new.as_ref())), &*place);
+            self.differs(table, field, changed, change, &Unlike { what, seen, found });
         }
         Ok(Some(target))
     }
 
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the last one is what was done, the value that was seen, and the one that was found"
-    )]
+    /// Notes that a field isn't as our transaction found it.
     fn differs(
         &mut self,
         table: &Table,
         field: &Field,
         changed: &Changed,
         change: &RowChange,
-        (what, seen, found): (&str, &Value, &Value),
+        unlike: &Unlike<'_>,
     ) {
+        let Unlike { what, seen, found } = unlike;
         let key = (change.table, self.ids.of((change.table, change.id)));
         let (seen, found) = (shown(seen.as_ref()), shown(found.as_ref()));
         let reason = format!("{} {what}, where it was {seen}; it is {found}", by(changed));
