@@ -7,6 +7,7 @@ mod crash;
 mod crash_offline;
 mod lease;
 mod model;
+mod naive;
 mod offline;
 mod typed;
 
