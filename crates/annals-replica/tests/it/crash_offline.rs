@@ -2,11 +2,12 @@
 //! becomes history once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use annals::{Database, ErrorKind, Options, Result, RowId, ValueRef};
-use annals_replica::{Connection, Local, Patience, Replica};
+use annals::{Cursor, Database, ErrorKind, Options, Result, RowId, Txid, ValueRef};
+use annals_replica::{Connection, Description, Granted, Local, Patience, Pulled, Pushed, Replica};
 use annals_storage::simulated::{Rng, SimulatedDisk};
-use annals_storage::{Access, Directory, MemoryDirectory, SystemClock};
+use annals_storage::{Access, Directory, MemoryDirectory, Spool, SystemClock};
 
 use crate::crash::each_state;
 use crate::offline::{ITEM, create, insert_item, names};
@@ -73,6 +74,57 @@ fn live(
     replica.close()
 }
 
+/// A server that can't be reached.
+#[derive(Debug)]
+struct Gone;
+
+fn gone<T>() -> Result<T> {
+    Err(annals::Error::new(ErrorKind::Unreachable, "gone".to_owned()))
+}
+
+impl Connection for Gone {
+    fn name(&self) -> String {
+        "gone".to_owned()
+    }
+    fn describe(&self) -> Result<Description> {
+        gone()
+    }
+    fn pull(&self, _: Option<Cursor>, _: Duration, _: &mut Spool) -> Result<Pulled> {
+        gone()
+    }
+    fn push(&self, _: Cursor, _: &Spool, _: Option<u64>) -> Result<Pushed> {
+        gone()
+    }
+    fn lock(&self, _: Duration, _: Option<u64>) -> Result<Granted> {
+        gone()
+    }
+    fn unlock(&self, _: u64) -> Result<()> {
+        gone()
+    }
+    fn chains(&self, _: &[Txid]) -> Result<Vec<Option<u64>>> {
+        gone()
+    }
+}
+
+/// Looks at a state of the disk without the other side: what isn't there is here.
+fn look_alone(origin: &Database, state: &SimulatedDisk, acknowledged: i64, what: &str) {
+    if !state.list().expect(what).iter().any(|name| name == NAME) {
+        return;
+    }
+    let (options, patience) = (Options::new().background(false), Patience::default());
+    let directory: Arc<dyn Directory> = Arc::new(state.clone());
+    let replica = Replica::connect_in(Arc::new(Gone), directory, NAME, &options, patience);
+    let replica = replica.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let offline = replica.offline().unwrap_or_else(|error| panic!("{what}: {error}"));
+    let (here, there) = (names(&offline.read()), names(&origin.read()));
+    for number in 0..acknowledged {
+        let name = format!("ours {number}");
+        assert!(here.contains(&name) || there.contains(&name), "{what}: {name} in {here:?}");
+    }
+    offline.close().expect(what);
+    replica.close().expect(what);
+}
+
 /// Looks at a state of the disk after a cut: sending what is there ends with every acknowledged transaction there once.
 fn look(origin: &Database, state: &SimulatedDisk, acknowledged: i64, what: &str) {
     let replica = connect(origin, state).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -118,6 +170,7 @@ fn what_was_committed_offline_becomes_history_once_after_a_power_cut() {
             }
             let what = format!("cut at operation {cuts}, others: {others}, {lived:?}");
             each_state(&disk.crash_states(), &mut rng, |state| {
+                look_alone(&origin, state, acknowledged, &what);
                 look(&copy(&directory, &origin), state, acknowledged, &what);
             });
             cuts += 1;
