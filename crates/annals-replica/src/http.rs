@@ -12,10 +12,13 @@ use reqwest::header::HeaderValue;
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 
-use crate::{Connection, Description, Pulled, Pushed};
+use crate::{Connection, Description, Granted, Pulled, Pushed};
 
 /// How long connecting may take, and how long a server may be silent in an answer.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// The header with the ticket of a lease.
+const LEASE: &str = "Annals-Lease";
 
 /// A database on a server. Connections are kept open and used again; a broken one is replaced by the next request.
 #[derive(Debug)]
@@ -44,6 +47,12 @@ struct Described {
     txid: u64,
     chain: String,
     first: u64,
+}
+
+#[derive(Deserialize)]
+struct Leased {
+    lease: String,
+    until: String,
 }
 
 #[derive(Deserialize)]
@@ -135,7 +144,7 @@ impl Http {
             StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
             StatusCode::UNPROCESSABLE_ENTITY => kind_named(&problem.error),
             StatusCode::INSUFFICIENT_STORAGE => ErrorKind::NoSpace,
-            StatusCode::PRECONDITION_FAILED => ErrorKind::Conflict,
+            StatusCode::PRECONDITION_FAILED | StatusCode::LOCKED => ErrorKind::Conflict,
             _ if problem.error == "unknown" => ErrorKind::UnknownOutcome,
             status if status.is_server_error() => ErrorKind::Unreachable,
             _ => ErrorKind::Invalid,
@@ -247,7 +256,7 @@ impl Connection for Http {
         Ok(Pulled { next, is_seal })
     }
 
-    fn push(&self, from: Cursor, frames: &Spool) -> Result<Pushed> {
+    fn push(&self, from: Cursor, frames: &Spool, lease: Option<u64>) -> Result<Pushed> {
         let io = |error| Error::io("can't read the spooled frames", error);
         let frames = frames.without(0).map_err(io)?;
         let len = frames.end() - frames.begin();
@@ -258,6 +267,9 @@ impl Connection for Http {
             .header("If-Match", format!("\"{from}\""))
             .header("Prefer", "return=representation")
             .header("Annals-Conflicts", self.conflicts.load(Ordering::Relaxed));
+        if let Some(ticket) = lease {
+            request = request.header(LEASE, format!("{ticket:016x}"));
+        }
         if let Some(turn) = self.turn().take() {
             request = request.header("Annals-Turn", turn);
         }
@@ -285,6 +297,33 @@ impl Connection for Http {
             StatusCode::INTERNAL_SERVER_ERROR
             | StatusCode::BAD_GATEWAY
             | StatusCode::GATEWAY_TIMEOUT => Ok(Pushed::Unknown(self.refused(response))),
+            _ => Err(self.refused(response)),
+        }
+    }
+
+    fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted> {
+        let seconds = lasting.as_secs_f64();
+        let mut request = self.client.post(self.at(&format!("/lease?seconds={seconds}")));
+        if let Some(ticket) = ticket {
+            request = request.header(LEASE, format!("{ticket:016x}"));
+        }
+        let response = self.authorized(request).send();
+        let response = response.map_err(|error| self.unreachable(&error))?;
+        if response.status() != StatusCode::OK {
+            return Err(self.refused(response));
+        }
+        let Leased { lease, until } = self.json(response)?;
+        let ticket = u64::from_str_radix(&lease, 16).map_err(|_| self.strange("a wrong lease"))?;
+        let until = until.parse().map_err(|_| self.strange("a wrong time"))?;
+        Ok(Granted { ticket, until })
+    }
+
+    fn unlock(&self, ticket: u64) -> Result<()> {
+        let request = self.client.delete(self.at("/lease")).header(LEASE, format!("{ticket:016x}"));
+        let response = self.authorized(request).send();
+        let response = response.map_err(|error| self.unreachable(&error))?;
+        match response.status() {
+            StatusCode::OK | StatusCode::NO_CONTENT => Ok(()),
             _ => Err(self.refused(response)),
         }
     }

@@ -16,7 +16,9 @@ mod call;
 mod connection;
 #[cfg(feature = "http")]
 mod http;
+mod lease;
 mod local;
+mod offline;
 mod outgoing;
 mod replica;
 #[cfg(feature = "testing")]
@@ -26,10 +28,12 @@ mod typed;
 
 #[cfg(feature = "http")]
 pub use call::Called;
-pub use connection::{Connection, Description, Pulled, Pushed};
+pub use connection::{Connection, Description, Granted, Pulled, Pushed};
 #[cfg(feature = "http")]
 pub use http::Http;
+pub use lease::Lease;
 pub use local::{Answer, BATCH, Local};
+pub use offline::{Offline, Rebased, has_offline_changes, rebase_journal};
 pub use outgoing::{Sent, push};
 pub use replica::{Accepted, Patience, Replica};
-pub use typed::TypedReplica;
+pub use typed::{TypedLease, TypedOffline, TypedReplica};

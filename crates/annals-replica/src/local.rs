@@ -9,7 +9,8 @@ use annals::{
 };
 use annals_storage::Spool;
 
-use crate::{Connection, Description, Pulled, Pushed};
+use crate::lease::Leases;
+use crate::{Connection, Description, Granted, Pulled, Pushed};
 
 /// So many bytes of transactions are passed on at once, if one has no more.
 pub const BATCH: u64 = 8 << 20;
@@ -20,6 +21,7 @@ pub const BATCH: u64 = 8 << 20;
 pub struct Local {
     source: Source,
     of: Of,
+    leases: Leases,
 }
 
 /// What it reads.
@@ -45,13 +47,15 @@ impl Local {
     /// Connects to an open database.
     #[must_use]
     pub fn new(database: Database) -> Self {
-        Self { source: Source::new(database.clone()), of: Of::Database(database) }
+        let source = Source::new(database.clone());
+        Self { source, of: Of::Database(database), leases: Leases::default() }
     }
 
     /// Connects to a file that is open for reading: nothing can be pushed. Other programs may write it meanwhile.
     #[must_use]
     pub fn of_reader(reader: Reader) -> Self {
-        Self { source: Source::of_reader(reader.clone()), of: Of::Reader(reader) }
+        let source = Source::of_reader(reader.clone());
+        Self { source, of: Of::Reader(reader), leases: Leases::default() }
     }
 
     /// Returns the reader of its frames.
@@ -158,17 +162,25 @@ impl Local {
         self.source.after(after, BATCH)
     }
 
+    /// Fails if another than the holder of the ticket has a lease. The caller has begun a transaction.
+    ///
+    /// # Errors
+    /// `Conflict`, which names its end.
+    pub fn check_lease(&self, ticket: Option<u64>) -> Result<()> {
+        self.leases.check(ticket)
+    }
+
     /// Makes frames history, if the journal ends at `from`. Nothing is believed: they are verified, decoded and applied
     /// before anything is written.
     ///
     /// The answers are judged in this order: frames that aren't whole are an error; frames that are there already,
-    /// whatever `from` says; a cursor that isn't in this history is an error; one that isn't its end is a conflict; then
-    /// frames that don't apply are an error.
+    /// whatever `from` says; a cursor that isn't in this history is an error; so is a lease of another; one that isn't its end
+    /// is a conflict; then frames that don't apply are an error.
     ///
     /// # Errors
     /// `Invalid`, `Unique`, `Reference`, `Refused` and others: they can't become history; `Diverged`: `from` isn't in
     /// this history; `Io`, `UnknownOutcome`.
-    pub fn accept(&self, from: Cursor, frames: &mut Spool) -> Result<Answer> {
+    pub fn accept(&self, from: Cursor, frames: &mut Spool, lease: Option<u64>) -> Result<Answer> {
         let contents = count_frames(frames)?;
         let end = Cursor { txid: from.txid + contents.transactions, chain: contents.chain };
         if self.source.has(end)? {
@@ -183,6 +195,7 @@ impl Local {
         }
         let transaction = self.database()?.begin()?;
         // Nothing is written meanwhile.
+        self.leases.check(lease)?;
         if end_of(&transaction) != from {
             return Ok(Answer::Conflict);
         }
@@ -220,15 +233,26 @@ impl Connection for Local {
         Ok(Pulled { next: batch.next, is_seal: batch.is_seal })
     }
 
-    fn push(&self, from: Cursor, frames: &Spool) -> Result<Pushed> {
+    fn push(&self, from: Cursor, frames: &Spool, lease: Option<u64>) -> Result<Pushed> {
         let io = |error| Error::io("can't copy the spooled frames", error);
         let mut frames = frames.without(0).map_err(io)?;
-        match self.accept(from, &mut frames) {
+        match self.accept(from, &mut frames, lease) {
             Ok(Answer::Committed | Answer::AlreadyThere) => Ok(Pushed::Committed),
             Ok(Answer::Conflict) => Ok(Pushed::Conflict(None)),
             Err(error) if error.kind() == ErrorKind::UnknownOutcome => Ok(Pushed::Unknown(error)),
             Err(error) => Err(error),
         }
+    }
+
+    fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted> {
+        // A transaction that is under way ends first.
+        let _transaction = self.database()?.begin()?;
+        self.leases.lock(lasting, ticket)
+    }
+
+    fn unlock(&self, ticket: u64) -> Result<()> {
+        self.leases.unlock(ticket);
+        Ok(())
     }
 
     fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>> {

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use crate::answer::{Answer, Refusal};
 use crate::openapi;
 use crate::shared::Shared;
-use crate::{Role, blocking, body};
+use crate::{Role, blocking, body, lease};
 
 /// The most bytes of frames that are sent along with a conflict.
 const NEWS: u64 = 1 << 20;
@@ -128,6 +128,7 @@ pub(crate) async fn news(local: &Local, after: Txid, wait: Duration) {
     (status = 409, description = "If-Match isn't in this history", body = openapi::Failure),
     (status = 412, description = "the history ends elsewhere by now", body = openapi::Failure),
     (status = 413, description = "more bytes than the server takes", body = openapi::Failure),
+    (status = 423, description = "another has a lease", body = openapi::Failure),
     (status = 422, description = "not whole frames, or they don't apply", body = openapi::Failure),
     (status = 428, description = "If-Match is missing", body = openapi::Failure),
     (status = 507, description = "the disk is full", body = openapi::Failure),
@@ -156,8 +157,9 @@ async fn push(
     let number = |name| headers.get(name).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
     let turn = served.turns.come(number("Annals-Turn")).await;
     let wants_news = headers.get("Prefer").is_some_and(|it| it == "return=representation");
+    let ticket = lease::ticket(&headers);
     let (status, answer, news) = blocking::run(move || {
-        let (status, answer) = judge(&local, from, frames)?;
+        let (status, answer) = judge(&local, from, frames, ticket)?;
         let is_late = status == StatusCode::PRECONDITION_FAILED;
         let news = (is_late && wants_news).then(|| local.batch(Some(from))).transpose()?;
         Ok((status, answer, news.filter(|news| !news.is_seal && news.len() <= NEWS)))
@@ -180,9 +182,11 @@ fn judge(
     local: &Local,
     from: Cursor,
     mut frames: annals_storage::Spool,
+    ticket: Option<u64>,
 ) -> Answer<(StatusCode, serde_json::Value)> {
-    let judged = local.accept(from, &mut frames).map_err(|error| match error.kind() {
+    let judged = local.accept(from, &mut frames, ticket).map_err(|error| match error.kind() {
         ErrorKind::Diverged => Refusal::from(error),
+        ErrorKind::Conflict => lease::locked(error),
         _ if error.is_want_of_space() => Refusal::from(error),
         ErrorKind::Invalid
         | ErrorKind::Unique

@@ -36,6 +36,7 @@ mod health;
 mod history;
 mod identity;
 mod keys;
+mod lease;
 mod listen;
 mod log;
 mod openapi;

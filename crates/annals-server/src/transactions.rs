@@ -24,7 +24,7 @@ use crate::openapi;
 use crate::procedures::Procedure;
 use crate::rows::{json, table};
 use crate::shared::Shared;
-use crate::{Role, blocking, body};
+use crate::{Role, blocking, body, lease};
 
 /// The most bytes of a request: all of it is in memory.
 const MOST: u64 = 16 << 20;
@@ -70,6 +70,7 @@ struct Named {
     (status = 409, description = "`base` isn't in this history", body = openapi::Failure),
     (status = 412, description = "a row of `read` was changed since `base`", body = openapi::Failure),
     (status = 413, description = "more bytes than the server takes", body = openapi::Failure),
+    (status = 423, description = "another has a lease", body = openapi::Failure),
     (status = 415, description = "the body isn't said to be JSON", body = openapi::Failure),
     (status = 422, description = "it can't become history, or the procedure failed", body = openapi::Failure),
     (status = 507, description = "the disk is full", body = openapi::Failure),
@@ -95,10 +96,11 @@ async fn transact(
         None => None,
     };
     let (local, procedures) = (Arc::clone(&served.local), Arc::clone(&served.procedures));
+    let ticket = lease::ticket(&headers);
     // The key stays taken until this is done, even if the client leaves meanwhile.
     let done = blocking::run(move || {
         let find = |name: &str| procedures.find(name);
-        answer(&local, &text, key.as_ref(), find)
+        answer(&local, &text, key.as_ref(), ticket, find)
     });
     Ok(json(done.await?))
 }
@@ -107,6 +109,7 @@ fn answer(
     local: &Local,
     text: &str,
     key: Option<&Key>,
+    ticket: Option<u64>,
     find: impl Fn(&str) -> Answer<Arc<dyn Procedure>>,
 ) -> Answer<String> {
     let request: Request<'_> = serde_json::from_str(text).map_err(|error| {
@@ -123,6 +126,7 @@ fn answer(
     let before = request.base.as_deref().map(|base| rows_of_base(local, base, &request.read));
     let before = before.transpose()?.unwrap_or_default();
     let mut tx = local.database()?.begin()?;
+    local.check_lease(ticket).map_err(lease::locked)?;
     edits::check_unchanged(&tx, &before)?;
     let answer = match (&request.changes, &request.procedure) {
         (Some(changes), None) if request.args.is_none() => {

@@ -124,7 +124,7 @@ pub enum Violation {
     },
 }
 
-/// A row that stands against undoing a transaction, or against restoring a row.
+/// A row that stands against undoing a transaction, against making it again, or against restoring a row.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Obstacle {
@@ -136,6 +136,8 @@ pub struct Obstacle {
     pub field: Option<String>,
     /// The later transaction that changed, inserted or deleted the row, if that is the reason.
     pub txid: Option<Txid>,
+    /// The transaction that was to be made again, in a rebase.
+    pub again: Option<Txid>,
     /// The reason, as a clause of a sentence.
     pub reason: String,
 }
@@ -145,7 +147,7 @@ impl Obstacle {
     #[doc(hidden)]
     #[must_use]
     pub fn new(table: &str, row: RowId, reason: String) -> Self {
-        Self { table: table.to_owned(), row, field: None, txid: None, reason }
+        Self { table: table.to_owned(), row, field: None, txid: None, again: None, reason }
     }
 
     /// Sets the name of its field.
@@ -153,6 +155,13 @@ impl Obstacle {
     #[must_use]
     pub fn in_field(self, field: &str) -> Self {
         Self { field: Some(field.to_owned()), ..self }
+    }
+
+    /// Sets the transaction that was to be made again.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn met_by(self, again: Txid) -> Self {
+        Self { again: Some(again), ..self }
     }
 
     /// Sets the later transaction.

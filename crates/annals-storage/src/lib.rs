@@ -14,6 +14,7 @@ mod capacity;
 mod chunk;
 mod clock;
 mod compressed;
+mod continuation;
 pub mod debug;
 #[cfg(unix)]
 mod device;
@@ -70,6 +71,7 @@ pub use clock::SystemClock;
 #[cfg(feature = "zstd")]
 pub use compressed::compress;
 pub use compressed::is_compressed;
+pub use continuation::{ContinuedDirectory, Division, Later};
 pub use embedded::EmbeddedDirectory;
 pub use error::{Error, ErrorKind, Obstacle, Result, TypedId, Violation};
 pub use file::FileDirectory;

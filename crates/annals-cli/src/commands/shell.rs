@@ -30,6 +30,9 @@ use crate::{Outcome, commands, files, language, progress, shell};
 /// With --replica-of the server must accept each transaction; if another one came first, it is pulled, and the lines
 /// run again. Once the server has it on permanent storage, `committed txid=N runs=N` is printed.
 ///
+/// With --offline, too, the changes are committed beside FILE, as FILE-local, without the server; `annals push FILE URL`
+/// sends them later. Reads see both.
+///
 /// At a terminal each line is a transaction, except for those between `begin` and `commit`. An error is shown, has
 /// changed nothing, and doesn't end the session. Tab completes; Ctrl-C clears the line, or ends a long output; Ctrl-D
 /// leaves, and asks what to do with pending changes.
@@ -55,6 +58,9 @@ pub(crate) struct Arguments {
     /// isn't there
     #[arg(long, value_name = "URL", conflicts_with_all = ["read_only", "shared", "level"])]
     replica_of: Option<String>,
+    /// Commit to FILE-local, without the server, until `annals push FILE URL`
+    #[arg(long, requires = "replica_of")]
+    offline: bool,
     #[command(flatten)]
     access: Access,
     /// Don't remember the lines that are typed; ANNALS_HISTORY names the file that they are kept in
@@ -114,6 +120,13 @@ fn run_replica(arguments: &Arguments, url: &str) -> Result<Outcome> {
     let (options, patience) = (progress::options(), annals_replica::Patience::default());
     let replica =
         annals_replica::Replica::connect_with(connection, &arguments.file, &options, patience)?;
+    if arguments.offline {
+        let offline = replica.offline()?;
+        let ran = run_lines(Base::Database(offline.database()), arguments);
+        let closed = offline.close();
+        let replica_closed = replica.close();
+        return ran.and(closed).and(replica_closed).map(|()| Outcome::Done);
+    }
     let mut screen = Screen::new(false);
     let ran = shell::replica::run(&replica, &mut std::io::stdin().lock(), &mut screen);
     let flushed = screen.output.flush();

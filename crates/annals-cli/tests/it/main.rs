@@ -19,6 +19,8 @@ mod joedb_files;
 mod leftovers;
 #[cfg(target_os = "linux")]
 mod limits;
+#[cfg(all(unix, feature = "net"))]
+mod offline;
 #[cfg(unix)]
 mod outputs;
 #[cfg(unix)]

@@ -9,14 +9,14 @@ use std::time::Duration;
 use crate::program::{annals, run, succeed};
 
 /// A server in a process of its own.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    url: String,
+    pub(crate) url: String,
     token: Option<String>,
 }
 
 impl Served {
-    fn start(dir: &Path, address: &str, options: &[&str]) -> Self {
+    pub(crate) fn start(dir: &Path, address: &str, options: &[&str]) -> Self {
         Self::of(dir, "a.annals", &[&["--listen", address], options].concat())
     }
 
@@ -44,7 +44,7 @@ impl Served {
         Self { child, url, token }
     }
 
-    fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         self.url.trim_start_matches("http://").split('/').next().unwrap()
     }
 
@@ -54,14 +54,14 @@ impl Served {
     }
 
     /// Ends it as an operator does; it must end well.
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         let pid = self.child.id().to_string();
         assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
         assert!(self.child.wait().unwrap().success());
     }
 }
 
-fn create(dir: &Path) {
+pub(crate) fn create(dir: &Path) {
     let schema =
         "create_table page\nadd_field page title string\ncreate_unique_index by_title page title\n";
     succeed(dir, &["shell", "a.annals"], schema);

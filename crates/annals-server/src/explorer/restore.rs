@@ -16,7 +16,7 @@ use crate::answer::{Answer, Refusal};
 use crate::openapi;
 use crate::rows::{id, table};
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::{Role, blocking, lease};
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(restore))
@@ -56,6 +56,7 @@ async fn restore(
         let moment: Moment =
             moment.parse().map_err(|error| Refusal::bad(format!("moment: {error}")))?;
         let mut tx = local.database()?.begin()?;
+        local.check_lease(None).map_err(lease::locked)?;
         let table = table(tx.view().schema(), &of)?.number;
         tx.restore(table, id(&number)?, moment)?;
         if let Some(comment) = &comment {

@@ -43,8 +43,9 @@ impl NearestRoot {
         // A new image that was made meanwhile may be for a later segment.
         let (journal_id, segment) = (header.journal_id, u64::MAX);
         let identity = Identity { journal_id, segment, segment_hash: 0 };
+        let last = file.roots_until.map_or(txid, |until| until.0.min(txid));
         let is_before =
-            |root: &Root| root.segment <= header.segment && root.point.txid <= Txid(txid);
+            |root: &Root| root.segment <= header.segment && root.point.txid <= Txid(last);
         let found =
             Image::frame(directory, &name, &identity, *clock, damage, &is_before).ok()??;
         let Frame { image, root, catalog, pin } = found;

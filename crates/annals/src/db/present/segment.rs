@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use annals_schema::Txid;
 use arc_swap::ArcSwap;
 
 use crate::Result;
@@ -87,6 +88,8 @@ pub(in crate::db) struct JournalFile {
     /// The history index as far as somebody asked for it, if that is farther than the image's.
     pub(in crate::db) index: Mutex<Option<Noted>>,
     pub(in crate::db) past: LastPast,
+    /// The last transaction whose roots of the image are of this journal; `None`: all are.
+    pub(in crate::db) roots_until: Option<Txid>,
 }
 
 /// The past state that was made last, with its transaction: until the next backfill. A database of one process keeps
@@ -160,6 +163,7 @@ impl JournalFile {
             removed,
             index,
             past,
+            roots_until: None,
         }
     }
 
@@ -180,6 +184,11 @@ impl JournalFile {
     /// Sets the bytes of the journal in earlier segments.
     pub(in crate::db) fn behind(self, before: u64) -> Self {
         Self { before, ..self }
+    }
+
+    /// Uses only roots of the image up to a transaction.
+    pub(in crate::db) fn with_roots_until(self, roots_until: Option<Txid>) -> Self {
+        Self { roots_until, ..self }
     }
 
     /// Keeps the last past state.
