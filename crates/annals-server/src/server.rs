@@ -14,7 +14,7 @@ use crate::identity::Identity;
 use crate::procedures::OfSchema;
 use crate::shared::{Limits, Served, Shared};
 use crate::tokens::{StoredToken, Tokens};
-use crate::{Role, changes, frames, guard, health, history, log, openapi, rows, transactions};
+use crate::{Role, changes, files, frames, guard, health, history, log, openapi, rows, transactions};
 
 /// Databases that are served, each by a name.
 #[derive(Debug, Default)]
@@ -176,7 +176,8 @@ impl Server {
     pub fn router(self) -> Router {
         let shared = Arc::new(self.shared);
         let guard = axum::middleware::from_fn_with_state(Arc::clone(&shared), guard::check);
-        let routes = frames::routes().merge(rows::routes()).merge(history::routes());
+        let routes = frames::routes().merge(files::routes()).merge(rows::routes());
+        let routes = routes.merge(history::routes());
         let routes = routes.merge(changes::routes()).merge(health::routes());
         let routes = routes.merge(transactions::routes()).merge(openapi::routes());
         let routes = openapi::describe(routes).fallback(nowhere).layer(guard);

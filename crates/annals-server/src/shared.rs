@@ -9,6 +9,7 @@ use annals::{Database, Result, Timestamp};
 use annals_replica::Local;
 
 use crate::Role;
+use crate::images::Images;
 use crate::keys::Keys;
 use crate::procedures::Procedures;
 use crate::tokens::{StoredToken, Tokens};
@@ -25,12 +26,14 @@ pub struct Limits {
     pub wait: Duration,
     /// The most connections at a time; further ones wait.
     pub connections: usize,
+    /// How long a root of an image can be read after the last read of it, though it was replaced.
+    pub pinned: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let (silence, wait) = (Duration::from_secs(30), Duration::from_secs(60));
-        Self { push: 1 << 30, silence, wait, connections: 10_000 }
+        Self { push: 1 << 30, silence, wait, connections: 10_000, pinned: Duration::from_secs(60) }
     }
 }
 
@@ -61,6 +64,8 @@ pub(crate) struct Served {
     pub(crate) turns: Turns,
     pub(crate) keys: Arc<Keys>,
     pub(crate) procedures: Arc<Procedures>,
+    /// The roots of its image that lazy replicas read.
+    pub(crate) images: Arc<Images>,
     /// The tokens as they were read, and when.
     known: Mutex<Option<(Duration, Vec<StoredToken>)>>,
 }
@@ -74,6 +79,7 @@ impl Served {
             turns: Turns::default(),
             keys: Arc::default(),
             procedures: Arc::default(),
+            images: Arc::default(),
             known: Mutex::default(),
         }
     }

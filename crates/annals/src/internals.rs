@@ -3,11 +3,11 @@
 //! No program needs it. It is not part of the API, and changes with any version.
 
 pub use crate::db::{
-    Batch, Contents, Fate, FileRange, Gap, Generation, ImageCheck, ImageComparison, OldSegment,
-    Origin, Proposal, Proven, Removable, Restored, Run, Salvaged, SalvagedSegment, Source,
-    SourceFacts, begin_replica, begin_replica_in, check_image, check_image_in, check_readable,
-    compare_image, compare_image_in, continue_segment, count_frames, locate, salvage, salvage_in,
-    upgrade_in, write_state,
+    Batch, Contents, ExposedFile, ExposedFiles, Fate, FileRange, Gap, Generation, ImageCheck,
+    ImageComparison, JournalFileKind, OldSegment, Origin, Proposal, Proven, Removable, Restored,
+    Run, Salvaged, SalvagedSegment, Source, SourceFacts, begin_replica, begin_replica_in,
+    check_image, check_image_in, check_readable, compare_image, compare_image_in, continue_segment,
+    count_frames, locate, salvage, salvage_in, segment_number, upgrade_in, write_state,
 };
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;
