@@ -16,6 +16,7 @@ mod call;
 mod connection;
 #[cfg(feature = "http")]
 mod http;
+pub mod lazy;
 mod local;
 mod outgoing;
 mod replica;
@@ -29,6 +30,7 @@ pub use call::Called;
 pub use connection::{Connection, Description, Pulled, Pushed};
 #[cfg(feature = "http")]
 pub use http::Http;
+pub use lazy::{Fetched, Fetching, Lazy, Ranges, TypedLazy};
 pub use local::{Answer, BATCH, Local};
 pub use outgoing::{Sent, push};
 pub use replica::{Accepted, Patience, Replica};

@@ -65,10 +65,11 @@ async fn files(
 ))]
 async fn segment(
     State(shared): State<Arc<Shared>>,
-    Path((name, number)): Path<(String, u64)>,
+    Path((name, number)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Answer {
     let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let number = self::number(&number)?;
     let file = blocking::run(move || Ok(local.source().expose_segment(number)?)).await?;
     let file = file.ok_or_else(|| {
         Refusal::not_found(format!("segment {number} isn't in the kept history of {name}"))
@@ -91,10 +92,11 @@ async fn segment(
 ))]
 async fn image(
     State(shared): State<Arc<Shared>>,
-    Path((name, root)): Path<(String, u64)>,
+    Path((name, root)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Answer {
     let served = shared.permit(&headers, &name, Role::Read)?;
+    let root = number(&root)?;
     let images = Arc::clone(&served.images);
     let file = match images.get(root) {
         Some(file) => file,
@@ -105,6 +107,10 @@ async fn image(
         }
     };
     answer(&file, &headers, FOR_EVER, &shared)
+}
+
+fn number(text: &str) -> Answer<u64> {
+    text.parse().map_err(|_| Refusal::bad(format!("{text:?} isn't a number")))
 }
 
 /// Pins the newest root, if it is this one.

@@ -2,7 +2,8 @@
 //!
 //! Invariants
 //! 1. Nothing is passed on that isn't on permanent storage.
-//! 2. The secret of a file stays here: the head of a segment is made anew, with the same header and the newest slot.
+//! 2. The secret of a file stays here: the head of a segment is made anew, with the same header, and slots that say that
+//!    all of it is on permanent storage.
 //! 3. The bytes of a segment don't change as long as its tag is the same; the newest one only grows.
 
 use std::sync::Arc;
@@ -13,9 +14,8 @@ use crate::Result;
 use crate::db::present::snapshot::Published;
 use crate::db::replay::witness::identity;
 use crate::image::{Exposed, Identity, Image, image_name};
-use crate::journal::format::FRAMES_AT;
 use crate::journal::segments::{kept_name, number_in};
-use crate::journal::{Cursor, Head, first_slot, head_with};
+use crate::journal::{Cursor, Point, first_slot, head_with};
 use crate::storage::{Storage, SystemClock};
 
 /// Which file of a journal it is.
@@ -85,14 +85,19 @@ impl ExposedFile {
         (head, Some(rest).filter(|rest| rest.from < rest.to))
     }
 
-    fn of_part(part: &Part) -> Self {
+    /// `published` is the end of the newest segment.
+    fn of_part(part: &Part, published: Point) -> Self {
         let Part { storage, head, end, is_newest, .. } = part;
+        let slot = if *is_newest { Some(published) } else { head.newest_slot().map(|it| it.point) };
         Self {
             number: part.number(),
             len: *end,
             tag: format!("{:016x}", head.hash),
             is_sealed: !is_newest,
-            head: public_head(head, *end),
+            head: head_with(
+                &head.header,
+                &first_slot(slot.unwrap_or_else(|| head.start()), [0; 16]),
+            ),
             storage: Arc::clone(storage),
             _pinned: None,
         }
@@ -112,15 +117,6 @@ impl ExposedFile {
     }
 }
 
-/// Returns the head of a segment that ends at `end`, without what concerns this file alone.
-fn public_head(head: &Head, end: u64) -> Vec<u8> {
-    let point = head.newest_slot().map(|slot| slot.point);
-    let point = point.filter(|point| point.position <= end).unwrap_or_else(|| head.start());
-    let bytes = head_with(&head.header, &first_slot(point, [0; 16]));
-    debug_assert_eq!(bytes.len() as u64, FRAMES_AT);
-    bytes
-}
-
 /// The files of a journal at a moment.
 #[derive(Debug)]
 pub struct ExposedFiles {
@@ -137,7 +133,9 @@ impl Source {
     /// `Io`, `Corrupt`, `Closed`.
     pub fn expose(&self) -> Result<ExposedFiles> {
         let published = self.hard()?;
-        let segments = parts(&published, None)?.iter().map(ExposedFile::of_part).collect();
+        let segments = parts(&published, None)?;
+        let segments = segments.iter().map(|part| ExposedFile::of_part(part, published.point));
+        let segments = segments.collect();
         Ok(ExposedFiles { end: published.point.into(), segments })
     }
 
@@ -150,7 +148,8 @@ impl Source {
         // No cursor is after the newest segment's, if it is that one.
         let since = (number == published.file.segment).then(|| published.point.into());
         let parts = parts(&published, since)?;
-        Ok(parts.iter().find(|part| part.number() == number).map(ExposedFile::of_part))
+        let part = parts.iter().find(|part| part.number() == number);
+        Ok(part.map(|part| ExposedFile::of_part(part, published.point)))
     }
 
     /// Returns the image as of its newest root, whose space isn't overwritten as long as this lives; `None` if there
