@@ -3,6 +3,7 @@
 #![allow(clippy::indexing_slicing, reason = "a test that fails should panic")]
 
 mod crash;
+mod lazy;
 
 use std::sync::Arc;
 
