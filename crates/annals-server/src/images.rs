@@ -1,5 +1,5 @@
 //! The roots of an image that lazy replicas read: each is pinned for a while after the last read of it, so that the
-//! database doesn't use its space again.
+//! database doesn't use its space again. The database may release one before.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,6 +29,7 @@ impl Images {
     /// Returns a pinned root, which is read now.
     pub(crate) fn get(&self, root: u64) -> Option<Arc<ExposedFile>> {
         let mut pinned = self.pinned();
+        pinned.retain(|it| it.file.is_kept());
         let found = pinned.iter_mut().find(|it| it.file.number == root)?;
         found.read = SystemClock.elapsed();
         Some(Arc::clone(&found.file))

@@ -7,7 +7,7 @@ pub use crate::db::{
     ImageComparison, JournalFileKind, OldSegment, Origin, Proposal, Proven, Removable, Restored,
     Run, Salvaged, SalvagedSegment, Source, SourceFacts, begin_replica, begin_replica_in,
     check_image, check_image_in, check_readable, compare_image, compare_image_in, continue_segment,
-    count_frames, locate, salvage, salvage_in, segment_number, upgrade_in, write_state,
+    count_frames, head_up_to, locate, salvage, salvage_in, segment_number, upgrade_in, write_state,
 };
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;

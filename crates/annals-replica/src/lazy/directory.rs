@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use annals::Result;
-use annals::internals::{JournalFileKind, segment_number};
+use annals::internals::{JournalFileKind, head_up_to, segment_number};
+use annals::{Cursor, Result};
 use annals_storage::bytes::hash;
 use annals_storage::sync::lock;
 use annals_storage::{Access, Clock as _, Directory, Hold, Lock, Storage, SystemClock};
@@ -23,8 +23,8 @@ use super::ranges::{Contents, Object};
 
 /// The most blocks that are fetched ahead of a reader that reads one after the other: 2 MiB.
 const MOST_AHEAD: u64 = 64;
-/// How many bytes of a segment its number is read from.
-const HEAD: usize = 4096;
+/// The length of the head of a segment, in bytes.
+const HEAD: u64 = 16 << 10;
 
 /// The files of a journal elsewhere.
 #[derive(Debug)]
@@ -50,13 +50,20 @@ struct Now {
 struct File {
     kind: JournalFileKind,
     object: Object,
-    /// Its length, which may grow.
-    len: AtomicU64,
+    extent: Mutex<Extent>,
     /// A random number in place of the tag, if it has none: then nothing proves that a block of an earlier look is its.
     salt: u64,
     /// True if it is known to be another by now.
     is_replaced: AtomicBool,
     ahead: Mutex<Ahead>,
+}
+
+/// How far a file goes, which may grow.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    len: u64,
+    /// The last transaction in it, if it is the newest segment, and the source knows that: then its slots say nothing.
+    end: Option<Cursor>,
 }
 
 /// How a file was read last.
@@ -81,11 +88,12 @@ pub(super) enum News {
 
 impl Now {
     fn new(contents: Contents) -> Self {
-        let file = |kind, object: &Object| Arc::new(File::new(kind, object.clone()));
+        let file = |kind, object: &Object| Arc::new(File::new(kind, object.clone(), None));
+        let (newest, end) = (JournalFileKind::Newest, contents.end);
         let kept = contents.kept.iter();
         let kept = kept.map(|(&number, it)| (number, Some(file(JournalFileKind::Kept(number), it))));
         Self {
-            newest: file(JournalFileKind::Newest, &contents.newest),
+            newest: Arc::new(File::new(newest, contents.newest.clone(), end)),
             image: contents.image.as_ref().map(|it| file(JournalFileKind::Image, it)),
             kept: kept.collect(),
             contents,
@@ -120,7 +128,7 @@ impl Remote {
             *now = Now::new(contents);
             return Ok(News::Replaced);
         }
-        now.newest.len.store(contents.newest.len, Ordering::Release);
+        *lock(&now.newest.extent) = Extent { len: contents.newest.len, end: contents.end };
         now.contents = contents;
         Ok(News::Grown)
     }
@@ -131,7 +139,7 @@ impl Remote {
     }
 
     /// Returns the end of the history at the last look, if the source knows it.
-    pub(super) fn end(&self) -> Option<annals::Cursor> {
+    pub(super) fn end(&self) -> Option<Cursor> {
         lock(&self.now).contents.end
     }
 
@@ -160,7 +168,7 @@ impl Remote {
         let found = found.map_err(|error| {
             io::Error::new(io::ErrorKind::HostUnreachable, error.to_string())
         })?;
-        let found = found.map(|object| Arc::new(File::new(kind, object)));
+        let found = found.map(|object| Arc::new(File::new(kind, object, None)));
         lock(&self.now).kept.insert(number, found.clone());
         Ok(found)
     }
@@ -184,7 +192,24 @@ impl Remote {
             }
             at += count as u64;
         }
-        Ok(place(at.saturating_sub(offset)))
+        let count = place(at.saturating_sub(offset));
+        if offset < HEAD {
+            self.put_head(file, offset, buffer.get_mut(..count).unwrap_or_default())?;
+        }
+        Ok(count)
+    }
+
+    /// Puts the head of the newest segment, as of its end, over bytes that were read, if the source knows the end.
+    fn put_head(&self, file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let Extent { len, end: Some(end) } = file.extent() else { return Ok(()) };
+        let block = match self.cache.get(file.key(0), file.part(0)) {
+            Some(block) => block,
+            None => self.load(file, 0, 1)?,
+        };
+        let head = head_up_to(&block, len, end).unwrap_or_default();
+        let head = head.get(place(offset)..).unwrap_or_default();
+        buffer.iter_mut().zip(head).for_each(|(to, from)| *to = *from);
+        Ok(())
     }
 
     /// Fetches a block, with those after it that are needed up to `end`, or will be if the file is read in order.
@@ -231,15 +256,19 @@ fn place(number: u64) -> usize {
 }
 
 impl File {
-    fn new(kind: JournalFileKind, object: Object) -> Self {
-        let len = AtomicU64::new(object.len);
+    fn new(kind: JournalFileKind, object: Object, end: Option<Cursor>) -> Self {
+        let extent = Mutex::new(Extent { len: object.len, end });
         let salt = if object.tag.is_none() { SystemClock.random() } else { 0 };
         let (is_replaced, ahead) = (AtomicBool::new(false), Mutex::default());
-        Self { kind, object, len, salt, is_replaced, ahead }
+        Self { kind, object, extent, salt, is_replaced, ahead }
+    }
+
+    fn extent(&self) -> Extent {
+        *lock(&self.extent)
     }
 
     fn len(&self) -> u64 {
-        self.len.load(Ordering::Acquire)
+        self.extent().len
     }
 
     /// Returns how many bytes a block has.
@@ -251,8 +280,6 @@ impl File {
         let Self { kind, object: Object { path, tag, .. }, salt, .. } = self;
         let name = match kind {
             JournalFileKind::Image if block > 0 => "image".to_owned(),
-            // The head says where the file ended.
-            JournalFileKind::Newest if block == 0 => format!("{path} {tag:?} {salt} {}", self.len()),
             _ => format!("{path} {tag:?} {salt}"),
         };
         Key { file: hash(name.as_bytes()), block }
@@ -363,7 +390,7 @@ impl Directory for RemoteDirectory {
         let newest = remote.file(JournalFileKind::Newest)?;
         let mut kinds = vec![JournalFileKind::Newest];
         kinds.extend(remote.file(JournalFileKind::Image)?.map(|_| JournalFileKind::Image));
-        let mut head = vec![0; HEAD];
+        let mut head = vec![0; place(HEAD)];
         let read = newest.map_or(Ok(0), |newest| remote.read(&newest, 0, &mut head))?;
         let number = segment_number(head.get(..read).unwrap_or_default()).unwrap_or(0);
         for number in (0..number).rev() {

@@ -16,6 +16,9 @@ mod ranges;
 mod request;
 #[cfg(feature = "http")]
 mod server;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 mod typed;
 #[cfg(feature = "http")]
 mod web;

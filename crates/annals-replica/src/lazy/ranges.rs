@@ -45,7 +45,8 @@ pub struct Contents {
     pub image: Option<Object>,
     /// The kept segments by their numbers, as far as the place has a list of them.
     pub kept: BTreeMap<u64, Object>,
-    /// The end of the history, if the place knows it.
+    /// The end of the newest segment, if the place knows it: then the slots of that needn't say it, and may be those of
+    /// a new file.
     pub end: Option<Cursor>,
 }
 

@@ -17,7 +17,7 @@ use annals_storage::{Access, Clock, Directory, Storage};
 /// How often it starts over if the image gets a newer root meanwhile.
 const TRIES: usize = 100;
 
-/// The newest root of an image, pinned as long as this lives.
+/// A root of an image that was the newest, pinned.
 #[derive(Debug)]
 pub struct Exposed {
     /// The root.
@@ -30,7 +30,8 @@ pub struct Exposed {
     pub storage: Arc<dyn Storage>,
     /// The end of what the root and its key frames reach.
     pub len: u64,
-    _pin: RootPin,
+    /// Keeps the root's space from being overwritten.
+    pub pin: RootPin,
 }
 
 impl Image {
@@ -80,6 +81,6 @@ impl Image {
         let frames = self.frames_of(&root);
         let len = frames.iter().map(|frame| frame.end).fold(root.end, u64::max);
         let (header, storage) = (self.header, Arc::clone(&self.storage));
-        Ok(Exposed { root, header, head, storage, len, _pin: pin })
+        Ok(Exposed { root, header, head, storage, len, pin })
     }
 }

@@ -84,7 +84,7 @@ pub use replay::witness::Proven;
 pub use replication::{
     Batch, Contents, ExposedFile, ExposedFiles, FileRange, JournalFileKind, Origin, Proposal,
     Source, SourceFacts, begin_replica, begin_replica_in, check_readable, continue_segment,
-    count_frames, segment_number, upgrade_in,
+    count_frames, head_up_to, segment_number, upgrade_in,
 };
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
 pub use stats::{CacheStats, Latencies, OldestState, Stats};

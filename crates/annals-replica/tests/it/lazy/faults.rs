@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use annals::{BackfillMode, ErrorKind};
 use annals_storage::simulated::Rng;
 
-use super::world::{Folder, QUESTIONS, answers, create, open, touch};
+use annals_replica::lazy::testing::{QUESTIONS, answers, create, touch};
+
+use super::world::{Folder, open};
 
 const PERSONS: u64 = 20_000;
 
@@ -126,7 +128,6 @@ fn a_file_that_is_replaced_under_way_is_noticed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.annals");
     let database = create(&path, PERSONS);
-    let mut rng = Rng::new(7);
     for is_untagged in [false, true] {
         let ranges = Folder::new(&path);
         ranges.is_untagged.store(is_untagged, Ordering::SeqCst);
@@ -135,7 +136,7 @@ fn a_file_that_is_replaced_under_way_is_noticed() {
             let before = lazy.read().txid();
             // Two roots later the space of the one that is read is used again.
             for _ in 0..3 {
-                (0..50).for_each(|_| touch(&database, &mut rng, PERSONS));
+                (0..50).for_each(|_| touch(&database, PERSONS));
                 database.backfill(BackfillMode::Full).expect("a root");
             }
             ranges.edition.fetch_add(1, Ordering::SeqCst);

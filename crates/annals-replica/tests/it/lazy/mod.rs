@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering;
 
 use annals::{BackfillMode, ErrorKind, Options};
 use annals_replica::{Fetching, Lazy, Ranges, lazy};
-use annals_storage::simulated::Rng;
 
-use world::{Folder, QUESTIONS, answers, create, define_again, open, short, touch};
+use annals_replica::lazy::testing::{QUESTIONS, answers, create, define_again, touch};
+
+use world::{Folder, open, short};
 
 const PERSONS: u64 = 120_000;
 
@@ -102,10 +103,10 @@ fn a_journal_of_several_segments_or_without_an_image_has_the_same_answers() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.annals");
     let database = create(&path, 20_000);
-    let (mut rng, image) = (Rng::new(3), path.with_extension("annals-image"));
+    let image = path.with_extension("annals-image");
     for _ in 0..3 {
         database.backfill(BackfillMode::Restart).expect("another segment");
-        (0..30).for_each(|_| touch(&database, &mut rng, 20_000));
+        (0..30).for_each(|_| touch(&database, 20_000));
     }
     drop(database);
     let expected = answers(&path);
@@ -130,12 +131,12 @@ fn news_are_pulled() {
     let database = create(&path, 20_000);
     let ranges = Folder::new(&path);
     let lazy = open(&ranges).expect("a lazy replica");
-    let (mut rng, before) = (Rng::new(4), lazy.read());
+    let before = lazy.read();
     let asked = lazy.fetched();
     assert_eq!(lazy.pull().expect("nothing").txid(), before.txid());
     assert_eq!(lazy.fetched().bytes, asked.bytes);
     for round in 0..4 {
-        touch(&database, &mut rng, 20_000);
+        touch(&database, 20_000);
         database.hard_checkpoint().expect("a flush");
         if round == 2 {
             database.backfill(BackfillMode::Full).expect("a root");

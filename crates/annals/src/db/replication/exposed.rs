@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //! 1. Nothing is passed on that isn't on permanent storage.
-//! 2. The secret of a file stays here: the head of a segment is made anew, with the same header, and slots that say that
-//!    all of it is on permanent storage.
+//! 2. The secret of a file stays here: the head of a segment is made anew, with the same header. The slots of the newest
+//!    one say nothing, since its bytes must not change: who reads it knows its end from elsewhere ([`head_up_to`]).
 //! 3. The bytes of a segment don't change as long as its tag is the same; the newest one only grows.
 
 use std::sync::Arc;
@@ -11,11 +11,13 @@ use std::sync::Arc;
 use super::places::{Part, parts};
 use super::source::{FileRange, Source};
 use crate::Result;
+use crate::db::present::segment::{ExposedPin, ExposedRoots};
 use crate::db::present::snapshot::Published;
 use crate::db::replay::witness::identity;
 use crate::image::{Exposed, Identity, Image, image_name};
+use crate::journal::format::Header;
 use crate::journal::segments::{kept_name, number_in};
-use crate::journal::{Cursor, Point, first_slot, head_with};
+use crate::journal::{Cursor, Point, first_slot, head_with, lock};
 use crate::storage::{Storage, SystemClock};
 
 /// Which file of a journal it is.
@@ -54,11 +56,19 @@ impl JournalFileKind {
 /// Returns the number of the segment that begins with these bytes; `None` if no journal begins so.
 #[must_use]
 pub fn segment_number(head: &[u8]) -> Option<u64> {
-    let header = head.first_chunk().and_then(crate::journal::format::Header::decode)?;
-    Some(header.segment)
+    head.first_chunk().and_then(Header::decode).map(|header| header.segment)
 }
 
-/// A file as others read it. It stays as it is while this lives.
+/// Returns the head of a segment with this one that ends at a position, with a cursor, all of it on permanent storage;
+/// `None` if it is none.
+#[must_use]
+pub fn head_up_to(head: &[u8], position: u64, end: Cursor) -> Option<Vec<u8>> {
+    let header = head.first_chunk().and_then(Header::decode)?;
+    let Cursor { txid, chain } = end;
+    Some(head_with(&header, &first_slot(Point { position, txid, chain }, [0; 16])))
+}
+
+/// A file as others read it. It stays as it is as long as it [is kept](Self::is_kept).
 #[derive(Debug)]
 pub struct ExposedFile {
     /// The number of the segment, or of the image's root.
@@ -71,7 +81,7 @@ pub struct ExposedFile {
     pub is_sealed: bool,
     head: Vec<u8>,
     storage: Arc<dyn Storage>,
-    _pinned: Option<Exposed>,
+    pin: Option<Arc<ExposedPin>>,
 }
 
 impl ExposedFile {
@@ -85,10 +95,16 @@ impl ExposedFile {
         (head, Some(rest).filter(|rest| rest.from < rest.to))
     }
 
-    /// `published` is the end of the newest segment.
-    fn of_part(part: &Part, published: Point) -> Self {
+    /// True if its bytes don't change: the root of an image is pinned until this is dropped, or until the database can't
+    /// wait any longer, since it continues in another segment.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.pin.as_ref().is_none_or(|pin| lock(pin).is_some())
+    }
+
+    fn of_part(part: &Part) -> Self {
         let Part { storage, head, end, is_newest, .. } = part;
-        let slot = if *is_newest { Some(published) } else { head.newest_slot().map(|it| it.point) };
+        let slot = head.newest_slot().filter(|_| !is_newest).map(|slot| slot.point);
         Self {
             number: part.number(),
             len: *end,
@@ -99,21 +115,15 @@ impl ExposedFile {
                 &first_slot(slot.unwrap_or_else(|| head.start()), [0; 16]),
             ),
             storage: Arc::clone(storage),
-            _pinned: None,
+            pin: None,
         }
     }
 
-    fn of_image(exposed: Exposed) -> Self {
-        let number = exposed.root.number;
-        Self {
-            number,
-            len: exposed.len,
-            tag: format!("{:016x}-{number}", exposed.header),
-            is_sealed: true,
-            head: exposed.head.clone(),
-            storage: Arc::clone(&exposed.storage),
-            _pinned: Some(exposed),
-        }
+    fn of_image(exposed: Exposed, roots: &ExposedRoots) -> Self {
+        let Exposed { root, header, head, storage, len, pin } = exposed;
+        let (number, is_sealed) = (root.number, true);
+        let (tag, pin) = (format!("{header:016x}-{number}"), Some(roots.add(pin)));
+        Self { number, len, tag, is_sealed, head, storage, pin }
     }
 }
 
@@ -133,9 +143,7 @@ impl Source {
     /// `Io`, `Corrupt`, `Closed`.
     pub fn expose(&self) -> Result<ExposedFiles> {
         let published = self.hard()?;
-        let segments = parts(&published, None)?;
-        let segments = segments.iter().map(|part| ExposedFile::of_part(part, published.point));
-        let segments = segments.collect();
+        let segments = parts(&published, None)?.iter().map(ExposedFile::of_part).collect();
         Ok(ExposedFiles { end: published.point.into(), segments })
     }
 
@@ -148,12 +156,11 @@ impl Source {
         // No cursor is after the newest segment's, if it is that one.
         let since = (number == published.file.segment).then(|| published.point.into());
         let parts = parts(&published, since)?;
-        let part = parts.iter().find(|part| part.number() == number);
-        Ok(part.map(|part| ExposedFile::of_part(part, published.point)))
+        Ok(parts.iter().find(|part| part.number() == number).map(ExposedFile::of_part))
     }
 
-    /// Returns the image as of its newest root, whose space isn't overwritten as long as this lives; `None` if there
-    /// is none that can be used.
+    /// Returns the image as of its newest root, whose space isn't overwritten as long as it [is
+    /// kept](ExposedFile::is_kept); `None` if there is none that can be used.
     ///
     /// # Errors
     /// `Io`, `Busy`, `Closed`.
@@ -166,6 +173,6 @@ impl Source {
         let identity: Identity = identity(file.head()?);
         let (directory, name) = (&file.directory, image_name(&file.journal));
         let exposed = Image::expose(directory, &name, &identity, &SystemClock)?;
-        Ok(exposed.map(ExposedFile::of_image))
+        Ok(exposed.map(|exposed| ExposedFile::of_image(exposed, &file.exposed)))
     }
 }

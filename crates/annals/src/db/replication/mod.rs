@@ -18,7 +18,7 @@ mod proposal;
 mod segments;
 mod source;
 
-pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, segment_number};
+pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, head_up_to, segment_number};
 pub use foreign::{Contents, Origin, count_frames};
 pub use proposal::Proposal;
 pub use segments::{begin_replica, begin_replica_in, continue_segment};
