@@ -14,6 +14,7 @@ mod identity;
 mod joedb;
 mod joedb_differs;
 mod joedb_files;
+mod lazily;
 mod leftovers;
 #[cfg(target_os = "linux")]
 mod limits;

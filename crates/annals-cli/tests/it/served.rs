@@ -9,14 +9,14 @@ use std::time::Duration;
 use crate::program::{annals, run, succeed};
 
 /// A server in a process of its own.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    url: String,
+    pub(crate) url: String,
     token: Option<String>,
 }
 
 impl Served {
-    fn start(dir: &Path, address: &str, options: &[&str]) -> Self {
+    pub(crate) fn start(dir: &Path, address: &str, options: &[&str]) -> Self {
         Self::of(dir, "a.annals", &[&["--listen", address], options].concat())
     }
 
@@ -54,7 +54,7 @@ impl Served {
     }
 
     /// Ends it as an operator does; it must end well.
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         let pid = self.child.id().to_string();
         assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
         assert!(self.child.wait().unwrap().success());
