@@ -53,7 +53,7 @@ fn compare(dir: &Path, elsewhere: &str) {
         &["dump", "--at", "txid:5"],
         &["shell", "--read-only"],
     ] {
-        let script: &[u8] = b"row page 7\nfind by_title \"page 99\"\npull\n";
+        let script: &[u8] = b"record page 7\npull\ntable page 20 5 3\n";
         let of = |file| {
             let all = [&arguments[..1], &[file], &arguments[1..]].concat();
             let ran = run(dir, &all, script);
