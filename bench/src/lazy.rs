@@ -21,7 +21,7 @@ use crate::engines::Failure;
 use crate::figures::{Figure, Measured};
 
 /// How many bytes of journal and image a row of the database takes, about.
-const ROW: u64 = 255;
+const ROW: u64 = 226;
 /// How much is fetched to measure the link.
 const PROBE: u64 = 64 << 20;
 
@@ -96,7 +96,11 @@ fn throttle(server: SocketAddr, link: &Link) -> Result<SocketAddr, Failure> {
     thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
             let Ok(server) = TcpStream::connect(server) else { continue };
+            let is_prompt = client.set_nodelay(true).and(server.set_nodelay(true));
             let copies = (client.try_clone(), server.try_clone());
+            if is_prompt.is_err() {
+                continue;
+            }
             let (Ok(to_client), Ok(to_server)) = copies else { continue };
             thread::spawn(move || pass(client, to_server, || thread::sleep(delay)));
             let free = Arc::clone(&free);
@@ -111,7 +115,8 @@ fn pass_at(rate: u64, mut from: TcpStream, mut to: TcpStream, free: &Free) {
     while let Ok(read @ 1..) = from.read(&mut piece) {
         let until = {
             let mut free = free.lock().unwrap_or_else(PoisonError::into_inner);
-            *free = (*free).max(Instant::now()) + Duration::from_nanos(read as u64 * 1_000_000_000 / rate);
+            *free = (*free).max(Instant::now())
+                + Duration::from_nanos(read as u64 * 1_000_000_000 / rate);
             *free
         };
         thread::sleep(until.saturating_duration_since(Instant::now()));

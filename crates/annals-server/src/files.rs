@@ -44,9 +44,7 @@ async fn files(
     let (image, files) = read.await?;
     let image = image.map(|image| images.pin(image, shared.limits.pinned));
     let image = image.map(|it| json!({ "root": it.number, "bytes": it.len, "tag": it.tag }));
-    let segment = |it: &ExposedFile| {
-        json!({ "number": it.number, "bytes": it.len, "sealed": it.is_sealed, "tag": it.tag })
-    };
+    let segment = |it: &ExposedFile| json!({ "number": it.number, "bytes": it.len, "sealed": it.is_sealed, "tag": it.tag });
     let segments: Vec<_> = files.segments.iter().map(segment).collect();
     let (txid, chain) = (files.end.txid.0, format!("{:016x}", files.end.chain));
     let answer = json!({ "txid": txid, "chain": chain, "segments": segments, "image": image });
@@ -145,7 +143,8 @@ fn answer(
         .header(header::ETAG, &tag)
         .header(header::ACCEPT_RANGES, "bytes")
         .header(header::CACHE_CONTROL, caching);
-    let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|it| it.as_bytes() == tag.as_bytes());
+    let is_known =
+        headers.get(header::IF_NONE_MATCH).is_some_and(|it| it.as_bytes() == tag.as_bytes());
     let made = match Asked::of(headers, &tag, len) {
         _ if is_known => response.status(StatusCode::NOT_MODIFIED).body(Body::empty()),
         Asked::Outside => response

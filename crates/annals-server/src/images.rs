@@ -47,7 +47,8 @@ impl Images {
         let (now, is_first) = (SystemClock.elapsed(), pinned.is_empty());
         pinned.retain(|it| it.file.number != file.number);
         if pinned.len() >= MOST
-            && let Some(oldest) = (0..pinned.len()).min_by_key(|&at| pinned.get(at).map(|it| it.read))
+            && let Some(oldest) =
+                (0..pinned.len()).min_by_key(|&at| pinned.get(at).map(|it| it.read))
         {
             pinned.remove(oldest);
         }

@@ -14,7 +14,9 @@ use crate::identity::Identity;
 use crate::procedures::OfSchema;
 use crate::shared::{Limits, Served, Shared};
 use crate::tokens::{StoredToken, Tokens};
-use crate::{Role, changes, files, frames, guard, health, history, log, openapi, rows, transactions};
+use crate::{
+    Role, changes, files, frames, guard, health, history, log, openapi, rows, transactions,
+};
 
 /// Databases that are served, each by a name.
 #[derive(Debug, Default)]

@@ -9,9 +9,7 @@
 //!    commit that fails has rolled it back.
 //! 4. A session that is dropped rolls back.
 
-use annals::{
-    Commit, Database, Error, Level, Result, Schema, Snapshot, Timestamp, Transaction,
-};
+use annals::{Commit, Database, Error, Level, Result, Schema, Snapshot, Timestamp, Transaction};
 use annals_schema::Token;
 
 use super::command::Run;

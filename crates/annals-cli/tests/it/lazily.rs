@@ -90,7 +90,11 @@ fn a_clone_that_is_lazy_becomes_whole() {
         for command in ["check", "log", "info"] {
             let refused = run(dir, &[command, name], b"");
             let message = String::from_utf8_lossy(&refused.stderr).into_owned();
-            assert!(!refused.status.success() && message.contains(&format!("annals clone {place} {name}")), "{message}");
+            assert!(
+                !refused.status.success()
+                    && message.contains(&format!("annals clone {place} {name}")),
+                "{message}"
+            );
         }
         let refused = run(dir, &["shell", name], b"insert page x y\n");
         assert!(!refused.status.success() && !dir.join(name).exists());

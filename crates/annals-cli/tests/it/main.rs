@@ -14,6 +14,8 @@ mod identity;
 mod joedb;
 mod joedb_differs;
 mod joedb_files;
+#[cfg(all(unix, feature = "net"))]
+mod lazily;
 mod leftovers;
 #[cfg(target_os = "linux")]
 mod limits;
@@ -28,8 +30,6 @@ mod recover;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod savepoints;
 mod segments;
-#[cfg(all(unix, feature = "net"))]
-mod lazily;
 #[cfg(all(unix, feature = "net"))]
 mod served;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

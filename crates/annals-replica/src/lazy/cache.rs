@@ -131,7 +131,8 @@ impl Cache {
         };
         let mut bytes = vec![0; usize::try_from(record.len).ok().filter(|known| *known >= len)?];
         let read = self.blocks.read_at(place as u64 * BLOCK, &mut bytes);
-        let is_right = matches!(read, Ok(read) if read == bytes.len()) && hash(&bytes) == record.hash;
+        let is_right =
+            matches!(read, Ok(read) if read == bytes.len()) && hash(&bytes) == record.hash;
         if !is_right {
             self.drop_block(key);
             return None;
@@ -285,6 +286,25 @@ mod tests {
         // A smaller one keeps fewer.
         drop(again);
         assert_eq!(Cache::open(&directory, 8 * BLOCK).bytes(), 8 * BLOCK);
+    }
+
+    #[test]
+    fn a_full_disk_keeps_nothing_and_loses_nothing() {
+        let disk = annals_storage::simulated::SimulatedDisk::new(1);
+        disk.limit_space(10 * BLOCK);
+        let cache = Cache::open(&disk, 64 * BLOCK);
+        for number in 0..40 {
+            // What is asked for comes back, kept or not.
+            assert_eq!(*cache.put(key(number), &block(number)), block(number)[..]);
+        }
+        let problem = cache.broken().expect("the disk is full");
+        assert!(problem.contains("space"), "{problem}");
+        for number in 0..40 {
+            let kept = cache.get(key(number), 1);
+            assert!(kept.is_none_or(|kept| *kept == block(number)[..]), "{number}");
+        }
+        assert!(cache.get(key(39), 1).is_some(), "the last ones are in memory");
+        assert!(cache.bytes() <= 10 * BLOCK);
     }
 
     #[test]

@@ -91,7 +91,8 @@ impl Now {
         let file = |kind, object: &Object| Arc::new(File::new(kind, object.clone(), None));
         let (newest, end) = (JournalFileKind::Newest, contents.end);
         let kept = contents.kept.iter();
-        let kept = kept.map(|(&number, it)| (number, Some(file(JournalFileKind::Kept(number), it))));
+        let kept =
+            kept.map(|(&number, it)| (number, Some(file(JournalFileKind::Kept(number), it))));
         Self {
             newest: Arc::new(File::new(newest, contents.newest.clone(), end)),
             image: contents.image.as_ref().map(|it| file(JournalFileKind::Image, it)),
@@ -153,7 +154,8 @@ impl Remote {
     fn file(&self, kind: JournalFileKind) -> io::Result<Option<Arc<File>>> {
         let now = lock(&self.now);
         let JournalFileKind::Kept(number) = kind else {
-            let file = if kind == JournalFileKind::Image { now.image.as_ref() } else { Some(&now.newest) };
+            let file =
+                if kind == JournalFileKind::Image { now.image.as_ref() } else { Some(&now.newest) };
             return Ok(file.map(Arc::clone));
         };
         if let Some(known) = now.kept.get(&number) {
@@ -165,9 +167,8 @@ impl Remote {
             return Ok(None);
         }
         let found = self.fetch.ask(|ranges| ranges.kept(number));
-        let found = found.map_err(|error| {
-            io::Error::new(io::ErrorKind::HostUnreachable, error.to_string())
-        })?;
+        let found = found
+            .map_err(|error| io::Error::new(io::ErrorKind::HostUnreachable, error.to_string()))?;
         let found = found.map(|object| Arc::new(File::new(kind, object, None)));
         lock(&self.now).kept.insert(number, found.clone());
         Ok(found)

@@ -182,7 +182,10 @@ impl Lazy {
     pub fn ask<T>(&self, question: impl Fn(&Reader) -> Result<T>) -> Result<T> {
         for _ in 0..TRIES {
             match question(&self.reader()) {
-                Err(error) if matches!(error.kind(), ErrorKind::Forgotten) && self.remote.is_replaced() => {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Forgotten)
+                        && self.remote.is_replaced() =>
+                {
                     self.pull()?;
                 }
                 answer => return answer,

@@ -22,7 +22,11 @@ pub(super) fn tag(response: &Response) -> Option<String> {
 }
 
 /// Asks for a range of a file. If the file has another tag, some servers send all of it.
-pub(super) fn of_range(request: RequestBuilder, tag: Option<&str>, range: &Range<u64>) -> RequestBuilder {
+pub(super) fn of_range(
+    request: RequestBuilder,
+    tag: Option<&str>,
+    range: &Range<u64>,
+) -> RequestBuilder {
     let request = request.header(RANGE, format!("bytes={}-{}", range.start, range.end - 1));
     // A weak tag proves nothing about single bytes; that of the answer is compared all the same.
     match tag.filter(|tag| tag.starts_with('"')) {

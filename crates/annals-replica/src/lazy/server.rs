@@ -42,7 +42,8 @@ impl Ranges for Http {
     }
 
     fn look(&self) -> Result<Contents> {
-        let Files { txid, chain, segments, image } = self.json(self.get("/files", Duration::ZERO)?)?;
+        let Files { txid, chain, segments, image } =
+            self.json(self.get("/files", Duration::ZERO)?)?;
         let chain = u64::from_str_radix(&chain, 16).map_err(|_| self.strange("a wrong chain"))?;
         let segment = |it: &Segment| object(format!("/segments/{}", it.number), it.bytes, &it.tag);
         let (newest, kept) = segments.split_last().ok_or_else(|| self.strange("no segments"))?;

@@ -54,12 +54,16 @@ pub fn create(path: &Path, persons: u64) -> Database {
     for begin in (0..persons).step_by(10_000) {
         let insert = |tx: &mut annals::Transaction<'_>| -> Result<()> {
             for id in begin..persons.min(begin + 10_000) {
-                let note: String = (0..3).map(|part| format!("{:016x}", random(id * 3 + part))).collect();
-                tx.insert(PERSON, &[
-                    ValueRef::String(&format!("person {id:07}")),
-                    ValueRef::Int32(age(id)),
-                    ValueRef::String(&note),
-                ])?;
+                let note: String =
+                    (0..3).map(|part| format!("{:016x}", random(id * 3 + part))).collect();
+                tx.insert(
+                    PERSON,
+                    &[
+                        ValueRef::String(&format!("person {id:07}")),
+                        ValueRef::Int32(age(id)),
+                        ValueRef::String(&note),
+                    ],
+                )?;
             }
             Ok(())
         };
@@ -154,5 +158,8 @@ pub const QUESTIONS: [Question; 10] = [
 /// Returns the answers of a file here.
 pub fn answers(path: &Path) -> Vec<String> {
     let reader = Options::new().open_read_only(path).expect("a database");
-    QUESTIONS.iter().map(|(name, ask)| ask(&reader).unwrap_or_else(|error| panic!("{name}: {error}"))).collect()
+    QUESTIONS
+        .iter()
+        .map(|(name, ask)| ask(&reader).unwrap_or_else(|error| panic!("{name}: {error}")))
+        .collect()
 }

@@ -32,7 +32,8 @@ impl Web {
             Error::invalid(message)
         };
         let parsed = Url::parse(url).map_err(|error| wrong(whole(&error)))?;
-        let is_file = parsed.path_segments().and_then(Iterator::last).is_some_and(|it| !it.is_empty());
+        let is_file =
+            parsed.path_segments().and_then(Iterator::last).is_some_and(|it| !it.is_empty());
         if !matches!(parsed.scheme(), "http" | "https") || !is_file {
             return Err(wrong("write https://HOST/PATH/NAME.annals".to_owned()));
         }

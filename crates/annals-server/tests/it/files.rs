@@ -89,7 +89,8 @@ fn segments_are_sent_whole_or_by_ranges_and_without_their_secret() {
         let outside = range(&format!("bytes={}-", whole.len()));
         assert_eq!(outside.status(), 416);
         assert_eq!(header(&outside, "content-range"), format!("bytes */{}", whole.len()));
-        let of = |tag: &str| world.get(&path, &[("range", "bytes=0-0"), ("if-range", tag)]).status();
+        let of =
+            |tag: &str| world.get(&path, &[("range", "bytes=0-0"), ("if-range", tag)]).status();
         assert_eq!((of(&tag), of("\"other\"")), (206.try_into().unwrap(), 200.try_into().unwrap()));
         assert_eq!(world.get(&path, &[("if-none-match", &tag)]).status(), 304);
         let head = world.client.head(format!("{}{path}", world.running.of("a"))).send().unwrap();
@@ -139,7 +140,10 @@ fn a_root_can_be_read_for_a_while_after_each_read() {
     replace();
     // What it reaches is as it was, though its space would be used again.
     let again = world.get(&path, &[]);
-    assert_eq!(header(&again, "etag"), header(&world.get(&path, &[("range", "bytes=0-0")]), "etag"));
+    assert_eq!(
+        header(&again, "etag"),
+        header(&world.get(&path, &[("range", "bytes=0-0")]), "etag")
+    );
     assert!(again.bytes().unwrap()[..12288] == first[..12288]);
     let oldest = |database: &Database| {
         let backfilled = database.backfill(BackfillMode::Full).unwrap();
@@ -172,7 +176,10 @@ fn files_need_a_token_that_may_read() {
     for rest in ["/files", "/segments/0", "/segments/7", "/image/1", "/image/9"] {
         let get = |name: &str| client.get(format!("{}{rest}", running.of(name)));
         let (here, elsewhere) = (get("a").send().unwrap(), get("b").send().unwrap());
-        assert_eq!((here.status(), elsewhere.status()), (401.try_into().unwrap(), 401.try_into().unwrap()));
+        assert_eq!(
+            (here.status(), elsewhere.status()),
+            (401.try_into().unwrap(), 401.try_into().unwrap())
+        );
         assert_eq!(here.text().unwrap(), elsewhere.text().unwrap());
     }
     let with = client.get(format!("{}/files", running.of("a"))).bearer_auth(&new.token);

@@ -85,7 +85,10 @@ fn files_on_a_web_server_are_a_database_to_read() {
     // Looking for the image and the journal are two of what is counted as one.
     let sent = server.requests.load(Ordering::SeqCst);
     assert!((all.requests..=all.requests + 2).contains(&sent), "{sent} {all:?}");
-    assert_eq!(open(&format!("{}/other.annals", server.url)).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(
+        open(&format!("{}/other.annals", server.url)).unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
     let address = server.url.clone();
     drop(server);
     let error = open(&format!("{address}/my%20data.annals")).unwrap_err();
@@ -132,7 +135,8 @@ fn a_web_server_without_ranges_is_an_error_that_says_so() {
     assert!(error.to_string().contains("Range"), "{error}");
     assert!(server.requests.load(Ordering::SeqCst) < 3, "it isn't tried again");
     // Something else than what was asked for.
-    let server = WebServer::of(Router::new().fallback(async || (axum::http::StatusCode::BAD_GATEWAY, "no")));
+    let server =
+        WebServer::of(Router::new().fallback(async || (axum::http::StatusCode::BAD_GATEWAY, "no")));
     let error = open(&format!("{}/a.annals", server.url)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
     assert!(server.requests.load(Ordering::SeqCst) > 3, "it may be back soon");

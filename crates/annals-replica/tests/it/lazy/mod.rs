@@ -89,7 +89,10 @@ fn what_was_fetched_is_kept_and_bounded() {
     let elsewhere = folder.path().join("b.annals");
     drop(create(&elsewhere, 1000));
     let error = Lazy::open(Folder::new(&elsewhere), &here).expect_err("another source");
-    assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("a.annals"), "{error}");
+    assert!(
+        error.kind() == ErrorKind::Invalid && error.to_string().contains("a.annals"),
+        "{error}"
+    );
     lazy::remove(&here).expect("a folder less");
     assert_eq!(lazy::origin(&here).expect("no folder"), None);
     let nowhere = folder.path().join("c.annals");

@@ -81,7 +81,8 @@ impl Ranges for Folder {
             return Ok(Piece::Replaced);
         }
         let all = std::fs::read(&object.path).expect("a file");
-        let (from, to) = (usize::try_from(range.start).unwrap(), usize::try_from(range.end).unwrap());
+        let (from, to) =
+            (usize::try_from(range.start).unwrap(), usize::try_from(range.end).unwrap());
         let Some(bytes) = all.get(from..to) else { return Ok(Piece::Replaced) };
         let mut bytes = bytes.to_vec();
         let mut flip = self.flip.lock().unwrap();

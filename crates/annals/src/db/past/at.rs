@@ -158,8 +158,7 @@ impl Present<'_> {
         let file = self.file();
         let header = &part.head.header;
         let earlier = |since: Since| Past::since(&*file.directory, &part.name, header, since);
-        while let Some(NearestRoot { since, replay }) =
-            NearestRoot::find(file, self, header, txid)?
+        while let Some(NearestRoot { since, replay }) = NearestRoot::find(file, self, header, txid)?
         {
             let past = match earlier(since) {
                 Ok(Some(past)) => past,

@@ -3,6 +3,7 @@
 use annals_schema::Txid;
 use std::sync::Arc;
 
+use crate::Result;
 use crate::db::image::opening::load;
 use crate::db::past::at::Present;
 use crate::db::present::segment::JournalFile;
@@ -11,7 +12,6 @@ use crate::db::replay::segments::Since;
 use crate::image::{Frame, Guarded, Identity, Image, Root, image_name};
 use crate::journal::format::Header;
 use crate::store::{Pager, Store};
-use crate::Result;
 
 /// A root of the image at a moment or before it, ready for a replay from there.
 pub(in crate::db) struct NearestRoot {
