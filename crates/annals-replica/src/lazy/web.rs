@@ -66,7 +66,7 @@ impl Web {
         let range = request::content_range(&response);
         match (response.status(), range) {
             (StatusCode::NOT_FOUND | StatusCode::GONE, _) => Ok(None),
-            (StatusCode::PARTIAL_CONTENT, Some((range, len))) if range == (0..1) => {
+            (StatusCode::PARTIAL_CONTENT, Some((Range { start: 0, end: 1 }, len))) => {
                 Ok(Some(Object { path: name, len, tag: request::tag(&response) }))
             }
             (status, _) if status.is_success() => Err(Error::new(
