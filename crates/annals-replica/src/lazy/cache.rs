@@ -20,7 +20,9 @@ use annals_storage::sync::lock;
 use annals_storage::{Access, Directory, Hold, Lock, MemoryDirectory, Storage};
 
 /// The unit of what is fetched, in bytes.
-pub(super) const BLOCK: u64 = 32 << 10;
+pub(super) const BLOCK: u64 = BLOCK_LEN as u64;
+/// The same, as the length of a buffer.
+const BLOCK_LEN: usize = 32 << 10;
 /// The length of a record of the index.
 const RECORD: usize = 40;
 /// How many blocks stay in memory.
@@ -259,7 +261,7 @@ mod tests {
     }
 
     fn block(number: u64) -> Vec<u8> {
-        vec![number.to_le_bytes()[0]; BLOCK as usize]
+        vec![number.to_le_bytes()[0]; BLOCK_LEN]
     }
 
     #[test]
@@ -277,7 +279,7 @@ mod tests {
         let again = Cache::open(&directory, 64 * BLOCK);
         assert_eq!(again.bytes(), 64 * BLOCK);
         let there: Vec<_> =
-            (0..200).filter(|&number| again.get(key(number), BLOCK as usize).is_some()).collect();
+            (0..200).filter(|&number| again.get(key(number), BLOCK_LEN).is_some()).collect();
         assert_eq!(there.len(), 64);
         assert!(there.contains(&0) && there.contains(&199));
         for number in there {

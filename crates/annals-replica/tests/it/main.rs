@@ -1,6 +1,7 @@
 //! The suite of connections over those of this crate.
 
 #![allow(clippy::indexing_slicing, reason = "a test that fails should panic")]
+#![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
 
 mod crash;
 mod lazy;

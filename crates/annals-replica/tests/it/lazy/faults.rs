@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use annals::{BackfillMode, ErrorKind};
 use annals_storage::simulated::Rng;
+use annals_storage::{Clock as _, SystemClock};
 
 use annals_replica::lazy::testing::{QUESTIONS, answers, create, touch};
 
@@ -116,7 +117,7 @@ fn cuts_are_tried_again_and_silence_is_an_error_of_its_own() {
     assert_eq!(cut.pull().expect_err("down").kind(), ErrorKind::Unreachable);
     assert_eq!(open(&ranges).expect_err("down").kind(), ErrorKind::Unreachable);
     ranges.is_down.store(false, Ordering::SeqCst);
-    std::thread::sleep(std::time::Duration::from_millis(1100));
+    SystemClock.pause(std::time::Duration::from_millis(1100));
     for ((name, ask), expected) in QUESTIONS.iter().zip(&expected) {
         let answer = ask(&cut.reader());
         assert_eq!(answer.as_ref().ok(), Some(expected), "{name}: {answer:?}");
