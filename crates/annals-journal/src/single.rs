@@ -120,14 +120,26 @@ impl<'s> Singles<'s> {
         Ok(at)
     }
 
-    /// Reads bytes from inside a frame into a buffer, which is shorter at the end of the file.
+    /// Reads bytes from inside a frame into a buffer, which is shorter at the end of the file; once more, if they aren't
+    /// right. Returns whether they are.
     ///
     /// # Errors
     /// Those of the file.
     #[inline]
-    pub fn bytes<'b>(&self, at: u64, len: u64, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+    pub fn bytes(
+        &self,
+        at: u64,
+        len: u64,
+        buffer: &mut Vec<u8>,
+        are_right: &dyn Fn(&[u8]) -> bool,
+    ) -> io::Result<bool> {
         self.fill(at, len, 0, buffer)?;
-        Ok(buffer)
+        if are_right(buffer) {
+            return Ok(true);
+        }
+        self.storage.drop_copies(at..at.saturating_add(len));
+        self.fill(at, len, 0, buffer)?;
+        Ok(are_right(buffer))
     }
 
     /// Decodes the header at the beginning of some bytes. The frame has the lower half of its transaction's number:
