@@ -79,16 +79,7 @@ impl Http {
         {
             return Err(wrong("it doesn't end with /v1/NAME"));
         }
-        // Another provider may have been chosen by the program.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .connect_timeout(SILENCE)
-            .timeout(SILENCE)
-            .http2_initial_stream_window_size(8 << 20)
-            .http2_initial_connection_window_size(16 << 20)
-            .user_agent(concat!("annals/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| wrong(&reason(&error)))?;
+        let client = client().map_err(|error| wrong(&whole(&error)))?;
         let (conflicts, turn) = (AtomicU64::new(0), Mutex::default());
         Ok(Self { url: parsed, token, client, conflicts, turn })
     }
@@ -97,12 +88,20 @@ impl Http {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    pub(crate) const fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Returns the URL of something of the database.
-    fn at(&self, rest: &str) -> String {
+    pub(crate) fn at(&self, rest: &str) -> String {
         format!("{}{rest}", self.url)
     }
 
-    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+    pub(crate) fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,
@@ -110,7 +109,7 @@ impl Http {
     }
 
     /// Sends a request that changes nothing.
-    fn get(&self, rest: &str, wait: Duration) -> Result<Response> {
+    pub(crate) fn get(&self, rest: &str, wait: Duration) -> Result<Response> {
         let request = self.authorized(self.client.get(self.at(rest))).timeout(wait + SILENCE);
         let response = request.send().map_err(|error| self.unreachable(&error))?;
         match response.status() {
@@ -156,12 +155,12 @@ impl Http {
         Error::new(kind, format!("{}: {message}", self.url))
     }
 
-    fn json<T: for<'de> Deserialize<'de>>(&self, response: Response) -> Result<T> {
+    pub(crate) fn json<T: for<'de> Deserialize<'de>>(&self, response: Response) -> Result<T> {
         let text = response.text().map_err(|error| self.unreachable(&error))?;
         serde_json::from_str(&text).map_err(|_| self.strange("something else than was asked for"))
     }
 
-    fn strange(&self, what: &str) -> Error {
+    pub(crate) fn strange(&self, what: &str) -> Error {
         Error::invalid(format!(
             "{}: the server answered with {what}: is it one of Annals?",
             self.url
@@ -174,13 +173,21 @@ impl Http {
     }
 }
 
-/// Returns what went wrong, without the URL, which the message has already.
-fn reason(error: &reqwest::Error) -> String {
-    whole(error)
+/// Makes a client of servers.
+pub(crate) fn client() -> reqwest::Result<Client> {
+    // Another provider may have been chosen by the program.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .connect_timeout(SILENCE)
+        .timeout(SILENCE)
+        .http2_initial_stream_window_size(8 << 20)
+        .http2_initial_connection_window_size(16 << 20)
+        .user_agent(concat!("annals/", env!("CARGO_PKG_VERSION")))
+        .build()
 }
 
 /// Joins an error with its causes.
-fn whole(error: &dyn std::error::Error) -> String {
+pub(crate) fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

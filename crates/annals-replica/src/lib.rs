@@ -16,6 +16,7 @@ mod call;
 mod connection;
 #[cfg(feature = "http")]
 mod http;
+pub mod lazy;
 mod lease;
 mod local;
 mod offline;
@@ -31,6 +32,7 @@ pub use call::Called;
 pub use connection::{Connection, Description, Granted, Pulled, Pushed};
 #[cfg(feature = "http")]
 pub use http::Http;
+pub use lazy::{Fetched, Fetching, Lazy, Ranges, TypedLazy};
 pub use lease::Lease;
 pub use local::{Answer, BATCH, Local};
 pub use offline::{Offline, Rebased, has_offline_changes, rebase_journal};

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use annals::internals::Batch;
+use annals::internals::{Batch, FileRange};
 use annals_storage::Spool;
 use axum::body::{Body, BodyDataStream};
 use axum::http::StatusCode;
@@ -86,6 +86,17 @@ pub(crate) fn too_large(most: u64) -> Refusal {
 
 /// Returns a body of the bytes of a batch, read piece by piece as the reader takes them.
 pub(crate) fn of_batch(batch: Batch, silence: Duration) -> Body {
+    of_ranges(batch.header, batch.ranges, (), silence)
+}
+
+/// Returns a body of some bytes and then those of files, read piece by piece as the reader takes them. `kept` is dropped
+/// after the last.
+pub(crate) fn of_ranges(
+    head: Vec<u8>,
+    ranges: Vec<FileRange>,
+    kept: impl Send + 'static,
+    silence: Duration,
+) -> Body {
     let (pieces, receiver) = mpsc::channel::<std::io::Result<Bytes>>(PIECES);
     let runtime = tokio::runtime::Handle::current();
     tokio::task::spawn_blocking(move || {
@@ -93,11 +104,12 @@ pub(crate) fn of_batch(batch: Batch, silence: Duration) -> Body {
             let sent = tokio::time::timeout(silence, pieces.send(piece));
             matches!(runtime.block_on(sent), Ok(Ok(())))
         };
-        let header = Bytes::from(batch.header);
-        if !header.is_empty() && !send(Ok(header)) {
+        let _kept = kept;
+        let head = Bytes::from(head);
+        if !head.is_empty() && !send(Ok(head)) {
             return;
         }
-        for range in batch.ranges {
+        for range in ranges {
             let mut at = range.from;
             while at < range.to {
                 let wanted = usize::try_from(range.to - at).unwrap_or(PIECE).min(PIECE);

@@ -17,7 +17,7 @@ use crate::procedures::OfSchema;
 use crate::shared::{Limits, Served, Shared};
 use crate::tokens::{StoredToken, Tokens};
 use crate::{
-    Role, changes, explorer, frames, guard, health, history, lease, log, openapi, rows,
+    Role, changes, explorer, files, frames, guard, health, history, lease, log, openapi, rows,
     transactions,
 };
 
@@ -202,8 +202,8 @@ impl Server {
     pub fn router(self) -> Router {
         let shared = Arc::new(self.shared);
         let guard = axum::middleware::from_fn_with_state(Arc::clone(&shared), guard::check);
-        let routes =
-            frames::routes().merge(lease::routes()).merge(rows::routes()).merge(history::routes());
+        let routes = frames::routes().merge(files::routes()).merge(lease::routes());
+        let routes = routes.merge(rows::routes()).merge(history::routes());
         let routes = routes.merge(changes::routes()).merge(health::routes());
         let routes = routes.merge(transactions::routes()).merge(openapi::routes());
         let routes = routes.merge(explorer::routes());

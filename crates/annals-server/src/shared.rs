@@ -11,6 +11,7 @@ use annals_replica::Local;
 
 use crate::Role;
 use crate::activity::Activity;
+use crate::images::Images;
 use crate::keys::Keys;
 use crate::procedures::Procedures;
 use crate::tokens::{StoredToken, Tokens};
@@ -27,12 +28,14 @@ pub struct Limits {
     pub wait: Duration,
     /// The most connections at a time; further ones wait.
     pub connections: usize,
+    /// How long a root of an image can be read after the last read of it, though it was replaced.
+    pub pinned: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let (silence, wait) = (Duration::from_secs(30), Duration::from_secs(60));
-        Self { push: 1 << 30, silence, wait, connections: 10_000 }
+        Self { push: 1 << 30, silence, wait, connections: 10_000, pinned: Duration::from_secs(60) }
     }
 }
 
@@ -67,6 +70,8 @@ pub(crate) struct Served {
     pub(crate) activity: Arc<Activity>,
     /// The file, if it may be examined.
     pub(crate) path: Option<PathBuf>,
+    /// The roots of its image that lazy replicas read.
+    pub(crate) images: Arc<Images>,
     /// The tokens as they were read, and when.
     known: Mutex<Option<(Duration, Vec<StoredToken>)>>,
 }
@@ -81,6 +86,7 @@ impl Served {
             procedures: Arc::default(),
             activity: Arc::default(),
             path: None,
+            images: Arc::default(),
             known: Mutex::default(),
         }
     }

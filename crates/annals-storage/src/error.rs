@@ -32,7 +32,8 @@ pub enum ErrorKind {
     SchemaMismatch,
     /// One journal isn't the beginning of another, so that it can't be updated from that one; nothing was changed.
     Diverged,
-    /// The history that is asked for isn't kept any more: it was forgotten, or erased.
+    /// The history that is asked for isn't kept any more: it was forgotten, or erased. Also the state that a lazy
+    /// replica reads, once it was replaced on the other machine: read again, from a new snapshot.
     Forgotten,
     /// The file isn't an Annals journal at all.
     NotAJournal,
@@ -227,11 +228,15 @@ impl Error {
     }
 
     /// Makes an error of kind [`ErrorKind::Io`] from the operation and the cause; of kind [`ErrorKind::Corrupt`] if
-    /// the cause is that read bytes differ from the written ones (`InvalidData`).
+    /// the cause is that read bytes differ from the written ones (`InvalidData`). Of a file on another machine it is
+    /// [`ErrorKind::Unreachable`] (`HostUnreachable`), or [`ErrorKind::Forgotten`] if the file was replaced there
+    /// (`StaleNetworkFileHandle`).
     #[cold]
     pub fn io(message: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::InvalidData => ErrorKind::Corrupt,
+            io::ErrorKind::HostUnreachable => ErrorKind::Unreachable,
+            io::ErrorKind::StaleNetworkFileHandle => ErrorKind::Forgotten,
             _ => ErrorKind::Io,
         };
         Self::with_source(kind, message, source)
@@ -317,6 +322,14 @@ impl Error {
     pub fn advising(mut self, advice: impl fmt::Display) -> Self {
         self.0.message = format!("{}; {advice}", self.0.message);
         self
+    }
+
+    /// True if a file on another machine couldn't be read, because that doesn't answer, or doesn't have the file any
+    /// more. It says nothing about the contents of the file, and nothing else may be read in its place.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Unreachable | ErrorKind::Forgotten)
     }
 
     /// True if the cause is lack of space: on the disk, or in this user's quota.

@@ -102,6 +102,10 @@ pub trait Storage: Send + Sync + Debug {
     /// the file (the implementation continues after a short read in the middle).
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
+    /// Drops the copies that this handle keeps of a range, because bytes that were read there don't verify: the next
+    /// read gets them from the medium. Does nothing unless it is written: only files on other machines have copies.
+    fn drop_copies(&self, _range: Range<u64>) {}
+
     /// Writes all of `data` at `offset`, and makes the file longer if needed. On error any part of it may have been
     /// written. (The implementation continues after a short write of the operating system; one that can't continue is
     /// an error.)

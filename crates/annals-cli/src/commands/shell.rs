@@ -7,7 +7,7 @@ use std::time::Duration;
 use annals::{Level, Result};
 use clap::Args;
 
-use crate::remote::Access;
+use crate::remote::{self, Access};
 use crate::shell::screen::Screen;
 use crate::shell::session::Base;
 use crate::{Outcome, commands, files, language, progress, shell};
@@ -39,7 +39,7 @@ use crate::{Outcome, commands, files, language, progress, shell};
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Arguments {
-    /// The database
+    /// The database: a file; with --read-only also the URL of one on a server, or of a file on a web server
     file: PathBuf,
     /// The level of commits that don't say another: soft or checksummed
     #[arg(long, value_name = "LEVEL", default_value = "checksummed")]
@@ -89,11 +89,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         return run_replica(arguments, url);
     }
     if arguments.read_only {
-        let reader = commands::open_to_read(&progress::options(), path)?;
+        let reader = arguments.access.open(&progress::options(), path)?;
         let ran = run_lines(Base::ReadOnly(&reader), arguments);
         crate::notes::tell_damage(&reader.image_damage());
         return ran.map(|()| Outcome::Done);
     }
+    remote::refuse_url(path)?;
+    remote::refuse_partial(path)?;
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", path, error))?;
     let timeout = Duration::from_secs(arguments.timeout);
     let options = progress::options().level(arguments.level).shared(arguments.shared);

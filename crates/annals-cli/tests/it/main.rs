@@ -16,6 +16,8 @@ mod identity;
 mod joedb;
 mod joedb_differs;
 mod joedb_files;
+#[cfg(all(unix, feature = "net"))]
+mod lazily;
 mod leftovers;
 #[cfg(target_os = "linux")]
 mod limits;

@@ -22,10 +22,12 @@ use crate::shared::Shared;
 pub(crate) use shapes::*;
 
 /// The parts of paths, and what they mean.
-const PARTS: [(&str, &str, &str); 3] = [
+const PARTS: [(&str, &str, &str); 5] = [
     ("name", "string", "the name of a database"),
     ("table", "string", "the name of a table"),
     ("id", "integer", "the id of a row"),
+    ("number", "integer", "the number of a segment"),
+    ("root", "integer", "the number of a root of the image"),
 ];
 
 /// The statuses with which any request about a database can be refused.

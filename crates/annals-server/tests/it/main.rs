@@ -6,6 +6,8 @@
 mod cuts;
 mod described;
 mod feeds;
+mod files;
+mod lazy;
 mod proxy;
 mod rows;
 mod running;
@@ -14,3 +16,4 @@ mod statuses;
 mod suite;
 mod tokens;
 mod transactions;
+mod web;

@@ -200,10 +200,12 @@ impl Looking<'_> {
                     Ok(Rooted::Doubtful) => {
                         (found.is_doubtful, found.reason) = (true, Some(stale.to_string()));
                     }
+                    Err(error) if error.is_remote() => return Err(error),
                     Err(error) => self.set_aside(&mut found, error.to_string()),
                 }
             }
             Ok(Looked::SetAside(aside)) => note(&mut found, &aside),
+            Err(error) if error.is_remote() => return Err(error),
             // A temporary read error may disappear.
             Err(error) => {
                 found.notes.push(format!(

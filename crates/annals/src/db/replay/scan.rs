@@ -9,7 +9,7 @@ use crate::db::progress::Watched;
 use crate::db::replay::segments::Past;
 use crate::db::replay::unapplied::{Before, Counted, MakeRoom, Stop, Unapplied, is_about_events};
 use crate::event::{self, Event};
-use crate::journal::format::Header;
+use crate::journal::format::{FRAMES_AT, Header};
 use crate::journal::segments::Place;
 use crate::journal::{
     Committed, Erasure, Frame, FrameReader, Head, Point, Recovery, Rule, Survey, Verdict,
@@ -224,6 +224,8 @@ pub(in crate::db) fn survey<V>(
             return Ok((survey, visitor));
         }
         storage.read_again();
+        storage.drop_copies(0..FRAMES_AT);
+        storage.drop_copies(survey.end.position..u64::MAX);
         if survey.is_still_so(storage, shown).map_err(explain)? {
             return Ok((survey, visitor));
         }

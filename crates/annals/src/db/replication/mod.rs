@@ -8,14 +8,17 @@
 //!
 //! `source` reads frames out of a journal, `places` finds them; `foreign` verifies and applies frames
 //! that were made elsewhere; `proposal` is a transaction whose frames are complete and not written yet; `segments`
-//! begins a replica, and continues in another segment as the other side did.
+//! begins a replica, and continues in another segment as the other side did. `exposed` are the files themselves, as lazy
+//! replicas read them.
 
+mod exposed;
 mod foreign;
 mod places;
 mod proposal;
 mod segments;
 mod source;
 
+pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, head_up_to, segment_number};
 pub use foreign::{Contents, Origin, count_frames};
 pub use proposal::Proposal;
 pub use segments::{begin_replica, begin_replica_in, continue_segment};

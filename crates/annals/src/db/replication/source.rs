@@ -208,7 +208,7 @@ impl Source {
     }
 
     /// Returns the last transaction that others may have, having flushed soft ones.
-    fn hard(&self) -> Result<Arc<Published>> {
+    pub(super) fn hard(&self) -> Result<Arc<Published>> {
         let published = self.published();
         if let Of::Database { database, .. } = &self.of {
             let _entered = database.inner().enter()?;
