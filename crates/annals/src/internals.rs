@@ -3,10 +3,10 @@
 //! No program needs it. It is not part of the API, and changes with any version.
 
 pub use crate::db::{
-    Batch, Contents, Fate, FileRange, Gap, Generation, ImageCheck, ImageComparison, OldSegment,
+    Batch, Beginning, Contents, Fate, FileRange, Gap, Generation, ImageCheck, ImageComparison, OldSegment,
     Origin, Proposal, Proven, Removable, Restored, Run, Salvaged, SalvagedSegment, Source,
     SourceFacts, begin_replica, begin_replica_in, check_image, check_image_in, check_readable,
-    compare_image, compare_image_in, continue_segment, count_frames, locate, salvage, salvage_in,
+    compare_image, compare_image_in, continue_segment, count_frames, frames_up_to, locate, salvage, salvage_in,
     upgrade_in, write_state,
 };
 pub use crate::names::{Names, like};

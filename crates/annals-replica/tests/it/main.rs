@@ -2,6 +2,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "a test that fails should panic")]
 
+mod archive;
 mod crash;
 
 use std::sync::Arc;
