@@ -29,7 +29,8 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    if remote::url(arguments.url.as_ref()).is_none() {
+    let url = arguments.url.as_ref();
+    if remote::url(url).or_else(|| remote::archive(url)).is_none() {
         let message =
             format!("{:?} isn't a URL: to copy a file, use `annals backup`", arguments.url);
         return Err(Error::invalid(message));

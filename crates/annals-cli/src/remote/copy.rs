@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Error, ErrorKind, Options, Result, Txid};
+use annals_replica::archive::{Archive, Bucket};
 use annals_replica::{Connection, Http, Patience, Replica};
 use clap::Args;
 use tempfile::TempDir;
@@ -30,6 +31,9 @@ pub(crate) struct Access {
 impl Access {
     /// Prepares a connection to a URL.
     pub(crate) fn connect(&self, url: &str) -> Result<Arc<dyn Connection>> {
+        if super::archive(url.as_ref()).is_some() {
+            return Ok(Arc::new(Archive::new(Bucket::open(url)?)));
+        }
         let from_environment =
             || std::env::var("ANNALS_TOKEN").ok().filter(|token| !token.is_empty());
         let token = self.token.clone().or_else(from_environment);
@@ -38,7 +42,7 @@ impl Access {
 
     /// Returns a file with what a path or a URL names: the file itself, or a copy.
     pub(crate) fn fetch(&self, path: &Path) -> Result<Local> {
-        let Some(url) = super::url(path) else {
+        let Some(url) = super::url(path).or_else(|| super::archive(path)) else {
             return Ok(Local { path: path.to_owned(), copy: None });
         };
         let folder = tempfile::tempdir();

@@ -22,3 +22,10 @@ const INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) fn url(path: &Path) -> Option<&str> {
     path.to_str().filter(|path| path.starts_with("http://") || path.starts_with("https://"))
 }
+
+/// Returns the URL of an archive that a path is, if it is one.
+#[cfg(feature = "net")]
+pub(crate) fn archive(path: &Path) -> Option<&str> {
+    let schemes = ["file://", "s3://", "gs://", "az://"];
+    path.to_str().filter(|path| schemes.iter().any(|scheme| path.starts_with(scheme)))
+}
