@@ -90,6 +90,10 @@ enum Command {
     Backup(commands::backup::Arguments),
     Push(commands::push::Arguments),
     #[cfg(feature = "net")]
+    Archive(commands::archive::Arguments),
+    #[cfg(feature = "net")]
+    Restore(commands::restore::Arguments),
+    #[cfg(feature = "net")]
     Clone(commands::clone::Arguments),
     #[cfg(feature = "net")]
     Serve(commands::serve::Arguments),
@@ -225,6 +229,10 @@ fn run(command: &Command) -> annals::Result<Outcome> {
         Command::Erase(arguments) => commands::erase::run(arguments),
         Command::Backup(arguments) => commands::backup::run(arguments),
         Command::Push(arguments) => commands::push::run(arguments),
+        #[cfg(feature = "net")]
+        Command::Archive(arguments) => commands::archive::run(arguments),
+        #[cfg(feature = "net")]
+        Command::Restore(arguments) => commands::restore::run(arguments),
         #[cfg(feature = "net")]
         Command::Clone(arguments) => commands::clone::run(arguments),
         #[cfg(feature = "net")]

@@ -11,6 +11,8 @@
 //!
 //! The crate moves frames, and leaves rows to `annals`.
 
+#[cfg(feature = "archive")]
+pub mod archive;
 #[cfg(feature = "http")]
 mod call;
 mod connection;

@@ -19,7 +19,7 @@ mod segments;
 mod source;
 
 pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, head_up_to, segment_number};
-pub use foreign::{Contents, Origin, count_frames};
+pub use foreign::{Beginning, Contents, Origin, count_frames, frames_up_to};
 pub use proposal::Proposal;
 pub use segments::{begin_replica, begin_replica_in, continue_segment};
 pub use source::{Batch, FileRange, Source, SourceFacts};
