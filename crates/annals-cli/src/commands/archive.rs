@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use annals::internals::Source;
 use annals::storage::{Clock as _, SystemClock};
-use annals::{Error, ErrorKind, Result};
+use annals::{ErrorKind, Result};
 use annals_replica::archive::{Bucket, Uploaded, Uploader};
 use clap::Args;
 use serde_json::json;
@@ -72,19 +72,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     };
     let uploaded = uploader.upload(&source)?;
     tell(&uploaded, &uploader)?;
-    let pause = Duration::from_secs_f64(arguments.interval);
-    while arguments.follow {
-        SystemClock.pause(pause);
+    if !arguments.follow {
+        return Ok(Outcome::Done);
+    }
+    loop {
+        SystemClock.pause(Duration::from_secs_f64(arguments.interval));
         reader.pull()?;
         match uploader.upload(&source) {
             Ok(uploaded) if uploaded.bytes > 0 => tell(&uploaded, &uploader)?,
             Ok(_) => {}
             // It may come back; what is missing is uploaded then.
             Err(error) if error.kind() == ErrorKind::Unreachable => {
-                crate::notes::note(&error.to_string())
+                crate::notes::note(&error.to_string());
             }
-            Err(error) => return Err::<Outcome, Error>(error),
+            Err(error) => return Err(error),
         }
     }
-    Ok(Outcome::Done)
 }

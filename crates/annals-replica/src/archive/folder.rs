@@ -13,7 +13,7 @@ use annals_storage::{Clock as _, Directory, SystemClock};
 pub(super) fn create(root: &Path, name: &str, bytes: &[u8]) -> io::Result<bool> {
     let path = name.split('/').fold(root.to_owned(), |path, part| path.join(part));
     if let Some(folder) = path.parent() {
-        create_folders(root, folder)?;
+        create_folders(folder)?;
     }
     let (directory, name) = directory_of(&path)?;
     let temporary = format!(".{name}.{:016x}", SystemClock.random());
@@ -36,13 +36,13 @@ fn write(directory: &dyn Directory, temporary: &str, name: &str, bytes: &[u8]) -
     Ok(true)
 }
 
-/// Creates the folders from `root` down to one, each flushed in that above it.
-fn create_folders(root: &Path, folder: &Path) -> io::Result<()> {
+/// Creates a folder and those above it, each flushed in the one above.
+fn create_folders(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
     if let Some(above) = folder.parent() {
-        create_folders(root, above)?;
+        create_folders(above)?;
     }
     match std::fs::create_dir(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
