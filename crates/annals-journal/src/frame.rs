@@ -73,6 +73,8 @@ pub struct Outline {
     pub is_commit: bool,
     /// The low bits of its transaction's number, as the frame has them.
     pub txid: u32,
+    /// The time of a commit by a clock, in microseconds since 1970.
+    pub clock_time: Option<i64>,
 }
 
 impl Outline {
@@ -82,10 +84,13 @@ impl Outline {
         let from = Fields(header);
         let [a, b, c] = from.array(4);
         let len = frame_len(u64::from(u32::from_le_bytes([a, b, c, 0])));
-        let [kind] = from.array(2);
+        let [kind, flags] = from.array(2);
         let is_frame = from.array(0) == FRAME_MAGIC && len <= MAX_FRAME_LEN;
         let txid = u32::from_le_bytes(from.array(24));
-        is_frame.then_some(Self { len, is_commit: kind == format::KIND_COMMIT, txid })
+        let is_commit = kind == format::KIND_COMMIT;
+        let has_time = is_commit && flags & FLAG_EXPLICIT_TIME == 0;
+        let clock_time = has_time.then(|| time_of(from.array(7)));
+        is_frame.then_some(Self { len, is_commit, txid, clock_time })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use annals::internals::Origin;
 use annals::{Cursor, Error, Result, Timestamp, Txid};
 use annals_storage::Spool;
 
@@ -57,6 +58,20 @@ pub trait Connection: Debug + Send + Sync {
     /// # Errors
     /// Those of the connection.
     fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>>;
+
+    /// Returns how the frames that it sends are to be judged.
+    fn origin(&self) -> Origin {
+        Origin::History
+    }
+
+    /// Learns that transactions that it sent after a cursor can't become history. Returns true if it will send others in
+    /// their place: those that don't count are skipped then, by all that follow the journal.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    fn refused(&self, _after: Cursor, _error: &Error) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// A lease.

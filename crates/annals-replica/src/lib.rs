@@ -24,6 +24,8 @@ mod local;
 mod offline;
 mod outgoing;
 mod replica;
+#[cfg(feature = "log")]
+pub mod shared_log;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
@@ -40,4 +42,6 @@ pub use local::{Answer, BATCH, Local};
 pub use offline::{Offline, Rebased, has_offline_changes, rebase_journal};
 pub use outgoing::{Sent, push};
 pub use replica::{Accepted, Patience, Replica};
+#[cfg(feature = "log")]
+pub use shared_log::SharedLog;
 pub use typed::{TypedLease, TypedOffline, TypedReplica};

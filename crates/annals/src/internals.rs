@@ -11,6 +11,7 @@ pub use crate::db::{
     head_up_to, last_made_again, locate, open_continuation, rebase, rename_continuation, salvage,
     salvage_in, segment_number, upgrade_in, write_state,
 };
+pub use crate::db::{End, transaction_ends};
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;
 

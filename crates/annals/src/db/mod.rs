@@ -89,6 +89,7 @@ pub use rebase::{Rebased, Renumbered, last_made_again, rebase};
 pub use replay::scan::Sink;
 pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
+pub use replication::{End, transaction_ends};
 pub use replication::{
     Batch, Beginning, Contents, ExposedFile, ExposedFiles, FileRange, JournalFileKind, Origin,
     Proposal, Source, SourceFacts, begin_replica, begin_replica_in, check_readable,

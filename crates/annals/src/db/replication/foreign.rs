@@ -22,6 +22,9 @@ pub enum Origin {
     History,
     /// They are to become history here: all is checked that a transaction here would be checked for.
     Proposed,
+    /// They are in a log that takes whatever it is sent: all is checked as of proposed ones, but for the clock of this
+    /// machine, so that all that read the log come to the same judgement.
+    Logged,
 }
 
 /// What frames say of themselves, before anything is known of the place where they belong.
@@ -134,7 +137,7 @@ impl event::Sink for Applying<'_, '_> {
         let Self { tx, origin } = self;
         statement::change(tx, |store| match origin {
             Origin::History => store.apply(event),
-            Origin::Proposed => store.apply_checked(event),
+            Origin::Proposed | Origin::Logged => store.apply_checked(event),
         })?;
         tx.touched.iter_mut().for_each(|touched| touched.note(schema, event));
         tx.make_room()
@@ -150,7 +153,9 @@ impl event::Sink for Applying<'_, '_> {
         let Self { tx, origin } = self;
         statement::change(tx, |store| match origin {
             Origin::History => store.apply_rows(table, first, count, columns),
-            Origin::Proposed => store.apply_checked_rows(table, first, count, columns),
+            Origin::Proposed | Origin::Logged => {
+                store.apply_checked_rows(table, first, count, columns)
+            }
         })?;
         tx.touched.iter_mut().for_each(|touched| touched.add(table, first, count));
         tx.make_room()
@@ -212,10 +217,10 @@ impl<'db> Transaction<'db> {
         if frame.header.is_commit() {
             self.statements += 1;
             self.writing.store.end_blob();
-            if origin == Origin::Proposed {
+            if origin != Origin::History {
                 self.writing.store.check_unique().map_err(whole)?;
                 self.writing.store.check_references().map_err(whole)?;
-                self.check_time(txid, clock_time)?;
+                self.check_time(txid, clock_time, origin)?;
             }
         }
         let held = self.writing.writer.hold_frame(frame, clock_time.map(|time| time.0));
@@ -223,10 +228,10 @@ impl<'db> Transaction<'db> {
     }
 
     /// Refuses a clock that is far ahead: all later commits would have its time.
-    fn check_time(&self, txid: Txid, time: Option<Timestamp>) -> Result<()> {
+    fn check_time(&self, txid: Txid, time: Option<Timestamp>, origin: Origin) -> Result<()> {
         let (now, last) = (self.database.clock.now(), self.writing.writer.last_clock_time());
         let Some(time) = time else { return Ok(()) };
-        if time.0 > now.saturating_add(MOST_AHEAD) {
+        if origin == Origin::Proposed && time.0 > now.saturating_add(MOST_AHEAD) {
             return Err(Error::invalid(format!(
                 "transaction {txid} is of {time}, more than 10 s ahead of the clock here, {}: set the clock of the \
                  machine that made it",

@@ -11,6 +11,7 @@
 //! begins a replica, and continues in another segment as the other side did. `exposed` are the files themselves, as lazy
 //! replicas read them.
 
+mod ends;
 mod exposed;
 mod foreign;
 mod places;
@@ -18,6 +19,7 @@ mod proposal;
 mod segments;
 mod source;
 
+pub use ends::{End, transaction_ends};
 pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, head_up_to, segment_number};
 pub use foreign::{Beginning, Contents, Origin, count_frames, frames_up_to};
 pub use proposal::Proposal;

@@ -1,0 +1,329 @@
+//! A log as a connection of replicas.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use annals::internals::{Origin, begin_replica_in, count_frames};
+use annals::{Cursor, Error, ErrorKind, Options, Result, Txid};
+use annals_storage::{Clock as _, Directory as _, MemoryDirectory, Spool, SystemClock};
+
+use super::copies::{Copies, Found, Whole};
+use super::finding;
+use super::jetstream::{Access, JetStream};
+use super::log::Log;
+use super::message::Kind;
+use super::place::{Place, Places};
+use super::reading::{self, Read};
+use super::status::{Counts, Status};
+use super::writing::{Outcome, Outgoing};
+use crate::{Connection, Description, Local, Patience, Pulled, Pushed};
+
+/// A journal in a log that many machines share: each of them is a replica that reads it and appends to it.
+///
+/// It believes nothing that it reads: see the chapter on shared logs in the guide, and `docs/shared-log.md` for the rules.
+#[derive(Debug)]
+pub struct SharedLog {
+    copies: Copies,
+    archive: Option<Arc<dyn Connection>>,
+    patience: Patience,
+    state: Mutex<State>,
+    /// Held while messages are appended: one node has one append on its way.
+    pushing: Mutex<Option<Outgoing>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    places: Places,
+    /// What was pulled last.
+    sent: Option<Sent>,
+    /// Messages up to this sequence are passed on one by one, since one of them doesn't apply.
+    single_to: u64,
+}
+
+/// What was pulled last.
+#[derive(Debug)]
+struct Sent {
+    after: Cursor,
+    counted: u64,
+    sequences: std::ops::RangeInclusive<u64>,
+}
+
+impl SharedLog {
+    /// Prepares a connection to a stream of NATS JetStream, `nats://HOST:PORT/STREAM`; nothing is sent yet.
+    ///
+    /// # Errors
+    /// `Invalid`: the URL isn't one of a stream.
+    pub fn new(url: &str) -> Result<Self> {
+        Self::with(url, Access::default())
+    }
+
+    /// Does what [`new`](Self::new) does, with credentials, and with what is needed to check the settings of the servers.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with(url: &str, access: Access) -> Result<Self> {
+        Ok(Self::over(Arc::new(JetStream::new(url, access)?)))
+    }
+
+    /// Uses any log.
+    #[must_use]
+    pub fn over(log: Arc<dyn Log>) -> Self {
+        let copies = Copies { log, counts: Arc::new(Counts::default()) };
+        let (state, pushing) = (Mutex::default(), Mutex::default());
+        Self { copies, archive: None, patience: Patience::default(), state, pushing }
+    }
+
+    /// Asks this connection for what the log doesn't have any more.
+    #[must_use]
+    pub fn archive(mut self, archive: Arc<dyn Connection>) -> Self {
+        self.archive = Some(archive);
+        self
+    }
+
+    /// Sets how long a log without a leader is tried, and an unknown outcome is settled.
+    #[must_use]
+    pub const fn patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Returns how this node stands to the log: its lag, and what it met.
+    ///
+    /// # Errors
+    /// `Unreachable`.
+    pub fn status(&self) -> Result<Status> {
+        Ok(self.copies.counts.status(self.copies.log.extent()?.last))
+    }
+
+    /// Returns the same without asking the log: `last` is what this node has read.
+    #[must_use]
+    pub fn counts(&self) -> Status {
+        let status = self.copies.counts.status(0);
+        Status { last: status.read, ..status }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns where in the log a cursor is.
+    fn place_of(&self, cursor: Cursor) -> Result<Place> {
+        if let Some(place) = self.state().places.get(cursor) {
+            return Ok(place);
+        }
+        let place = finding::place_of(&self.copies, cursor)?;
+        self.state().places.put(cursor, place);
+        Ok(place)
+    }
+
+    /// Reads what follows a cursor, once.
+    fn read(&self, after: Cursor, into: &mut Spool) -> Result<Read> {
+        let place = self.place_of(after)?;
+        let single_to = self.state().single_to;
+        let read = reading::read(&self.copies, after, place, single_to, into)?;
+        let mut state = self.state();
+        for (cursor, place) in &read.places {
+            state.places.put(*cursor, *place);
+        }
+        let (counted, sequences) = (read.counted, read.sequences.clone());
+        state.sent = (counted > 0).then_some(Sent { after, counted, sequences });
+        Ok(read)
+    }
+
+    /// Begins a replica: from the log, whose first message this node appends if there is none; or from the archive.
+    fn begin(&self, into: &mut Spool) -> Result<Pulled> {
+        let extent = self.copies.log.extent()?;
+        if extent.last == 0 {
+            self.append_beginning()?;
+        } else if extent.first > 1 {
+            return match &self.archive {
+                Some(archive) => archive.pull(None, Duration::ZERO, into),
+                None => Err(self.error(
+                    ErrorKind::Forgotten,
+                    "its first messages were removed: begin from the archive",
+                )),
+            };
+        }
+        let first = self.first()?;
+        let appended = into.append(&first.payload());
+        appended.map_err(|error| Error::io("can't spool what was pulled", error))?;
+        self.state().places.put(first.head.end, Place::after(1));
+        Ok(Pulled { next: first.head.end, is_seal: false })
+    }
+
+    /// Returns the first message, which has the header of the journal.
+    fn first(&self) -> Result<Whole> {
+        match self.copies.fetch(1)? {
+            Found::Whole(whole) if whole.head.kind == Kind::Beginning => Ok(whole),
+            _ => Err(self.error(
+                ErrorKind::NotAJournal,
+                "its first message isn't the beginning of a journal: something else uses this log",
+            )),
+        }
+    }
+
+    /// Appends the header of a new journal, unless another node does so first.
+    fn append_beginning(&self) -> Result<()> {
+        let mut pushing = self.pushing();
+        self.settle(&mut pushing)?;
+        let new = Options::new().open_in(MemoryDirectory::new().again(), "new", Arc::new(SystemClock))?;
+        let batch = Local::new(new).batch(None)?;
+        let mut outgoing = Outgoing::beginning(batch.next, &batch.header);
+        match outgoing.send(&self.copies, self.patience)? {
+            Outcome::Committed(_) | Outcome::Conflict => Ok(()),
+            Outcome::Fenced(_) => Err(self.error(
+                ErrorKind::Unreachable,
+                "its first message was lost on the way; the stream holds a fence now: create it again",
+            )),
+        }
+    }
+
+    fn error(&self, kind: ErrorKind, what: &str) -> Error {
+        Error::new(kind, format!("{}: {what}", self.copies.log.name()))
+    }
+
+    fn pushing(&self) -> MutexGuard<'_, Option<Outgoing>> {
+        self.pushing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Settles the append whose outcome is unknown, if there is one.
+    fn settle(&self, pushing: &mut Option<Outgoing>) -> Result<()> {
+        let Some(outgoing) = pushing else { return Ok(()) };
+        let cause = self.error(ErrorKind::UnknownOutcome, "an earlier append got no answer");
+        let outcome = outgoing.settle(&self.copies, self.patience, &cause)?;
+        self.note(outgoing, outcome);
+        *pushing = None;
+        Ok(())
+    }
+
+    /// Remembers the places that an outcome tells.
+    fn note(&self, outgoing: &Outgoing, outcome: Outcome) {
+        let (cursor, place) = match outcome {
+            Outcome::Committed(last) => (outgoing.end, Place::after(last)),
+            Outcome::Fenced(last) => (outgoing.from, Place::after(last)),
+            Outcome::Conflict => return,
+        };
+        self.copies.counts.read.fetch_max(place.read, std::sync::atomic::Ordering::Relaxed);
+        self.state().places.put(cursor, place);
+    }
+
+    /// Appends frames once, and settles the outcome.
+    fn send(&self, pushing: &mut Option<Outgoing>, mut outgoing: Outgoing) -> Result<Outcome> {
+        let sent = outgoing.send(&self.copies, self.patience);
+        match &sent {
+            Ok(outcome) => self.note(&outgoing, *outcome),
+            Err(error) if error.kind() == ErrorKind::UnknownOutcome => *pushing = Some(outgoing),
+            Err(_) => {}
+        }
+        sent
+    }
+}
+
+impl Connection for SharedLog {
+    fn name(&self) -> String {
+        self.copies.log.name()
+    }
+
+    fn describe(&self) -> Result<Description> {
+        let mut spool = Spool::new(MemoryDirectory::new().again(), "header".to_owned(), 0);
+        let first = self.first()?;
+        let appended = spool.append(&first.payload());
+        appended.map_err(|error| Error::io("can't spool a header", error))?;
+        let directory = MemoryDirectory::new();
+        begin_replica_in(&directory, "header", &SystemClock, &mut spool)?;
+        let local = Local::new(Options::new().open_in(directory.again(), "header", Arc::new(SystemClock))?);
+        let Description { id, first, .. } = local.description()?;
+        Ok(Description { id, first, end: finding::end(&self.copies)? })
+    }
+
+    fn pull(&self, after: Option<Cursor>, wait: Duration, into: &mut Spool) -> Result<Pulled> {
+        let Some(after) = after else { return self.begin(into) };
+        let begun = SystemClock.elapsed();
+        loop {
+            let read = match self.read(after, into) {
+                Err(error) if error.kind() == ErrorKind::Forgotten => match &self.archive {
+                    Some(archive) => return archive.pull(Some(after), wait, into),
+                    None => return Err(error),
+                },
+                read => read?,
+            };
+            let passed = SystemClock.elapsed().saturating_sub(begun);
+            if read.counted > 0 || passed >= wait {
+                return Ok(Pulled { next: read.next, is_seal: false });
+            }
+            let tail = self.place_of(after)?.tail;
+            self.copies.log.wait(tail, wait.saturating_sub(passed));
+        }
+    }
+
+    fn push(&self, from: Cursor, frames: &Spool) -> Result<Pushed> {
+        let contents = count_frames(frames)?;
+        let end = Cursor { txid: from.txid + contents.transactions, chain: contents.chain };
+        let mut pushing = self.pushing();
+        let begun = SystemClock.elapsed();
+        loop {
+            match self.settle(&mut pushing) {
+                Err(error) if error.kind() == ErrorKind::UnknownOutcome => {
+                    return Ok(Pushed::Unknown(error));
+                }
+                settled => settled?,
+            }
+            // It was settled by now that an earlier push of the same frames has arrived.
+            if self.state().places.get(end).is_some() {
+                return Ok(Pushed::Committed);
+            }
+            let place = self.place_of(from)?;
+            if place.is_inside {
+                return Ok(Pushed::Conflict(None));
+            }
+            let outgoing = Outgoing::of(&self.copies, place.tail, from, end, frames)?;
+            match self.send(&mut pushing, outgoing) {
+                Ok(Outcome::Committed(_)) => return Ok(Pushed::Committed),
+                Ok(Outcome::Conflict) => return Ok(Pushed::Conflict(None)),
+                Ok(Outcome::Fenced(_)) => {}
+                Err(error) if error.kind() == ErrorKind::UnknownOutcome => {
+                    return Ok(Pushed::Unknown(error));
+                }
+                Err(error) => return Err(error),
+            }
+            if SystemClock.elapsed().saturating_sub(begun) >= self.patience.deadline {
+                return Err(self.error(
+                    ErrorKind::Unreachable,
+                    "the transaction was lost on the way again and again; it isn't in the log",
+                ));
+            }
+        }
+    }
+
+    fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>> {
+        self.settle(&mut self.pushing())?;
+        txids.iter().map(|&txid| finding::chain_of(&self.copies, txid)).collect()
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::Logged
+    }
+
+    fn refused(&self, after: Cursor, error: &Error) -> Result<bool> {
+        let mut state = self.state();
+        let Some(sent) = state.sent.take().filter(|sent| sent.after == after) else {
+            return Ok(false);
+        };
+        let last = *sent.sequences.end();
+        if sent.counted > 1 {
+            // One of them: they come again one by one.
+            state.single_to = last;
+            return Ok(true);
+        }
+        drop(state);
+        for sequence in sent.sequences {
+            let Found::Whole(whole) = self.copies.fetch(sequence)? else { return Ok(false) };
+            if !self.copies.is_settled(&whole.message)? {
+                return Ok(false);
+            }
+        }
+        self.copies.counts.note_void(last, error.to_string());
+        self.state().places.put(after, Place::after(last));
+        Ok(true)
+    }
+}
