@@ -46,8 +46,4 @@ impl Places {
         }
         self.0.push_back((cursor, place));
     }
-
-    pub(super) fn forget(&mut self) {
-        self.0.clear();
-    }
 }
