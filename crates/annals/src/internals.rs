@@ -43,6 +43,12 @@ pub fn propose(transaction: crate::Transaction<'_>) -> crate::Result<Option<Prop
     transaction.propose()
 }
 
+/// Begins another transaction after those of a proposal: proposed, they are one proposal.
+#[must_use]
+pub fn extend(proposal: Proposal<'_>) -> crate::Transaction<'_> {
+    proposal.extend()
+}
+
 /// Takes frames that follow a journal's end into an empty transaction: verifies and applies them, and writes nothing.
 ///
 /// # Errors

@@ -41,6 +41,8 @@ pub(crate) mod info;
 mod info_image;
 mod info_json;
 pub(crate) mod log;
+#[cfg(feature = "net")]
+pub(crate) mod log_create;
 pub(crate) mod log_range;
 pub(crate) mod man;
 pub(crate) mod merge;

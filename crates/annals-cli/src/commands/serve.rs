@@ -1,17 +1,19 @@
 //! `annals serve`: serves databases over HTTP.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Database, Error, ErrorKind, Result};
-use annals_replica::{Patience, Replica};
+use annals_replica::{Node, Patience, Replica};
 use annals_server::{Identity, Limits, Listening, NewToken, Role, Server, Tokens};
 use clap::Args;
 
 use crate::output::Output;
 use crate::remote::Access;
 use crate::remote::log::Log;
+use crate::remote::shared_log::{Membership, tell_void};
 use crate::{Outcome, commands, notes, progress};
 
 /// How long the server that is followed is asked to wait for news.
@@ -51,10 +53,12 @@ pub(crate) struct Arguments {
     read_only: bool,
     /// Follow this database: FILE is or becomes a replica of it, to be read from here, too. Writing is refused, and
     /// left to the server that is followed
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "log")]
     follow: Option<String>,
     #[command(flatten)]
     access: Access,
+    #[command(flatten)]
+    membership: Membership,
     /// The certificates for TLS, as PEM, the server's own first; without them the server listens on loopback only
     #[arg(long, value_name = "PEM", requires = "key")]
     cert: Option<PathBuf>,
@@ -90,12 +94,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         ..Limits::default()
     });
     let (mut databases, mut has_tokens) = (Vec::new(), false);
-    if arguments.follow.is_some() && arguments.files.len() > 1 {
-        return Err(Error::invalid("--follow is about one database: start a server for each FILE"));
+    let is_one = arguments.follow.is_some() || arguments.membership.log.is_some();
+    if is_one && arguments.files.len() > 1 {
+        let message = "--follow and --log are about one database: start a server for each FILE";
+        return Err(Error::invalid(message));
     }
     for path in &arguments.files {
         let tokens = Tokens::of(path)?;
         has_tokens |= !tokens.list()?.is_empty();
+        if let Some(url) = &arguments.membership.log {
+            let node = join(url, path, arguments)?;
+            databases.push(node.replica().database().clone());
+            server = server.node(name(path)?, node, Some(tokens))?.file(name(path)?, path)?;
+            continue;
+        }
         let database = match &arguments.follow {
             Some(url) => follow(url, path, &arguments.access)?,
             None => progress::options().open(path)?,
@@ -138,31 +150,48 @@ fn follow(url: &str, path: &Path, access: &Access) -> Result<Database> {
     let options = progress::options();
     let replica = Replica::connect_with(access.connect(url)?, path, &options, Patience::default())?;
     let database = replica.database().clone();
-    std::thread::Builder::new()
-        .name("annals-follow".to_owned())
-        .spawn(move || {
-            let mut told = None;
-            loop {
-                let error = match replica.pull_for(WAIT) {
-                    Ok(_) => None,
-                    // The server ends.
-                    Err(error) if error.kind() == ErrorKind::Closed => return,
-                    Err(error) => Some(error.to_string()),
-                };
-                // Once, however long it lasts.
-                match &error {
-                    Some(error) if told.as_ref() != Some(error) => notes::note(error),
-                    None if told.is_some() => notes::note("it can be followed again"),
-                    _ => {}
-                }
-                if error.is_some() {
-                    SystemClock.pause(PAUSE);
-                }
-                told = error;
-            }
-        })
-        .map_err(|error| Error::io("cannot start a thread", error))?;
+    keep_up(move || replica.pull_for(WAIT).map(drop))?;
     Ok(database)
+}
+
+/// Opens a node of a shared log, which reads that until the program ends.
+fn join(url: &str, path: &Path, arguments: &Arguments) -> Result<Arc<Node>> {
+    let log = arguments.membership.connect(url, &arguments.access)?;
+    let (options, patience) = (progress::options(), Patience::default());
+    let replica = Replica::connect_with(Arc::clone(&log) as _, path, &options, patience)?;
+    let node = Arc::new(Node::new(replica));
+    let (following, mut told) = (Arc::clone(&node), 0);
+    keep_up(move || {
+        let pulled = following.replica().pull_for(WAIT);
+        tell_void(&log, &mut told);
+        pulled.map(drop)
+    })?;
+    Ok(node)
+}
+
+/// Pulls until the database is closed; says once what is wrong, however long it lasts.
+fn keep_up(mut pull: impl FnMut() -> Result<()> + Send + 'static) -> Result<()> {
+    let following = std::thread::Builder::new().name("annals-follow".to_owned()).spawn(move || {
+        let mut told = None;
+        loop {
+            let error = match pull() {
+                Ok(()) => None,
+                // The server ends.
+                Err(error) if error.kind() == ErrorKind::Closed => return,
+                Err(error) => Some(error.to_string()),
+            };
+            match &error {
+                Some(error) if told.as_ref() != Some(error) => notes::note(error),
+                None if told.is_some() => notes::note("it can be followed again"),
+                _ => {}
+            }
+            if error.is_some() {
+                SystemClock.pause(PAUSE);
+            }
+            told = error;
+        }
+    });
+    following.map(drop).map_err(|error| Error::io("cannot start a thread", error))
 }
 
 /// Returns the name of a database in URLs.

@@ -10,6 +10,8 @@ mod copy;
 mod lazy;
 #[cfg(feature = "net")]
 pub(crate) mod log;
+#[cfg(feature = "net")]
+pub(crate) mod shared_log;
 
 use std::path::Path;
 use std::time::Duration;

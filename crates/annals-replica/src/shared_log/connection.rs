@@ -1,9 +1,10 @@
 //! A log as a connection of replicas.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use annals::internals::{Origin, begin_replica_in, count_frames};
+use annals::internals::{Origin, Source, begin_replica_in, count_frames};
 use annals::{Cursor, Error, ErrorKind, Options, Result, Txid};
 use annals_storage::{Clock as _, Directory as _, MemoryDirectory, Spool, SystemClock};
 
@@ -16,7 +17,7 @@ use super::place::{Place, Places};
 use super::reading::{self, Read};
 use super::status::{Counts, Status};
 use super::writing::{Outcome, Outgoing};
-use crate::{Connection, Description, Local, Patience, Pulled, Pushed};
+use crate::{Connection, Description, Granted, Local, Patience, Pulled, Pushed, Sent};
 
 /// A journal in a log that many machines share: each of them is a replica that reads it and appends to it.
 ///
@@ -35,14 +36,14 @@ pub struct SharedLog {
 struct State {
     places: Places,
     /// What was pulled last.
-    sent: Option<Sent>,
+    sent: Option<Passed>,
     /// Messages up to this sequence are passed on one by one, since one of them doesn't apply.
     single_to: u64,
 }
 
 /// What was pulled last.
 #[derive(Debug)]
-struct Sent {
+struct Passed {
     after: Cursor,
     counted: u64,
     sequences: std::ops::RangeInclusive<u64>,
@@ -126,7 +127,7 @@ impl SharedLog {
             state.places.put(*cursor, *place);
         }
         let (counted, sequences) = (read.counted, read.sequences.clone());
-        state.sent = (counted > 0).then_some(Sent { after, counted, sequences });
+        state.sent = (counted > 0).then_some(Passed { after, counted, sequences });
         Ok(read)
     }
 
@@ -134,7 +135,9 @@ impl SharedLog {
     fn begin(&self, into: &mut Spool) -> Result<Pulled> {
         let extent = self.copies.log.extent()?;
         if extent.last == 0 {
-            self.append_beginning()?;
+            let new = Options::new().open_in(MemoryDirectory::new().again(), "new", Arc::new(SystemClock))?;
+            let batch = Local::new(new).batch(None)?;
+            self.append_beginning(batch.next, &batch.header)?;
         } else if extent.first > 1 {
             return match &self.archive {
                 Some(archive) => archive.pull(None, Duration::ZERO, into),
@@ -162,16 +165,36 @@ impl SharedLog {
         }
     }
 
-    /// Appends the header of a new journal, unless another node does so first.
-    fn append_beginning(&self) -> Result<()> {
+    /// Fills an empty log with the history of a file, which others may read meanwhile.
+    ///
+    /// # Errors
+    /// `InUse`: the log isn't empty; `Unsupported`: the file has several segments, or begins with a state; those of
+    /// [`push`](crate::push()).
+    pub fn begin_with(&self, journal: &Path) -> Result<Sent> {
+        if self.copies.log.extent()?.last > 0 {
+            return Err(self.error(ErrorKind::InUse, "isn't empty: a log holds one journal"));
+        }
+        let reader = Options::new().hard_only(true).open_read_only(journal)?;
+        let header = Source::of_reader(reader).after(None, 0)?.header;
+        let (_, start) = beginning_of(&header).map_err(|error| {
+            let what = format!("{}: a log begins with a journal's first transaction", journal.display());
+            Error::new(ErrorKind::Unsupported, format!("{what}: {error}; `annals pack` makes such a file"))
+        })?;
+        if !self.append_beginning(start, &header)? {
+            return Err(self.error(ErrorKind::InUse, "another node has begun a journal there"));
+        }
+        crate::push(self, journal)
+    }
+
+    /// Appends the header of a journal; returns false if another node came first.
+    fn append_beginning(&self, start: Cursor, header: &[u8]) -> Result<bool> {
         let mut pushing = self.pushing();
         self.settle(&mut pushing)?;
-        let new = Options::new().open_in(MemoryDirectory::new().again(), "new", Arc::new(SystemClock))?;
-        let batch = Local::new(new).batch(None)?;
-        let mut outgoing = Outgoing::beginning(batch.next, &batch.header);
+        let mut outgoing = Outgoing::beginning(start, header);
         match outgoing.send(&self.copies, self.patience)? {
-            Outcome::Committed(_) | Outcome::Conflict => Ok(()),
-            Outcome::Fenced(_) => Err(self.error(
+            Outcome::Committed(_) => Ok(true),
+            Outcome::Conflict => Ok(false),
+            Outcome::Ahead(_) | Outcome::Fenced(_) => Err(self.error(
                 ErrorKind::Unreachable,
                 "its first message was lost on the way; the stream holds a fence now: create it again",
             )),
@@ -201,6 +224,11 @@ impl SharedLog {
         let (cursor, place) = match outcome {
             Outcome::Committed(last) => (outgoing.end, Place::after(last)),
             Outcome::Fenced(last) => (outgoing.from, Place::after(last)),
+            Outcome::Ahead(last) => {
+                let reason = "its clock is more than 10 s ahead of that of the log".to_owned();
+                self.copies.counts.note_void(last, reason);
+                (outgoing.from, Place::after(last))
+            }
             Outcome::Conflict => return,
         };
         self.copies.counts.read.fetch_max(place.read, std::sync::atomic::Ordering::Relaxed);
@@ -219,20 +247,24 @@ impl SharedLog {
     }
 }
 
+/// Returns facts of a journal that begins with a header, and its start.
+fn beginning_of(header: &[u8]) -> Result<(Description, Cursor)> {
+    let directory = MemoryDirectory::new();
+    let mut spool = Spool::new(directory.again(), "spool".to_owned(), 0);
+    let appended = spool.append(header);
+    appended.map_err(|error| Error::io("can't spool a header", error))?;
+    let start = begin_replica_in(&directory, "header", &SystemClock, &mut spool)?;
+    let database = Options::new().open_in(directory.again(), "header", Arc::new(SystemClock))?;
+    Ok((Local::new(database).description()?, start))
+}
+
 impl Connection for SharedLog {
     fn name(&self) -> String {
         self.copies.log.name()
     }
 
     fn describe(&self) -> Result<Description> {
-        let mut spool = Spool::new(MemoryDirectory::new().again(), "header".to_owned(), 0);
-        let first = self.first()?;
-        let appended = spool.append(&first.payload());
-        appended.map_err(|error| Error::io("can't spool a header", error))?;
-        let directory = MemoryDirectory::new();
-        begin_replica_in(&directory, "header", &SystemClock, &mut spool)?;
-        let local = Local::new(Options::new().open_in(directory.again(), "header", Arc::new(SystemClock))?);
-        let Description { id, first, .. } = local.description()?;
+        let (Description { id, first, .. }, _) = beginning_of(&self.first()?.payload())?;
         Ok(Description { id, first, end: finding::end(&self.copies)? })
     }
 
@@ -256,7 +288,7 @@ impl Connection for SharedLog {
         }
     }
 
-    fn push(&self, from: Cursor, frames: &Spool) -> Result<Pushed> {
+    fn push(&self, from: Cursor, frames: &Spool, _lease: Option<u64>) -> Result<Pushed> {
         let contents = count_frames(frames)?;
         let end = Cursor { txid: from.txid + contents.transactions, chain: contents.chain };
         let mut pushing = self.pushing();
@@ -281,6 +313,13 @@ impl Connection for SharedLog {
                 Ok(Outcome::Committed(_)) => return Ok(Pushed::Committed),
                 Ok(Outcome::Conflict) => return Ok(Pushed::Conflict(None)),
                 Ok(Outcome::Fenced(_)) => {}
+                Ok(Outcome::Ahead(last)) => {
+                    let what = format!(
+                        "the clock here is more than 10 s ahead of that of the log's servers: message {last} doesn't \
+                         count, and nothing was changed; set the clock"
+                    );
+                    return Err(self.error(ErrorKind::Invalid, &what));
+                }
                 Err(error) if error.kind() == ErrorKind::UnknownOutcome => {
                     return Ok(Pushed::Unknown(error));
                 }
@@ -293,6 +332,17 @@ impl Connection for SharedLog {
                 ));
             }
         }
+    }
+
+    fn lock(&self, _lasting: Duration, _ticket: Option<u64>) -> Result<Granted> {
+        Err(self.error(
+            ErrorKind::Unsupported,
+            "a shared log has no leases: transactions run again after conflicts",
+        ))
+    }
+
+    fn unlock(&self, _ticket: u64) -> Result<()> {
+        Ok(())
     }
 
     fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>> {

@@ -16,9 +16,9 @@ use super::message::{CHECK_LEN, HEADER_LEN, Head, decode};
 use super::status::Counts;
 
 /// How often any replica is asked before the leader is.
-const TRIES: u32 = 3;
+const TRIES: u32 = 2;
 /// The pause between them: the replica may have it in a moment.
-const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
+const PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
 
 /// A message that is as its writer made it, or that never will be.
 #[derive(Debug)]

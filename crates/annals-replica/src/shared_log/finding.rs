@@ -4,6 +4,7 @@ use annals::{Cursor, Error, ErrorKind, Result, Txid};
 use annals_storage::{Directory as _, MemoryDirectory, Spool};
 
 use super::copies::{Copies, Found, Whole};
+use super::log::latest;
 use super::message::{Head, Kind};
 use super::place::Place;
 use annals::internals::{End, transaction_ends};
@@ -47,14 +48,18 @@ pub(super) fn place_of(copies: &Copies, cursor: Cursor) -> Result<Place> {
 /// Returns the chain after a transaction; `None` if it isn't in the log.
 pub(super) fn chain_of(copies: &Copies, txid: Txid) -> Result<Option<u64>> {
     let mut walk = Walk::to(copies, txid)?;
-    while let Some(Whole { head, .. }) = walk.next()? {
-        if head.end.txid == txid && (head.kind == Kind::Beginning || is_end(&head)) {
+    while let Some(Whole { head, message }) = walk.next()? {
+        if head.kind == Kind::Beginning && head.end.txid == txid {
             return Ok(Some(head.end.chain));
         }
-        if is_end(&head) && head.from.txid < txid && txid < head.end.txid {
+        if is_end(&head) && head.from.txid < txid && txid <= head.end.txid {
             let (_, ends) = ends_of(copies, &head)?;
+            let most = latest(message.time);
+            let is_ahead = ends.iter().any(|end| end.clock_time.is_some_and(|time| time > most));
             let place = usize::try_from(txid.0 - head.from.txid.0 - 1).unwrap_or(usize::MAX);
-            return Ok(ends.get(place).map(|end| end.chain));
+            if let Some(end) = ends.get(place).filter(|_| !is_ahead) {
+                return Ok(Some(end.chain));
+            }
         }
         if head.from.txid > txid {
             break;

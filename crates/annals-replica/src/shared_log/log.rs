@@ -87,3 +87,11 @@ pub struct Extent {
     /// The sequence of the last.
     pub last: u64,
 }
+
+/// How far the clock of a commit may be ahead of the log's, in microseconds.
+const MOST_AHEAD: i64 = 10_000_000;
+
+/// Returns the latest time that a commit may have, by its clock, in a message that the log has taken at a time.
+pub(super) const fn latest(log_time: i64) -> i64 {
+    log_time.saturating_add(MOST_AHEAD)
+}

@@ -16,14 +16,11 @@ use annals_storage::Spool;
 
 use super::copies::{Copies, Found, Whole};
 use super::finding::ends_of;
-use super::log::Message;
+use super::log::{Message, latest};
 use super::message::{Head, Kind};
 use super::place::Place;
 use super::status::Counts;
 use crate::local::BATCH;
-
-/// How far the clock of a commit may be ahead of the log's, in microseconds.
-const MOST_AHEAD: i64 = 10_000_000;
 
 /// What was read.
 #[derive(Debug)]
@@ -92,6 +89,9 @@ impl Reading<'_> {
         let messages = self.copies.log.read(self.next(), most)?;
         if messages.is_empty() {
             return self.missed();
+        }
+        if messages.first().is_some_and(|first| first.sequence == self.next()) {
+            self.copies.counts.is_suspicious.store(false, Ordering::Relaxed);
         }
         for message in messages {
             while self.next() < message.sequence && !self.is_full(single_to) {
@@ -214,7 +214,7 @@ impl Reading<'_> {
         if !is_as_said {
             return Ok(Some("it doesn't hold the transactions that it says".to_owned()));
         }
-        let most = message.time.saturating_add(MOST_AHEAD);
+        let most = latest(message.time);
         let is_ahead = ends.iter().any(|end| end.clock_time.is_some_and(|time| time > most));
         let reason = "its clock is more than 10 s ahead of that of the log";
         Ok(is_ahead.then(|| reason.to_owned()))

@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
+use annals::internals::transaction_ends;
 use annals::{Cursor, Error, ErrorKind, Result};
 use annals_storage::{Clock as _, Spool, SystemClock};
 use bytes::{Bytes, BytesMut};
 
 use super::copies::{Copies, Found};
-use super::log::Appended;
+use super::log::{Appended, latest};
 use super::message::{Head, Kind, OVERHEAD, encode};
 use super::status::Counts;
 use crate::Patience;
@@ -28,6 +29,8 @@ pub(super) struct Outgoing {
     messages: Vec<Bytes>,
     /// The fences that were sent after them.
     fences: Vec<Bytes>,
+    /// The latest time of their commits by a clock.
+    newest: i64,
 }
 
 /// What became of messages.
@@ -35,6 +38,8 @@ pub(super) struct Outgoing {
 pub(super) enum Outcome {
     /// They are in the log, the last with this sequence.
     Committed(u64),
+    /// They are in the log, the last with this sequence, and don't count: the clock here is ahead of the log's.
+    Ahead(u64),
     /// Others came first.
     Conflict,
     /// They aren't in the log, and never will be; it ended with this sequence then.
@@ -71,7 +76,9 @@ impl Outgoing {
         });
         spooled.map_err(|error| Error::io("can't read the spooled frames", error))?;
         push(&rest);
-        Ok(Self { after, from, end, messages, fences: Vec::new() })
+        let ends = transaction_ends(frames, frames.begin())?.unwrap_or_default();
+        let newest = ends.iter().filter_map(|end| end.clock_time).max().unwrap_or(i64::MIN);
+        Ok(Self { after, from, end, messages, fences: Vec::new(), newest })
     }
 
     /// Makes the first message of a log.
@@ -80,7 +87,7 @@ impl Outgoing {
         let (kind, nonce) = (Kind::Beginning, SystemClock.random());
         let head = Head { kind, sequence: 1, from, end: start, part: 0, parts: 1, nonce };
         let messages = vec![encode(&head, header)];
-        Self { after: 0, from, end: start, messages, fences: Vec::new() }
+        Self { after: 0, from, end: start, messages, fences: Vec::new(), newest: i64::MIN }
     }
 
     /// Appends them, and settles the outcome if it is unknown. While the log has no leader it tries again.
@@ -92,7 +99,7 @@ impl Outgoing {
         let mut tries = Tries::new(patience);
         loop {
             match copies.log.append(self.after, self.messages.clone()) {
-                Ok(Appended::Committed) => return Ok(Outcome::Committed(self.last())),
+                Ok(Appended::Committed) => return self.confirm(copies, &mut tries),
                 Ok(Appended::Conflict) => return Ok(Outcome::Conflict),
                 Ok(Appended::Unknown(cause)) => {
                     Counts::add(&copies.counts.unknown);
@@ -124,7 +131,7 @@ impl Outgoing {
                     Ok(Found::Whole(it)) if self.messages.get(landed) == Some(&it.message.bytes) => {
                         (after, landed) = (after + 1, landed + 1);
                         if landed == self.messages.len() {
-                            return Ok(Outcome::Committed(after));
+                            return self.confirm(copies, &mut tries);
                         }
                         continue;
                     }
@@ -143,6 +150,30 @@ impl Outgoing {
                     copies.log.name(),
                     self.end.txid,
                     patience.deadline
+                );
+                return Err(Error::new(ErrorKind::UnknownOutcome, message));
+            }
+        }
+    }
+
+    /// Reads the last of the messages, which are in the log, to see the time at which the log has taken it: that decides
+    /// whether they count.
+    fn confirm(&self, copies: &Copies, tries: &mut Tries) -> Result<Outcome> {
+        let last = self.last();
+        loop {
+            let error = match copies.fetch(last) {
+                Ok(Found::Whole(whole)) if self.newest > latest(whole.message.time) => {
+                    return Ok(Outcome::Ahead(last));
+                }
+                Ok(Found::Whole(_)) => return Ok(Outcome::Committed(last)),
+                Ok(Found::Void) => Error::corrupt("it doesn't verify any more"),
+                Err(error) => error,
+            };
+            if !tries.again() {
+                let message = format!(
+                    "{}: transaction {} is in the log, but message {last} can't be read: {error}",
+                    copies.log.name(),
+                    self.end.txid
                 );
                 return Err(Error::new(ErrorKind::UnknownOutcome, message));
             }

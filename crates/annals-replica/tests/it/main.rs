@@ -12,6 +12,7 @@ mod lease;
 mod model;
 mod naive;
 mod offline;
+mod shared_log;
 mod typed;
 
 use std::sync::Arc;

@@ -1,0 +1,180 @@
+//! Three servers of NATS in processes of their own, on loopback.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use annals_replica::shared_log::jetstream::Access;
+use annals_storage::{Clock as _, SystemClock};
+
+/// How long servers may take to begin, or to elect a leader.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server, and where it is.
+struct Server {
+    child: Option<Child>,
+    folder: PathBuf,
+    port: u16,
+    monitor: u16,
+}
+
+/// Three servers.
+pub(super) struct Cluster {
+    servers: Vec<Server>,
+    _folder: tempfile::TempDir,
+}
+
+/// Returns the path of the program, if it is installed.
+fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let home = std::env::home_dir().map(|home| home.join("go/bin"));
+    let folders = std::env::split_paths(&path).chain(home);
+    folders.map(|folder| folder.join("nats-server")).find(|program| program.is_file())
+}
+
+/// Returns free ports of loopback.
+fn ports<const N: usize>() -> [u16; N] {
+    let listeners: [_; N] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    listeners.map(|listener| listener.local_addr().expect("an address").port())
+}
+
+impl Cluster {
+    /// Starts them; says so and returns `None` where the program isn't installed.
+    pub(super) fn start(sync: &str) -> Option<Self> {
+        let Some(program) = program() else {
+            eprintln!(
+                "skipped: nats-server is neither in PATH nor in ~/go/bin: go install github.com/nats-io/nats-server/v2@latest"
+            );
+            return None;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let (clients, routes, monitors) = (ports::<3>(), ports::<3>(), ports::<3>());
+        let all: Vec<_> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+        let servers = (0..3).map(|number| {
+            let at = folder.path().join(format!("n{number}"));
+            std::fs::create_dir(&at).expect("a folder");
+            let config = format!(
+                "server_name: n{number}\nlisten: 127.0.0.1:{}\nhttp: 127.0.0.1:{}\n\
+                 jetstream {{ store_dir: {:?} max_mem: 64M max_file: 2G sync_interval: {sync} }}\n\
+                 cluster {{ name: test listen: 127.0.0.1:{} routes: {all:?} }}\n",
+                clients[number],
+                monitors[number],
+                at.display().to_string(),
+                routes[number],
+            );
+            std::fs::write(at.join("nats.conf"), config).expect("a file");
+            Server { child: None, folder: at, port: clients[number], monitor: monitors[number] }
+        });
+        let mut cluster = Self { servers: servers.collect(), _folder: folder };
+        for number in 0..3 {
+            cluster.begin(&program, number);
+        }
+        cluster.wait_for_meta_leader();
+        Some(cluster)
+    }
+
+    fn begin(&mut self, program: &Path, number: usize) {
+        let server = &mut self.servers[number];
+        let log = std::fs::OpenOptions::new().create(true).append(true);
+        #[expect(clippy::disallowed_methods, reason = "the log of another program")]
+        let log = log.clone().open(server.folder.join("log")).expect("a file");
+        let child = Command::new(program)
+            .arg("-c")
+            .arg(server.folder.join("nats.conf"))
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        server.child = Some(child.expect("a server"));
+    }
+
+    pub(super) fn restart(&mut self, number: usize) {
+        self.begin(&program().expect("it was there"), number);
+    }
+
+    /// Ends a server at once.
+    pub(super) fn kill(&mut self, number: usize) {
+        if let Some(mut child) = self.servers[number].child.take() {
+            child.kill().expect("it runs");
+            child.wait().expect("it ended");
+        }
+    }
+
+    /// Sends a signal to a server: STOP or CONT.
+    pub(super) fn signal(&self, number: usize, name: &str) {
+        let pid = self.servers[number].child.as_ref().expect("it runs").id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();
+        assert!(sent.expect("a signal").success());
+    }
+
+    pub(super) fn url(&self, stream: &str) -> String {
+        let hosts: Vec<_> =
+            self.servers.iter().map(|server| format!("127.0.0.1:{}", server.port)).collect();
+        format!("nats://{}/{stream}", hosts.join(","))
+    }
+
+    /// Returns the URL of a stream by one server.
+    pub(super) fn url_of(&self, number: usize, stream: &str) -> String {
+        format!("nats://127.0.0.1:{}/{stream}", self.servers[number].port)
+    }
+
+    pub(super) fn access(&self) -> Access {
+        let monitor = |server: &Server| format!("http://127.0.0.1:{}", server.monitor);
+        Access { monitors: self.servers.iter().map(monitor).collect(), ..Access::default() }
+    }
+
+    /// Returns the file with a server's messages of a stream.
+    pub(super) fn blocks(&self, number: usize, stream: &str) -> PathBuf {
+        self.servers[number].folder.join(format!("jetstream/$G/streams/{stream}/msgs/1.blk"))
+    }
+
+    fn ask(&self, number: usize, path: &str) -> Option<serde_json::Value> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.servers[number].monitor)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+    }
+
+    /// Returns the number of the server that leads a stream.
+    pub(super) fn leader(&self, stream: &str) -> usize {
+        self.wait("a leader of the stream", || {
+            (0..3).filter(|number| self.servers[*number].child.is_some()).find_map(|number| {
+                let answer = self.ask(number, "/jsz?streams=true&accounts=true")?;
+                let details = answer.pointer("/account_details/0/stream_detail")?.as_array()?.clone();
+                let of = details.iter().find(|it| it["name"] == stream)?;
+                of.pointer("/cluster/leader")?.as_str()?.strip_prefix('n')?.parse().ok()
+            })
+        })
+    }
+
+    pub(super) fn wait_for_meta_leader(&self) {
+        self.wait("a leader of all", || {
+            (0..3).find_map(|number| {
+                let answer = self.ask(number, "/jsz")?;
+                answer.pointer("/meta_cluster/leader")?.as_str().filter(|it| !it.is_empty()).map(drop)
+            })
+        });
+    }
+
+    fn wait<T>(&self, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+        let until = SystemClock.elapsed() + PATIENCE;
+        loop {
+            if let Some(found) = found() {
+                return found;
+            }
+            assert!(SystemClock.elapsed() < until, "{what} isn't there");
+            SystemClock.pause(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for number in 0..3 {
+            self.kill(number);
+        }
+    }
+}
