@@ -7,7 +7,7 @@
 //! those of each operation. `growth` shows how costs grow with a table; `past` asks for histories, old rows and
 //! differences. `wide` measures rows of many fields with several indexes, `unique` a unique index beside a map,
 //! `mixed` readers beside a writer, `network` a server and its replicas, `lazy` replicas that
-//! fetch what they read, `compile` the build time of a schema. Without
+//! fetch what they read, `log` a node of a shared log, `compile` the build time of a schema. Without
 //! one of them, the table of all workloads is made, or of those after `--only`. Each engine is used as its own
 //! documentation recommends for speed at equal guarantees. Engines take turns; what is printed is the median of all
 //! turns.
@@ -29,6 +29,7 @@ mod growth;
 mod instructions;
 mod keys;
 mod lazy;
+mod log;
 mod measured;
 mod mixed;
 mod network;
@@ -116,6 +117,8 @@ enum Part {
     Mixed(mixed::Work),
     /// A server and its replicas over loopback, beside the bare socket.
     Network(network::Load),
+    /// A node of a shared log on three servers, beside bare appends.
+    Log(log::Load),
     /// Questions to a lazy replica, through a link of a given rate.
     Lazy(lazy::Link),
     /// Rows of twelve fields with long strings and three indexes.
@@ -238,6 +241,10 @@ fn figures_of(
             let title =
                 format!("A journal of {} MiB, and {} transactions", load.mib, load.transactions);
             (network::run(load, turns)?, load.mib, title)
+        }
+        Part::Log(load) => {
+            let title = format!("A shared log on three servers, {} transactions", load.transactions);
+            (log::run(load, turns)?, load.transactions, title)
         }
         Part::Lazy(link) => {
             let title = format!(

@@ -34,7 +34,7 @@ mod typed;
 
 #[cfg(feature = "http")]
 pub use call::Called;
-pub use connection::{Connection, Description, Granted, Pulled, Pushed};
+pub use connection::{Connection, Description, Figure, Granted, LAG, Pulled, Pushed};
 #[cfg(feature = "http")]
 pub use http::Http;
 pub use lazy::{Fetched, Fetching, Lazy, Ranges, TypedLazy};

@@ -12,7 +12,7 @@ use annals_storage::Spool;
 
 use crate::lease::Leases;
 use crate::node::Node;
-use crate::{Accepted, Connection, Description, Granted, Pulled, Pushed};
+use crate::{Accepted, Connection, Description, Figure, Granted, Pulled, Pushed};
 
 /// So many bytes of transactions are passed on at once, if one has no more.
 pub const BATCH: u64 = 8 << 20;
@@ -88,6 +88,17 @@ impl Local {
         let committed = transaction.commit()?;
         let txid = if is_empty { self.source.end()?.txid } else { committed.txid };
         Ok((value, Accepted { txid, runs: 1 }))
+    }
+
+    /// Returns figures of the side that a replica follows; of anything else, none.
+    ///
+    /// # Errors
+    /// Those of [`Connection::figures`].
+    pub fn figures(&self) -> Result<Vec<Figure>> {
+        match &self.of {
+            Of::Node(node) => node.replica().connection().figures(),
+            Of::Database(_) | Of::Reader(_) => Ok(Vec::new()),
+        }
     }
 
     /// Fetches what the side has that a replica follows; of anything else, nothing.

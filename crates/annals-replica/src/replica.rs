@@ -162,6 +162,12 @@ impl Replica {
         &self.database
     }
 
+    /// Returns the connection to the other side.
+    #[must_use]
+    pub fn connection(&self) -> &dyn Connection {
+        &*self.connection
+    }
+
     /// Returns the cursor of the last transaction that is here.
     #[must_use]
     pub fn cursor(&self) -> Cursor {

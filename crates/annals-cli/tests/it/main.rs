@@ -36,6 +36,7 @@ mod savepoints;
 mod segments;
 #[cfg(all(unix, feature = "net"))]
 mod served;
+mod shared_log;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sql;
 mod streams;

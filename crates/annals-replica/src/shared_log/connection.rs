@@ -17,7 +17,7 @@ use super::place::{Place, Places};
 use super::reading::{self, Read};
 use super::status::{Counts, Status};
 use super::writing::{Outcome, Outgoing};
-use crate::{Connection, Description, Granted, Local, Patience, Pulled, Pushed, Sent};
+use crate::{Connection, Description, Figure, Granted, LAG, Local, Patience, Pulled, Pushed, Sent};
 
 /// A journal in a log that many machines share: each of them is a replica that reads it and appends to it.
 ///
@@ -352,6 +352,18 @@ impl Connection for SharedLog {
 
     fn origin(&self) -> Origin {
         Origin::Logged
+    }
+
+    fn figures(&self) -> Result<Vec<Figure>> {
+        let status = self.status()?;
+        let figure = |name, help, value| Figure { name, help, value };
+        Ok(vec![
+            figure(LAG, "Messages of the log that this node hasn't judged.", status.lag()),
+            figure("log_void_total", "Messages that don't count, for any node.", status.void),
+            figure("log_skipped_total", "Fences, and parts without their end.", status.skipped),
+            figure("log_repaired_total", "Messages read from another replica.", status.repaired),
+            figure("log_unknown_total", "Appends that got no answer.", status.unknown),
+        ])
     }
 
     fn refused(&self, after: Cursor, error: &Error) -> Result<bool> {

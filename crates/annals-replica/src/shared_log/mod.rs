@@ -9,7 +9,7 @@
 //! - `copies`: which copy of a message is believed; `finding`: where a cursor is; `place`: places that are known.
 //! - `reading`: which messages count; `writing`: appending, and fences; `status`: what happened meanwhile.
 //! - `connection`: all of it as a [`Connection`](crate::Connection).
-//! - `jetstream`: a stream of NATS as a log; `simulated`: a log in memory with the same faults.
+//! - `jetstream`: a stream of NATS as a log; `testing`: servers of NATS for tests.
 
 mod connection;
 mod copies;
@@ -19,10 +19,10 @@ mod log;
 mod message;
 mod place;
 mod reading;
+mod status;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
-pub mod simulated;
-mod status;
+pub mod testing;
 mod writing;
 
 pub use connection::SharedLog;

@@ -104,6 +104,7 @@ impl JetStream {
             }
             Err(error) => return Err(error),
         }
+        self.check_servers()?;
         let made = self.run(move |shared| async move {
             let client = shared.client().await?;
             let stream = &shared.address.stream;
@@ -119,6 +120,16 @@ impl JetStream {
             Err(error) => return Err(error),
         };
         self.check(&info).map(drop)
+    }
+
+    /// Checks the servers before a stream is created on some of them.
+    fn check_servers(&self) -> Result<()> {
+        let Access { monitors, trust_server, .. } = &self.shared.access;
+        let faults = if *trust_server { Vec::new() } else { settings::unflushed(&[], monitors)? };
+        match faults.is_empty() {
+            true => Ok(()),
+            false => Err(settings::refuse(&self.name(), &faults)),
+        }
     }
 
     /// Runs requests on the threads of this client, and waits for them: also where another runtime is about.
@@ -151,7 +162,7 @@ impl JetStream {
         let Shared { address, access, .. } = &*self.shared;
         let mut faults = info.faults();
         if !access.trust_server {
-            faults.extend(settings::unflushed(info, &access.monitors)?);
+            faults.extend(settings::unflushed(&info.servers(), &access.monitors)?);
         }
         if !faults.is_empty() && !access.trust_server {
             return Err(settings::refuse(address.shown(), &faults));

@@ -105,10 +105,10 @@ impl Info {
     }
 
     /// Returns the names of the servers that have it.
-    fn servers(&self) -> BTreeSet<&str> {
+    pub(super) fn servers(&self) -> Vec<String> {
         let cluster = self.cluster.iter();
         let names = cluster.flat_map(|it| {
-            it.replicas.iter().map(|peer| peer.name.as_str()).chain([it.leader.as_str()])
+            it.replicas.iter().map(|peer| peer.name.clone()).chain([it.leader.clone()])
         });
         names.filter(|name| !name.is_empty()).collect()
     }
@@ -160,10 +160,14 @@ struct ServerConfig {
     sync_interval: i64,
 }
 
-/// Asks the monitors of the servers whether each flushes before it acknowledges; returns what is wrong.
-pub(super) fn unflushed(info: &Info, monitors: &[String]) -> Result<Vec<String>> {
-    let mut missing: BTreeSet<&str> = info.servers();
+/// Asks the monitors whether each server flushes before it acknowledges; returns what is wrong. These servers must be among
+/// them.
+pub(super) fn unflushed(servers: &[String], monitors: &[String]) -> Result<Vec<String>> {
+    let mut missing: BTreeSet<&str> = servers.iter().map(String::as_str).collect();
     let mut faults = Vec::new();
+    if monitors.is_empty() {
+        missing.insert("(any)");
+    }
     for url in monitors {
         let Monitored { server_name, jetstream } = monitored(url)?;
         missing.remove(server_name.as_str());

@@ -3,7 +3,6 @@
 mod linear;
 mod nodes;
 mod poison;
-mod servers;
 mod simulated;
 mod stream;
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use annals::ErrorKind;
 use annals_replica::shared_log::jetstream::{Access, JetStream};
+use annals_replica::shared_log::testing::Cluster;
 use annals_storage::simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
 
-use super::servers::Cluster;
 use super::{Member, add, additions, create, full};
 
 const STREAM: &str = "orders";
@@ -21,7 +21,8 @@ fn stream(cluster: &Cluster) -> Arc<JetStream> {
 
 #[test]
 fn settings_that_lose_transactions_are_refused_by_name() {
-    let Some(cluster) = Cluster::start("\"2m0s\"") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(cluster) = Cluster::start(folder.path(), "\"2m0s\"") else { return };
     let url = cluster.url(STREAM);
     let refused = JetStream::new(&url, cluster.access()).expect("a URL").create(1);
     let refused = refused.expect_err("one replica").to_string();
@@ -130,7 +131,8 @@ fn hurt(cluster: &Mutex<Cluster>, fault: u64, rng: &mut Rng) {
 
 #[test]
 fn nothing_is_lost_while_servers_and_nodes_fail() {
-    let Some(cluster) = Cluster::start("\"always\"") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(cluster) = Cluster::start(folder.path(), "\"always\"") else { return };
     stream(&cluster).create(3).expect("a stream");
     let first = Member::join(stream(&cluster)).expect("a node");
     first.replica.transaction(create).expect("the schema");
@@ -166,7 +168,8 @@ fn nothing_is_lost_while_servers_and_nodes_fail() {
 
 #[test]
 fn a_damaged_replica_that_leads_hides_nothing() {
-    let Some(mut cluster) = Cluster::start("\"always\"") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(mut cluster) = Cluster::start(folder.path(), "\"always\"") else { return };
     stream(&cluster).create(3).expect("a stream");
     let member = Member::join(stream(&cluster)).expect("a node");
     member.replica.transaction(create).expect("the schema");

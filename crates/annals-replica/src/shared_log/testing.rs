@@ -1,4 +1,4 @@
-//! Three servers of NATS in processes of their own, on loopback.
+//! Three servers of NATS in processes of their own, on loopback: for tests and measurements.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use annals_replica::shared_log::jetstream::Access;
 use annals_storage::{Clock as _, SystemClock};
+
+use super::jetstream::Access;
 
 /// How long servers may take to begin, or to elect a leader.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server, and where it is.
+#[derive(Debug)]
 struct Server {
     child: Option<Child>,
     folder: PathBuf,
@@ -20,10 +22,10 @@ struct Server {
     monitor: u16,
 }
 
-/// Three servers.
-pub(super) struct Cluster {
+/// Three servers, which end with this.
+#[derive(Debug)]
+pub struct Cluster {
     servers: Vec<Server>,
-    _folder: tempfile::TempDir,
 }
 
 /// Returns the path of the program, if it is installed.
@@ -41,19 +43,23 @@ fn ports<const N: usize>() -> [u16; N] {
 }
 
 impl Cluster {
-    /// Starts them; says so and returns `None` where the program isn't installed.
-    pub(super) fn start(sync: &str) -> Option<Self> {
+    /// Starts them in an empty folder, with a `sync_interval`; says so and returns `None` where the program isn't installed.
+    ///
+    /// # Panics
+    /// They don't start.
+    #[must_use]
+    #[expect(clippy::print_stderr, reason = "a test says why it is skipped")]
+    pub fn start(folder: &Path, sync: &str) -> Option<Self> {
         let Some(program) = program() else {
             eprintln!(
                 "skipped: nats-server is neither in PATH nor in ~/go/bin: go install github.com/nats-io/nats-server/v2@latest"
             );
             return None;
         };
-        let folder = tempfile::tempdir().expect("a folder");
         let (clients, routes, monitors) = (ports::<3>(), ports::<3>(), ports::<3>());
         let all: Vec<_> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
         let servers = (0..3).map(|number| {
-            let at = folder.path().join(format!("n{number}"));
+            let at = folder.join(format!("n{number}"));
             std::fs::create_dir(&at).expect("a folder");
             let config = format!(
                 "server_name: n{number}\nlisten: 127.0.0.1:{}\nhttp: 127.0.0.1:{}\n\
@@ -67,7 +73,7 @@ impl Cluster {
             std::fs::write(at.join("nats.conf"), config).expect("a file");
             Server { child: None, folder: at, port: clients[number], monitor: monitors[number] }
         });
-        let mut cluster = Self { servers: servers.collect(), _folder: folder };
+        let mut cluster = Self { servers: servers.collect() };
         for number in 0..3 {
             cluster.begin(&program, number);
         }
@@ -77,24 +83,29 @@ impl Cluster {
 
     fn begin(&mut self, program: &Path, number: usize) {
         let server = &mut self.servers[number];
-        let log = std::fs::OpenOptions::new().create(true).append(true);
-        #[expect(clippy::disallowed_methods, reason = "the log of another program")]
-        let log = log.clone().open(server.folder.join("log")).expect("a file");
+        let log = std::fs::File::options().create(true).append(true).open(server.folder.join("log"));
         let child = Command::new(program)
             .arg("-c")
             .arg(server.folder.join("nats.conf"))
             .stdout(Stdio::null())
-            .stderr(log)
+            .stderr(log.expect("a file"))
             .spawn();
         server.child = Some(child.expect("a server"));
     }
 
-    pub(super) fn restart(&mut self, number: usize) {
+    /// Starts a server again.
+    ///
+    /// # Panics
+    /// It doesn't start.
+    pub fn restart(&mut self, number: usize) {
         self.begin(&program().expect("it was there"), number);
     }
 
     /// Ends a server at once.
-    pub(super) fn kill(&mut self, number: usize) {
+    ///
+    /// # Panics
+    /// It can't be ended.
+    pub fn kill(&mut self, number: usize) {
         if let Some(mut child) = self.servers[number].child.take() {
             child.kill().expect("it runs");
             child.wait().expect("it ended");
@@ -102,30 +113,39 @@ impl Cluster {
     }
 
     /// Sends a signal to a server: STOP or CONT.
-    pub(super) fn signal(&self, number: usize, name: &str) {
+    ///
+    /// # Panics
+    /// It doesn't run.
+    pub fn signal(&self, number: usize, name: &str) {
         let pid = self.servers[number].child.as_ref().expect("it runs").id().to_string();
         let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status();
         assert!(sent.expect("a signal").success());
     }
 
-    pub(super) fn url(&self, stream: &str) -> String {
+    /// Returns the URL of a stream.
+    #[must_use]
+    pub fn url(&self, stream: &str) -> String {
         let hosts: Vec<_> =
             self.servers.iter().map(|server| format!("127.0.0.1:{}", server.port)).collect();
         format!("nats://{}/{stream}", hosts.join(","))
     }
 
     /// Returns the URL of a stream by one server.
-    pub(super) fn url_of(&self, number: usize, stream: &str) -> String {
+    #[must_use]
+    pub fn url_of(&self, number: usize, stream: &str) -> String {
         format!("nats://127.0.0.1:{}/{stream}", self.servers[number].port)
     }
 
-    pub(super) fn access(&self) -> Access {
+    /// Returns the access with which the settings of the servers are checked.
+    #[must_use]
+    pub fn access(&self) -> Access {
         let monitor = |server: &Server| format!("http://127.0.0.1:{}", server.monitor);
         Access { monitors: self.servers.iter().map(monitor).collect(), ..Access::default() }
     }
 
     /// Returns the file with a server's messages of a stream.
-    pub(super) fn blocks(&self, number: usize, stream: &str) -> PathBuf {
+    #[must_use]
+    pub fn blocks(&self, number: usize, stream: &str) -> PathBuf {
         self.servers[number].folder.join(format!("jetstream/$G/streams/{stream}/msgs/1.blk"))
     }
 
@@ -139,7 +159,11 @@ impl Cluster {
     }
 
     /// Returns the number of the server that leads a stream.
-    pub(super) fn leader(&self, stream: &str) -> usize {
+    ///
+    /// # Panics
+    /// None is elected.
+    #[must_use]
+    pub fn leader(&self, stream: &str) -> usize {
         self.wait("a leader of the stream", || {
             (0..3).filter(|number| self.servers[*number].child.is_some()).find_map(|number| {
                 let answer = self.ask(number, "/jsz?streams=true&accounts=true")?;
@@ -150,7 +174,7 @@ impl Cluster {
         })
     }
 
-    pub(super) fn wait_for_meta_leader(&self) {
+    fn wait_for_meta_leader(&self) {
         self.wait("a leader of all", || {
             (0..3).find_map(|number| {
                 let answer = self.ask(number, "/jsz")?;
