@@ -176,7 +176,7 @@ impl Node {
                     return fail(jobs, &Error::new(ErrorKind::Conflict, message));
                 }
                 Ok(Ran::Conflict) => {
-                    if let Err(error) = self.replica.pull() {
+                    if let Err(error) = self.replica.pull_before(begun) {
                         return fail(jobs, &error);
                     }
                 }

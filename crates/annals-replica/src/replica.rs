@@ -146,7 +146,9 @@ impl Replica {
         Self { database, connection, patience, pulling, files }
     }
 
-    pub(crate) fn connection(&self) -> &dyn Connection {
+    /// Returns the connection to the other side.
+    #[must_use]
+    pub fn connection(&self) -> &dyn Connection {
         &*self.connection
     }
 
@@ -160,12 +162,6 @@ impl Replica {
     #[must_use]
     pub const fn database(&self) -> &Database {
         &self.database
-    }
-
-    /// Returns the connection to the other side.
-    #[must_use]
-    pub fn connection(&self) -> &dyn Connection {
-        &*self.connection
     }
 
     /// Returns the cursor of the last transaction that is here.
@@ -300,7 +296,22 @@ impl Replica {
                     return Err(Error::new(ErrorKind::Conflict, message));
                 }
                 Err(Some(frames)) if self.take_news(from, &frames)? => {}
-                Err(_) => self.pull().map(drop)?,
+                Err(_) => self.pull_before(begun)?,
+            }
+        }
+    }
+
+    /// Fetches what came first; while the other side can't be reached it tries again, until the deadline of a transaction that
+    /// was begun then.
+    pub(crate) fn pull_before(&self, begun: Duration) -> Result<()> {
+        let mut pause = self.patience.pause;
+        loop {
+            match self.pull() {
+                Err(error) if error.kind() == ErrorKind::Unreachable && !self.is_over(begun) => {
+                    SystemClock.pause(pause);
+                    pause = LONGEST_PAUSE.min(pause * 2);
+                }
+                pulled => return pulled.map(drop),
             }
         }
     }

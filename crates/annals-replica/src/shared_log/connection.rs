@@ -112,7 +112,14 @@ impl SharedLog {
         if let Some(place) = self.state().places.get(cursor) {
             return Ok(place);
         }
-        let place = finding::place_of(&self.copies, cursor)?;
+        let place = match finding::place_of(&self.copies, cursor) {
+            // A leader that was elected just now may not have read its own log to the end.
+            Err(error) if error.kind() == ErrorKind::Diverged => {
+                SystemClock.pause(Duration::from_secs(1));
+                finding::place_of(&self.copies, cursor)?
+            }
+            found => found?,
+        };
         self.state().places.put(cursor, place);
         Ok(place)
     }

@@ -6,13 +6,15 @@
 //!
 //! Invariants
 //! 1. Each sequence is judged, in order; none is left out. A hole is filled from other replicas, or is an error.
-//! 2. `place.read` only grows past messages whose judgement can't change: not past a part whose last one may still come.
+//! 2. A message is void because of the cursor only if all before it has been applied: see `is_premature`.
+//! 3. `place.read` only grows past messages whose judgement can't change: not past a part whose last one may still come.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use annals::internals::transaction_ends;
 use annals::{Cursor, Error, ErrorKind, Result};
-use annals_storage::Spool;
+use annals_storage::{Clock as _, Spool, SystemClock};
 
 use super::copies::{Copies, Found, Whole};
 use super::finding::ends_of;
@@ -21,6 +23,11 @@ use super::message::{Head, Kind};
 use super::place::Place;
 use super::status::Counts;
 use crate::local::BATCH;
+
+/// How often a log is asked for its end, if that is before the last message that was read.
+const TRIES: u32 = 10;
+/// The pause between.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What was read.
 #[derive(Debug)]
@@ -49,6 +56,8 @@ struct Reading<'r> {
     cursor: Cursor,
     place: Place,
     partial: Option<Partial>,
+    /// True if the next message is judged only once it is known that those before apply.
+    is_stopped: bool,
     read: Read,
 }
 
@@ -63,7 +72,8 @@ pub(super) fn read(
 ) -> Result<Read> {
     let read = Read { next: after, places: Vec::new(), counted: 0, sequences: 1..=0 };
     let (cursor, partial, begin) = (after, None, into.end());
-    let mut reading = Reading { copies, into, begin, cursor, place, partial, read };
+    let is_stopped = false;
+    let mut reading = Reading { copies, into, begin, cursor, place, partial, is_stopped, read };
     if place.is_inside {
         reading.rest()?;
         return Ok(reading.end());
@@ -80,7 +90,8 @@ impl Reading<'_> {
     /// True if nothing more is to be passed on at once.
     fn is_full(&self, single_to: u64) -> bool {
         let has_one = self.read.counted > 0 && self.place.read <= single_to;
-        self.partial.is_none() && (has_one || self.into.end() - self.begin >= BATCH)
+        let is_much = has_one || self.into.end() - self.begin >= BATCH;
+        self.is_stopped || self.partial.is_none() && is_much
     }
 
     /// Reads some messages; returns false if there are none.
@@ -111,7 +122,15 @@ impl Reading<'_> {
 
     /// Asks the leader if there is more than a replica has; returns false if there isn't.
     fn missed(&mut self) -> Result<bool> {
-        let last = self.copies.log.extent()?.last;
+        let mut last = self.copies.log.extent()?.last;
+        // A leader that was elected just now may not have read its own log to the end.
+        for _ in 0..TRIES {
+            if last >= self.place.tail {
+                break;
+            }
+            SystemClock.pause(PAUSE);
+            last = self.copies.log.extent()?.last;
+        }
         if last < self.place.tail {
             let message = format!(
                 "{}: ends with message {last}, and message {} was read before: it was created again, or has lost messages",
@@ -130,6 +149,12 @@ impl Reading<'_> {
     /// Judges the next message.
     fn judge(&mut self, found: Found) -> Result<()> {
         let sequence = self.next();
+        if let Found::Whole(Whole { head, .. }) = &found
+            && self.is_premature(head)
+        {
+            self.is_stopped = true;
+            return Ok(());
+        }
         match found {
             Found::Void => {
                 self.drop_parts();
@@ -152,6 +177,12 @@ impl Reading<'_> {
             self.place.read = sequence;
         }
         Ok(())
+    }
+
+    /// True if a message doesn't continue others that count, if they apply: if they don't, it may count in their place.
+    fn is_premature(&self, head: &Head) -> bool {
+        let begins = head.kind == Kind::Frames && head.part == 0;
+        begins && head.from != self.cursor && self.read.counted > 0
     }
 
     /// Takes frames, or a part of them.

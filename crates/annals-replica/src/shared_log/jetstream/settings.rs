@@ -169,7 +169,10 @@ pub(super) fn unflushed(servers: &[String], monitors: &[String]) -> Result<Vec<S
         missing.insert("(any)");
     }
     for url in monitors {
-        let Monitored { server_name, jetstream } = monitored(url)?;
+        // A blocking client doesn't work on a thread of a runtime.
+        let asked = std::thread::scope(|scope| scope.spawn(|| monitored(url)).join());
+        let ended = |_| Error::new(ErrorKind::Unreachable, format!("{url}: can't be asked"));
+        let Monitored { server_name, jetstream } = asked.map_err(ended)??;
         missing.remove(server_name.as_str());
         let config = jetstream.config.unwrap_or_default();
         if !config.sync_always {

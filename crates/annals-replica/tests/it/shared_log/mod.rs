@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::{
-    Command, Cursor, Error, FieldNumber, Options, Result, RowId, Snapshot, TableNumber,
+    Command, Cursor, FieldNumber, Options, Result, RowId, Snapshot, TableNumber,
     Transaction, Type, ValueRef,
 };
 use annals_replica::shared_log::Log;
@@ -86,8 +86,7 @@ fn create(tx: &mut Transaction<'_>) -> Result<()> {
 
 /// Adds one to the counter, and a row that names the addition; returns the counter before.
 fn add(tx: &mut Transaction<'_>, tag: &str) -> Result<u64> {
-    let before = tx.view().table(ITEM)?.row(RowId(0))?.map(|row| row.read::<i64>(VALUE));
-    let before = before.ok_or_else(|| Error::invalid("there is no counter"))?;
+    let before = tx.view().table(ITEM)?.get(RowId(0))?.read::<i64>(VALUE);
     tx.update(ITEM, RowId(0), VALUE, ValueRef::Int64(before + 1))?;
     tx.insert(ITEM, &[ValueRef::Int64(before), ValueRef::String(tag)])?;
     Ok(before.cast_unsigned())

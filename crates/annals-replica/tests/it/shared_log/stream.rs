@@ -194,7 +194,7 @@ fn a_damaged_replica_that_leads_hides_nothing() {
         cluster.kill(other);
         SystemClock.pause(Duration::from_millis(300));
         cluster.restart(other);
-        cluster.leader(STREAM);
+        let _ = cluster.leader(STREAM);
     }
     let url = cluster.url_of(damaged, STREAM);
     let near = || Arc::new(JetStream::new(&url, cluster.access()).expect("a URL"));
