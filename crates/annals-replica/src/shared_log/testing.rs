@@ -63,8 +63,8 @@ impl Cluster {
             std::fs::create_dir(&at).expect("a folder");
             let config = format!(
                 "server_name: n{number}\nlisten: 127.0.0.1:{}\nhttp: 127.0.0.1:{}\n\
-                 jetstream {{ store_dir: {:?} max_mem: 64M max_file: 2G sync_interval: {sync} }}\n\
-                 cluster {{ name: test listen: 127.0.0.1:{} routes: {all:?} }}\n",
+                 jetstream {{ store_dir: {:?}, max_mem: 64M, max_file: 2G, sync_interval: {sync} }}\n\
+                 cluster {{ name: test, listen: 127.0.0.1:{}, routes: {all:?} }}\n",
                 clients[number],
                 monitors[number],
                 at.display().to_string(),

@@ -37,6 +37,8 @@ const HEADERS: usize = 512;
 const WINDOW: usize = 16 << 20;
 /// How often servers are asked if they live.
 const PING: Duration = Duration::from_secs(1);
+/// How long servers that begin just now are asked to create a stream.
+const CREATION: Duration = Duration::from_secs(20);
 /// How often the log is looked at while nothing is announced.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -96,30 +98,44 @@ impl JetStream {
             let fault = format!("num_replicas is {replicas}, and must be 3 or more");
             return Err(settings::refuse(&name, &[fault]));
         }
-        match self.info() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Ok(_) => {
-                let message = format!("{name}: there is such a stream already: nodes can use it as it is");
-                return Err(Error::new(ErrorKind::InUse, message));
-            }
-            Err(error) => return Err(error),
-        }
         self.check_servers()?;
-        let made = self.run(move |shared| async move {
+        let (begun, mut was_asked) = (SystemClock.elapsed(), false);
+        loop {
+            let made = match self.info() {
+                Ok(info) if was_asked => return self.check(&info).map(drop),
+                Ok(_) => {
+                    let what = "there is such a stream already: nodes can use it as it is";
+                    return Err(Error::new(ErrorKind::InUse, format!("{name}: {what}")));
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    was_asked = true;
+                    self.ask_to_create(replicas)
+                }
+                Err(error) => Err(error),
+            };
+            match made {
+                Ok(info) => return self.check(&info).map(drop),
+                // It may have been created all the same.
+                Err(error) if error.kind() == ErrorKind::Unreachable => {
+                    if SystemClock.elapsed().saturating_sub(begun) > CREATION {
+                        return Err(error);
+                    }
+                    SystemClock.pause(Duration::from_millis(200));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn ask_to_create(&self, replicas: usize) -> Result<Info> {
+        self.run(move |shared| async move {
             let client = shared.client().await?;
             let stream = &shared.address.stream;
             let subject = format!("$JS.API.STREAM.CREATE.{stream}");
             let made: std::result::Result<Info, Failure> =
                 api::call(&client, subject, &settings::wanted(stream, replicas)).await;
             made.map_err(|failure| failure.into_error(shared.address.shown()))
-        });
-        let info = match made {
-            Ok(info) => info,
-            // It may be there all the same.
-            Err(error) if error.kind() == ErrorKind::Unreachable => self.info()?,
-            Err(error) => return Err(error),
-        };
-        self.check(&info).map(drop)
+        })
     }
 
     /// Checks the servers before a stream is created on some of them.

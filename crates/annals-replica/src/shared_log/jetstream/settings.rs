@@ -161,18 +161,21 @@ struct ServerConfig {
 }
 
 /// Asks the monitors whether each server flushes before it acknowledges; returns what is wrong. These servers must be among
-/// them.
+/// them; a minority may be down.
 pub(super) fn unflushed(servers: &[String], monitors: &[String]) -> Result<Vec<String>> {
     let mut missing: BTreeSet<&str> = servers.iter().map(String::as_str).collect();
-    let mut faults = Vec::new();
-    if monitors.is_empty() {
-        missing.insert("(any)");
-    }
+    let (mut faults, mut down) = (Vec::new(), Vec::new());
     for url in monitors {
         // A blocking client doesn't work on a thread of a runtime.
         let asked = std::thread::scope(|scope| scope.spawn(|| monitored(url)).join());
         let ended = |_| Error::new(ErrorKind::Unreachable, format!("{url}: can't be asked"));
-        let Monitored { server_name, jetstream } = asked.map_err(ended)??;
+        let Monitored { server_name, jetstream } = match asked.map_err(ended)? {
+            Ok(monitored) => monitored,
+            Err(error) => {
+                down.push(error);
+                continue;
+            }
+        };
         missing.remove(server_name.as_str());
         let config = jetstream.config.unwrap_or_default();
         if !config.sync_always {
@@ -182,10 +185,17 @@ pub(super) fn unflushed(servers: &[String], monitors: &[String]) -> Result<Vec<S
             ));
         }
     }
-    if !missing.is_empty() {
+    if down.len() * 2 >= monitors.len().max(1) {
+        if let Some(error) = down.into_iter().next() {
+            return Err(error);
+        }
+        faults.push(
+            "sync_interval of the servers isn't known: say the monitor URL of each (--monitor http://HOST:8222)".to_owned(),
+        );
+    } else if missing.len() > down.len() {
         let names = missing.into_iter().collect::<Vec<_>>().join(", ");
         faults.push(format!(
-            "sync_interval of server {names} isn't known: say the monitor URL of each server (--monitor http://HOST:8222)"
+            "sync_interval of server {names} isn't known: say its monitor URL, too (--monitor http://HOST:8222)"
         ));
     }
     Ok(faults)

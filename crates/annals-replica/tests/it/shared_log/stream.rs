@@ -65,7 +65,10 @@ impl Writers {
             number += 1;
             match member.replica.transaction(|tx| add(tx, &tag)) {
                 Ok(_) => drop(self.acknowledged.lock().unwrap().insert(tag)),
-                Err(error) => assert!(is_passing(&error), "{error}"),
+                Err(error) => {
+                    assert!(is_passing(&error), "{error}");
+                    eprintln!("node {node}: {error}");
+                }
             }
             if rng.below(300) == 0 {
                 let directory = member.directory.clone();
@@ -79,7 +82,10 @@ impl Writers {
         loop {
             match work() {
                 Ok(done) => return done,
-                Err(error) => assert!(is_passing(&error), "{error}"),
+                Err(error) => {
+                    assert!(is_passing(&error), "{error}");
+                    eprintln!("again: {error}");
+                }
             }
             SystemClock.pause(Duration::from_millis(50));
         }
