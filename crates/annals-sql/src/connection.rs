@@ -11,7 +11,7 @@ use rusqlite::{Batch, Statement};
 use crate::attach::Attaching;
 use crate::error::SqlError;
 use crate::functions;
-use crate::limits::{Ended, Limits, Watch, confine};
+use crate::limits::{Ended, Limits, Watch, confine, keep_in_memory};
 use crate::session::{Session, Source};
 
 /// The values of the parameters of a statement.
@@ -90,6 +90,9 @@ impl Connection {
         let session = Arc::new(Session::new(source));
         let schema = Arc::clone(session.snapshot(true)?.schema());
         let connection = Self { inner, session, schema, limits, watch: Watch::default() };
+        if limits.is_some() {
+            keep_in_memory(&connection.inner).map_err(failed)?;
+        }
         functions::register(&connection.inner, &connection.session).map_err(failed)?;
         connection.attach()?;
         if let Some(limits) = &connection.limits {

@@ -81,10 +81,15 @@ impl Watch {
     }
 }
 
+/// Keeps a new connection from making temporary files: sorting takes memory, which is watched.
+///
+/// Changing this setting removes temporary tables, so it comes before them.
+pub(crate) fn keep_in_memory(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "temp_store", "MEMORY")
+}
+
 /// Lets a connection only read: no other file, no setting, no function that reaches out of the database.
 pub(crate) fn confine(connection: &Connection, limits: &Limits) -> rusqlite::Result<()> {
-    // No temporary files: sorting takes memory, which is watched.
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "trusted_schema", false)?;
     let longest = i32::try_from(limits.memory / 16).unwrap_or(i32::MAX).max(1 << 20);
     for (limit, most) in [

@@ -13,7 +13,7 @@ use crate::session::{Session, Sight};
 /// The bit of a plan's number that says that the last transaction is first.
 const BACKWARD: i32 = 1 << TXIDS.len();
 /// The first part of the log that is read backward has so many transactions, each further one twice as many.
-const PART: u64 = 32;
+const PART: u64 = 8;
 /// The most transactions of such a part.
 const LONGEST_PART: u64 = 4096;
 
