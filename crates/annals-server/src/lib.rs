@@ -41,6 +41,8 @@ mod procedures;
 mod rows;
 mod server;
 mod shared;
+#[cfg(feature = "sql")]
+mod sql;
 mod tokens;
 mod transactions;
 mod turns;

@@ -179,6 +179,8 @@ impl Server {
         let routes = frames::routes().merge(rows::routes()).merge(history::routes());
         let routes = routes.merge(changes::routes()).merge(health::routes());
         let routes = routes.merge(transactions::routes()).merge(openapi::routes());
+        #[cfg(feature = "sql")]
+        let routes = routes.merge(crate::sql::routes());
         let routes = openapi::describe(routes).fallback(nowhere).layer(guard);
         routes.layer(axum::middleware::from_fn(log::record)).with_state(shared)
     }

@@ -30,10 +30,15 @@ pub(crate) struct Access {
 impl Access {
     /// Prepares a connection to a URL.
     pub(crate) fn connect(&self, url: &str) -> Result<Arc<dyn Connection>> {
+        Ok(Arc::new(self.http(url)?))
+    }
+
+    /// Prepares requests to a URL.
+    pub(crate) fn http(&self, url: &str) -> Result<Http> {
         let from_environment =
             || std::env::var("ANNALS_TOKEN").ok().filter(|token| !token.is_empty());
         let token = self.token.clone().or_else(from_environment);
-        Ok(Arc::new(Http::new(url, token)?))
+        Http::new(url, token)
     }
 
     /// Returns a file with what a path or a URL names: the file itself, or a copy.
