@@ -7,13 +7,16 @@ use annals::Schema;
 use rusqlite::Connection;
 
 use crate::collations;
-use crate::host::{Fault, register};
+use crate::host::{Fault, Made, register};
 use crate::relation::make;
 use crate::session::Session;
 use crate::shape::{KINDS, Shape, quoted, shapes};
 
 /// The beginning of the names of modules.
 const MODULE: &str = "annals_";
+
+/// The name of the log.
+const LOG: &str = "annals_log";
 
 /// How many modules there were: each database of a connection has its own.
 static MODULES: AtomicU64 = AtomicU64::new(0);
@@ -45,10 +48,14 @@ impl Attaching<'_> {
         let own: Vec<Arc<Shape>> = all.into_iter().map(|(shape, _)| shape).collect();
         let count = own.len();
         let module = format!("{MODULE}{}", MODULES.fetch_add(1, Ordering::Relaxed));
+        let log = quoted(&format!("{}{LOG}", self.prefix));
+        self.session.ends_by(format!("DELETE FROM temp.{log} WHERE 0"));
         let session = Arc::clone(self.session);
         let maker = move |words: &[&str]| {
             // The last one is the label.
-            make(&session, &own, words.split_last().map_or(words, |(_, words)| words))
+            let words = words.split_last().map_or(words, |(_, words)| words);
+            let relation = make(&session, &own, words)?;
+            Ok(Made { relation, transactions: Arc::clone(&session) as _ })
         };
         register(connection, &module, Box::new(maker))?;
         for name in old {
@@ -70,7 +77,7 @@ impl Attaching<'_> {
                 wanted.push(Wanted { name: name.clone(), words: format!("{word},{number}") });
             }
         }
-        for (name, word) in [("annals_log", "log"), ("annals_schema", "schema")] {
+        for (name, word) in [(LOG, "log"), ("annals_schema", "schema")] {
             wanted.push(Wanted { name: format!("{}{name}", self.prefix), words: word.to_owned() });
         }
         wanted

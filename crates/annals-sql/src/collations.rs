@@ -28,10 +28,18 @@ fn enum_name(variants: Variants) -> String {
 
 /// Makes the collations of a schema known to a connection.
 pub(crate) fn register(connection: &Connection, schema: &Schema) -> rusqlite::Result<()> {
-    connection.create_collation(DECIMAL, compare_decimals)?;
-    connection.create_collation(DATE, compare_dates)?;
+    let known = known(connection)?;
+    let is_new = |name: &str| !known.iter().any(|known| known == name);
+    if is_new(DECIMAL) {
+        connection.create_collation(DECIMAL, compare_decimals)?;
+    }
+    if is_new(DATE) {
+        connection.create_collation(DATE, compare_dates)?;
+    }
     for field in schema.tables().iter().flat_map(|table| &table.fields) {
-        if let Type::Enum(variants) = field.ty {
+        if let Type::Enum(variants) = field.ty
+            && is_new(&enum_name(variants))
+        {
             let number = move |text: &str| variants.named(text).map(|variant| variant.number());
             let compare = move |a: &str, b: &str| match (number(a), number(b)) {
                 (Some(a), Some(b)) => a.cmp(&b),
@@ -43,6 +51,13 @@ pub(crate) fn register(connection: &Connection, schema: &Schema) -> rusqlite::Re
         }
     }
     Ok(())
+}
+
+/// Returns the names of a connection's collations. While statements run, SQLite lets none be replaced.
+fn known(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut names = connection.prepare("SELECT name FROM pragma_collation_list")?;
+    let names = names.query_map([], |row| row.get(0))?;
+    names.collect()
 }
 
 /// The parts of a decimal text: sign, digits before the point, digits after it, both without zeros at their ends.

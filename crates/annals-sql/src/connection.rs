@@ -10,7 +10,7 @@ use rusqlite::{Batch, Statement};
 
 use crate::attach::Attaching;
 use crate::error::SqlError;
-use crate::functions;
+use crate::functions::{self, Find};
 use crate::limits::{Ended, Limits, Watch, confine, keep_in_memory};
 use crate::session::{Session, Source};
 
@@ -93,7 +93,9 @@ impl Connection {
         if limits.is_some() {
             keep_in_memory(&connection.inner).map_err(failed)?;
         }
-        functions::register(&connection.inner, &connection.session).map_err(failed)?;
+        let session = Arc::clone(&connection.session);
+        let find: Find = Arc::new(move |prefix| prefix.is_empty().then(|| Arc::clone(&session)));
+        functions::register(&connection.inner, &find).map_err(failed)?;
         connection.attach()?;
         if let Some(limits) = &connection.limits {
             confine(&connection.inner, limits).map_err(failed)?;

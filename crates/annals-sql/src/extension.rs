@@ -1,15 +1,16 @@
 //! The extension: functions that attach databases to a connection of another program.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use annals::Options;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::{Connection, ffi};
 
 use crate::attach::Attaching;
-use crate::functions;
+use crate::functions::{self, Find};
 use crate::host::{Fault, extension_init};
 use crate::session::{Session, Source};
 
@@ -29,18 +30,36 @@ pub unsafe fn init(
 
 /// Adds the functions; the library stays in memory, as modules of it may be used later.
 fn add(connection: Connection) -> rusqlite::Result<bool> {
+    let attached = Arc::new(Attached::default());
+    let known = Arc::clone(&attached);
+    let find: Find = Arc::new(move |prefix| known.lock().get(prefix).cloned());
+    functions::register(&connection, &find)?;
     // A view or a trigger of a file that isn't trusted may not open other files.
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DIRECTONLY;
-    connection.create_scalar_function("annals_attach", 1, flags, |context| attach(context, ""))?;
-    connection.create_scalar_function("annals_attach", 2, flags, |context| {
+    let known = Arc::clone(&attached);
+    connection.create_scalar_function("annals_attach", 1, flags, move |context| {
+        attach(context, "", &known)
+    })?;
+    connection.create_scalar_function("annals_attach", 2, flags, move |context| {
         let prefix: String = context.get(1)?;
-        attach(context, &prefix)
+        attach(context, &prefix, &attached)
     })?;
     Ok(true)
 }
 
+/// The databases of a connection, by the beginnings of the names of their tables.
+#[derive(Default)]
+struct Attached(Mutex<BTreeMap<String, Arc<Session>>>);
+
+impl Attached {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Session>>> {
+        // The map is whole after each step.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Attaches a database; returns a sentence about it.
-fn attach(context: &Context<'_>, prefix: &str) -> rusqlite::Result<String> {
+fn attach(context: &Context<'_>, prefix: &str, attached: &Attached) -> rusqlite::Result<String> {
     let file: String = context.get(0)?;
     let failed = |error| Fault::from(error).into_error();
     let reader = Options::new().open_read_only(Path::new(&file)).map_err(failed)?;
@@ -52,7 +71,7 @@ fn attach(context: &Context<'_>, prefix: &str) -> rusqlite::Result<String> {
     let label = format!("{prefix}:{file}");
     let attaching = Attaching { session: &session, schema: &schema, prefix, label: &label };
     let tables = attaching.attach(&connection)?;
-    functions::register(&connection, &session)?;
+    attached.lock().insert(prefix.to_owned(), session);
     let noun = if tables == 1 { "table" } else { "tables" };
     Ok(format!("{tables} {noun} of {file}, as of each statement"))
 }

@@ -8,27 +8,44 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
 
 use crate::forms::{large, read_large};
-use crate::host::Fault;
+use crate::host::{Fault, Transactional as _};
 use crate::session::Session;
 
-/// Makes the functions known to a connection.
-pub(crate) fn register(connection: &Connection, session: &Arc<Session>) -> rusqlite::Result<()> {
+/// Finds the session of the database whose tables have a prefix.
+pub(crate) type Find = Arc<dyn Fn(&str) -> Option<Arc<Session>> + Send + Sync>;
+
+/// Makes the functions known to a connection. While statements run, SQLite lets none be replaced.
+pub(crate) fn register(connection: &Connection, find: &Find) -> rusqlite::Result<()> {
     let pure = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
         | FunctionFlags::SQLITE_INNOCUOUS;
     connection.create_scalar_function("annals_time", 1, pure, time)?;
     connection.create_scalar_function("annals_uint64", 1, pure, uint64)?;
-    let session = Arc::clone(session);
-    connection.create_scalar_function("annals_txid", 0, FunctionFlags::SQLITE_UTF8, move |context| {
-        txid(context, &session)
+    let changing = FunctionFlags::SQLITE_UTF8;
+    let find_one = Arc::clone(find);
+    connection.create_scalar_function("annals_txid", 0, changing, move |context| {
+        txid(context, find_one(""))
+    })?;
+    let find = Arc::clone(find);
+    connection.create_scalar_function("annals_txid", 1, changing, move |context| {
+        let prefix: String = context.get(0)?;
+        txid(context, find(&prefix))
     })
 }
 
 /// Returns the number of the last transaction that the statement sees.
-fn txid(context: &Context<'_>, session: &Session) -> rusqlite::Result<i64> {
+fn txid(context: &Context<'_>, session: Option<Arc<Session>>) -> rusqlite::Result<i64> {
+    let session = session.ok_or_else(|| {
+        Fault::new("no database is attached: SELECT annals_attach('FILE')").into_error()
+    })?;
     #[expect(unsafe_code, reason = "the connection of a function")]
-    // SAFETY: it is only asked whether a transaction is open, and not kept.
-    let is_alone = unsafe { context.get_connection()?.is_autocommit() };
+    // SAFETY: it is used in this call only, by the thread that SQLite calls on.
+    let connection = unsafe { context.get_connection()? };
+    let is_alone = connection.is_autocommit();
+    if !is_alone && let Some(ending) = session.ending() {
+        // As when a table is read: where it is refused, the end is noticed later.
+        let _ = connection.execute_batch(&ending);
+    }
     let snapshot = session.snapshot(is_alone).map_err(|error| Fault::from(error).into_error())?;
     Ok(snapshot.txid().0.cast_signed())
 }

@@ -5,11 +5,11 @@
 //!    its end.
 //! 2. A snapshot is released when the last cursor is closed, unless a transaction keeps it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use annals::{Database, Error, ErrorKind, Moment, Reader, Result, Snapshot, Timestamp, Txid};
 
-use crate::host::Form;
+use crate::host::{Form, Transactional};
 
 /// How many past states are kept for the rest of a statement.
 const PASTS: usize = 8;
@@ -61,6 +61,8 @@ impl Source {
 pub(crate) struct Session {
     source: Source,
     state: Mutex<State>,
+    /// The statement by which the end of a transaction is noticed.
+    ending: OnceLock<String>,
 }
 
 #[derive(Debug, Default)]
@@ -70,18 +72,26 @@ struct State {
     cursors: usize,
     /// True if a transaction keeps the snapshot.
     is_kept: bool,
+    /// True if the end of the transaction will be noticed.
+    is_watched: bool,
     /// Past states that the statement has asked for.
     pasts: Vec<Snapshot>,
 }
 
 impl Session {
     pub(crate) fn new(source: Source) -> Self {
-        Self { source, state: Mutex::default() }
+        Self { source, state: Mutex::default(), ending: OnceLock::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // The state is whole after each step.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the statement by which the end of a transaction is noticed.
+    pub(crate) fn ends_by(&self, statement: String) {
+        // It stays the same when the tables are made again.
+        let _ = self.ending.set(statement);
     }
 
     /// Returns the snapshot of the statement that runs, for a moment; `is_alone` if it is in no transaction.
@@ -106,13 +116,23 @@ impl Session {
     }
 
     /// Ends what a transaction has kept.
-    #[cfg_attr(not(feature = "bundled"), expect(dead_code, reason = "for connections of one's own"))]
     pub(crate) fn release(&self) {
         let mut state = self.state();
-        state.is_kept = false;
+        (state.is_kept, state.is_watched) = (false, false);
         if state.cursors == 0 {
             (state.snapshot, state.pasts) = (None, Vec::new());
         }
+    }
+}
+
+impl Transactional for Session {
+    fn ending(&self) -> Option<String> {
+        let is_known = std::mem::replace(&mut self.state().is_watched, true);
+        if is_known { None } else { self.ending.get().cloned() }
+    }
+
+    fn ended(&self) {
+        self.release();
     }
 }
 
@@ -127,6 +147,7 @@ impl State {
             }
         };
         self.is_kept = !is_alone;
+        self.is_watched &= self.is_kept;
         self.snapshot = Some(snapshot.clone());
         Ok(snapshot)
     }

@@ -2,21 +2,29 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 use rusqlite::{Connection, ffi};
 
 use super::asked::{Answer, Asked, text};
 use super::values::{Arguments, Out};
-use super::{Fault, Relation, Scan, guarded};
+use super::{Fault, Relation, Scan, Transactional, guarded};
+
+/// A relation, and what belongs to its transactions.
+pub(crate) struct Made {
+    pub(crate) relation: Box<dyn Relation>,
+    pub(crate) transactions: Arc<dyn Transactional>,
+}
 
 /// Makes the relation of a virtual table from the arguments after the module's name.
-pub(crate) type Maker = Box<dyn Fn(&[&str]) -> Result<Box<dyn Relation>, Fault>>;
+pub(crate) type Maker = Box<dyn Fn(&[&str]) -> Result<Made, Fault>>;
 
 /// A virtual table, as SQLite holds it.
 #[repr(C)]
 struct Held {
     base: ffi::sqlite3_vtab,
     relation: Box<dyn Relation>,
+    transactions: Arc<dyn Transactional>,
     connection: *mut ffi::sqlite3,
 }
 
@@ -46,6 +54,9 @@ static MODULE: ffi::sqlite3_module = ffi::sqlite3_module {
     xColumn: Some(column),
     xRowid: Some(rowid),
     xUpdate: Some(update),
+    xBegin: Some(begin),
+    xCommit: Some(end),
+    xRollback: Some(end),
     ..NOTHING
 };
 
@@ -76,7 +87,7 @@ pub(crate) fn register(connection: &Connection, name: &str, make: Maker) -> rusq
 /// The pointers are those that SQLite passes to the entry of an extension.
 #[cfg(feature = "loadable")]
 #[expect(unsafe_code, reason = "the entry of an extension")]
-pub unsafe fn extension_init(
+pub(crate) unsafe fn extension_init(
     connection: *mut ffi::sqlite3,
     message: *mut *mut c_char,
     table: *mut ffi::sqlite3_api_routines,
@@ -136,7 +147,7 @@ unsafe extern "C" fn connect(
         let words = words.map_err(|error| Fault::new(error.to_string()))?;
         // SAFETY: it is the maker that `register` gave away.
         let make = unsafe { &*make.cast::<Maker>() };
-        let relation = make(&words)?;
+        let Made { relation, transactions } = make(&words)?;
         let declaration = CString::new(relation.declaration());
         let declaration = declaration.map_err(|error| Fault::new(error.to_string()))?;
         // SAFETY: it is called in `xConnect`, with a text that ends with a zero.
@@ -150,7 +161,7 @@ unsafe extern "C" fn connect(
             nRef: 0,
             zErrMsg: std::ptr::null_mut(),
         };
-        Ok(Box::new(Held { base, relation, connection }))
+        Ok(Box::new(Held { base, relation, transactions, connection }))
     });
     match done {
         Ok(held) => {
@@ -221,6 +232,12 @@ unsafe extern "C" fn open(
         let opened = guarded(|| {
             let held = &*table.cast::<Held>();
             let is_alone = ffi::sqlite3_get_autocommit(held.connection) != 0;
+            let ending = if is_alone { None } else { held.transactions.ending() };
+            if let Some(ending) = ending.and_then(|ending| CString::new(ending).ok()) {
+                let (no_rows, none) = (None, std::ptr::null_mut());
+                // Where a connection refuses it, the transaction's end is noticed later, outside of any.
+                ffi::sqlite3_exec(held.connection, ending.as_ptr(), no_rows, none, none.cast());
+            }
             let scan = held.relation.open(is_alone)?;
             let base = ffi::sqlite3_vtab_cursor { pVtab: std::ptr::null_mut() };
             *cursor = Box::into_raw(Box::new(Walking { base, scan })).cast();
@@ -303,6 +320,22 @@ unsafe extern "C" fn rowid(
         let walking = &*cursor.cast::<Walking>();
         *id = guarded(|| Ok(walking.scan.id())).unwrap_or(0);
     }
+    ffi::SQLITE_OK
+}
+
+#[expect(unsafe_code, reason = "called by SQLite")]
+unsafe extern "C" fn begin(_: *mut ffi::sqlite3_vtab) -> c_int {
+    ffi::SQLITE_OK
+}
+
+#[expect(unsafe_code, reason = "called by SQLite")]
+unsafe extern "C" fn end(table: *mut ffi::sqlite3_vtab) -> c_int {
+    // SAFETY: the table is one of `connect`.
+    let held = unsafe { &*table.cast::<Held>() };
+    let _ = guarded(|| {
+        held.transactions.ended();
+        Ok(())
+    });
     ffi::SQLITE_OK
 }
 

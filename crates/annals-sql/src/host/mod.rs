@@ -17,10 +17,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rusqlite::ffi;
 
 pub(crate) use asked::{Answer, Asked, Op, Order, Term};
-pub(crate) use entries::register;
+pub(crate) use entries::{Made, register};
 #[cfg(feature = "loadable")]
-pub use entries::extension_init;
-pub(crate) use values::{Arguments, Form, Out, memory_used};
+pub(crate) use entries::extension_init;
+#[cfg(feature = "bundled")]
+pub(crate) use values::memory_used;
+pub(crate) use values::{Arguments, Form, Out};
 
 /// A virtual table.
 pub(crate) trait Relation {
@@ -35,6 +37,18 @@ pub(crate) trait Relation {
 
     /// Says why a change is refused.
     fn refusal(&self) -> Fault;
+}
+
+/// What wants to know of the end of a connection's transactions.
+///
+/// SQLite tells virtual tables only of transactions that write to them. So the first read of a transaction runs a
+/// statement that would write to one, and changes nothing.
+pub(crate) trait Transactional {
+    /// Returns that statement, once in each transaction.
+    fn ending(&self) -> Option<String>;
+
+    /// Notes that a transaction has ended.
+    fn ended(&self);
 }
 
 /// A walk over rows of a virtual table.

@@ -142,7 +142,7 @@ impl Out<'_> {
 
 /// Returns how much memory SQLite has in this process, in bytes.
 #[expect(unsafe_code, reason = "a number of C")]
-#[cfg_attr(not(feature = "bundled"), expect(dead_code, reason = "for connections of one's own"))]
+#[cfg(feature = "bundled")]
 pub(crate) fn memory_used() -> u64 {
     // SAFETY: it reads a counter.
     u64::try_from(unsafe { ffi::sqlite3_memory_used() }).unwrap_or(0)

@@ -34,6 +34,27 @@ fn a_statement_sees_the_newest_state_and_a_transaction_keeps_it() {
 }
 
 #[test]
+fn transactions_of_other_programs_are_noticed() {
+    let db = build(3, 3, 3);
+    let connection = open(&db);
+    // As in a program that has loaded the extension: nobody tells us of its statements.
+    let sql = connection.inner();
+    let count = |query: &str| sql.query_row(query, [], |row| row.get::<_, i64>(0)).unwrap();
+    for query in ["SELECT count(*) FROM city", "SELECT annals_txid()"] {
+        for end in ["COMMIT", "ROLLBACK"] {
+            sql.execute_batch("BEGIN").unwrap();
+            let before = count(query);
+            add(&db, &format!("{query} {end}"));
+            assert_eq!(count(query), before, "{query}");
+            sql.execute_batch(end).unwrap();
+            sql.execute_batch("BEGIN").unwrap();
+            assert_eq!(count(query), before + 1, "{query}: a transaction after {end}");
+            sql.execute_batch(end).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_running_statement_stays_as_it_is() {
     let db = build(3, 3, 3);
     let sql = open(&db);
