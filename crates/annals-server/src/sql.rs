@@ -136,7 +136,9 @@ fn parameters(params: &serde_json::Value) -> Answer<Parameters> {
     };
     match params {
         Json::Null => Ok(Parameters::None),
-        Json::Array(values) => Ok(Parameters::Listed(values.iter().map(value).collect::<Answer<_>>()?)),
+        Json::Array(values) => {
+            Ok(Parameters::Listed(values.iter().map(value).collect::<Answer<_>>()?))
+        }
         Json::Object(values) => {
             let named = values.iter().map(|(name, json)| Ok((name.clone(), value(json)?)));
             Ok(Parameters::Named(named.collect::<Answer<_>>()?))

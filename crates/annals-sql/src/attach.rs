@@ -101,7 +101,8 @@ fn occupied(
     let mut old = Vec::new();
     while let Some(row) = found.next()? {
         let (name, sql): (String, String) = (row.get(0)?, row.get(1)?);
-        let is_ours = sql.contains(&format!(" USING {MODULE}")) && sql.ends_with(&format!(",{label})"));
+        let is_ours =
+            sql.contains(&format!(" USING {MODULE}")) && sql.ends_with(&format!(",{label})"));
         if is_ours {
             old.push(name);
         } else if wanted.iter().any(|it| it.name.eq_ignore_ascii_case(&name)) {

@@ -80,7 +80,8 @@ fn compare_decimals(a: &str, b: &str) -> Ordering {
     let (Some(left), Some(right)) = (decimal(a), decimal(b)) else {
         return decimal(b).is_some().cmp(&decimal(a).is_some()).then_with(|| a.cmp(b));
     };
-    let size = |(_, whole, part): (bool, &str, &str)| (whole.len(), whole.to_owned(), part.to_owned());
+    let size =
+        |(_, whole, part): (bool, &str, &str)| (whole.len(), whole.to_owned(), part.to_owned());
     match (left.0, right.0) {
         (false, true) => Ordering::Greater,
         (true, false) => Ordering::Less,
@@ -92,7 +93,8 @@ fn compare_decimals(a: &str, b: &str) -> Ordering {
 /// Compares dates: years before 0 and after 9999 have a sign. Of other texts, as `1990`, the bytes decide.
 fn compare_dates(a: &str, b: &str) -> Ordering {
     let era = |text: &str| -> (i8, i64) {
-        let signed = |rest: &str| rest.split_once('-').and_then(|(year, _)| year.parse::<i64>().ok());
+        let signed =
+            |rest: &str| rest.split_once('-').and_then(|(year, _)| year.parse::<i64>().ok());
         match (text.strip_prefix('-').and_then(signed), text.strip_prefix('+').and_then(signed)) {
             (Some(year), _) => (-1, -year),
             (_, Some(year)) => (1, year),
@@ -128,7 +130,17 @@ mod tests {
     #[test]
     fn dates_compare_by_their_years() {
         assert_ascending(
-            &["-10000-01-01", "-00044-03-15", "-00044-05-01", "0000-01-01", "1990", "1990-02-03", "9999-12-31", "+10000-01-01", "+123456-01-01"],
+            &[
+                "-10000-01-01",
+                "-00044-03-15",
+                "-00044-05-01",
+                "0000-01-01",
+                "1990",
+                "1990-02-03",
+                "9999-12-31",
+                "+10000-01-01",
+                "+123456-01-01",
+            ],
             compare_dates,
         );
     }

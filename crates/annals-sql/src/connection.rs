@@ -191,7 +191,9 @@ impl Connection {
         }
         self.schema = Arc::clone(now.schema());
         // The rule that changes nothing is for statements of others.
-        self.inner.authorizer(None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>);
+        self.inner.authorizer(
+            None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>,
+        );
         self.attach()?;
         match &self.limits {
             Some(limits) => confine(&self.inner, limits).map_err(|error| self.explain(error)),
@@ -247,9 +249,9 @@ impl Connection {
         let mut rows = statement.raw_query();
         let mut left = self.limits.map_or(u64::MAX, |limits| limits.rows);
         while let Some(row) = rows.next().map_err(|error| self.explain(error))? {
-            left = left.checked_sub(1).ok_or_else(|| {
-                SqlError::Rows(self.limits.map_or(0, |limits| limits.rows))
-            })?;
+            left = left
+                .checked_sub(1)
+                .ok_or_else(|| SqlError::Rows(self.limits.map_or(0, |limits| limits.rows)))?;
             let values = (0..columns.len()).map(|place| row.get_ref(place));
             let values: Result<Vec<_>, _> = values.collect();
             answer.row(&values.map_err(|error| self.explain(error))?)?;

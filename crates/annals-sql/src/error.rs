@@ -41,7 +41,10 @@ impl fmt::Display for SqlError {
                 "the query was ended: it needs more than {limit} bytes of memory; sort or group fewer rows"
             ),
             Self::Rows(limit) => {
-                write!(f, "the answer has more than {limit} rows: add LIMIT, or ask for a part of it")
+                write!(
+                    f,
+                    "the answer has more than {limit} rows: add LIMIT, or ask for a part of it"
+                )
             }
             Self::Bytes(limit) => {
                 write!(f, "the answer is longer than {limit} bytes: ask for fewer rows or columns")

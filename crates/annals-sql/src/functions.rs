@@ -74,7 +74,8 @@ fn uint64(context: &Context<'_>) -> rusqlite::Result<Value> {
         },
         ValueRef::Text(text) => {
             let text = String::from_utf8_lossy(text);
-            let wrong = |_| Fault::new(format!("{text} is no number from 0 to 2^64 - 1")).into_error();
+            let wrong =
+                |_| Fault::new(format!("{text} is no number from 0 to 2^64 - 1")).into_error();
             let number: u64 = text.trim().parse().map_err(wrong)?;
             i64::try_from(number).map_or_else(|_| Value::Blob(large(number)), Value::Integer)
         }

@@ -30,12 +30,7 @@ pub struct Limits {
 impl Default for Limits {
     /// 10 s, 100,000 rows, 64 MiB, and 256 MiB of memory.
     fn default() -> Self {
-        Self {
-            time: Duration::from_secs(10),
-            rows: 100_000,
-            bytes: 64 << 20,
-            memory: 256 << 20,
-        }
+        Self { time: Duration::from_secs(10), rows: 100_000, bytes: 64 << 20, memory: 256 << 20 }
     }
 }
 
@@ -118,7 +113,8 @@ const FUNCTIONS: [&str; 6] =
     ["load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "sqlite_log"];
 
 fn authorize(context: AuthContext<'_>) -> Authorization {
-    let is_one_of = |names: &[&str], name: &str| names.iter().any(|it| it.eq_ignore_ascii_case(name));
+    let is_one_of =
+        |names: &[&str], name: &str| names.iter().any(|it| it.eq_ignore_ascii_case(name));
     let is_allowed = match context.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
         AuthAction::Function { function_name } => !is_one_of(&FUNCTIONS, function_name),

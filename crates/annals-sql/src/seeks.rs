@@ -31,7 +31,11 @@ pub(crate) fn seek(ty: Type, is_nullable: bool, op: Op, argument: &Form<'_>) -> 
     let found = match (op, argument) {
         // An erased value is null, also where the schema doesn't allow that.
         (Op::Is | Op::IsNull, Form::Null) => {
-            if is_nullable { Seek::Equal(Value::Null) } else { Seek::All }
+            if is_nullable {
+                Seek::Equal(Value::Null)
+            } else {
+                Seek::All
+            }
         }
         (_, Form::Null) => Seek::Nothing,
         (Op::Like | Op::Glob | Op::IsNull, _) => Seek::All,
@@ -58,7 +62,9 @@ fn compare(ty: Type, op: Op, argument: &Form<'_>) -> Seek {
             integers(ty, op, argument)
         }
         (TypeClass::Float32 | TypeClass::Float64, _) => floats(ty, op, argument),
-        (TypeClass::String, Form::Text(text)) => exact(op, Value::String(text.clone().into_owned())),
+        (TypeClass::String, Form::Text(text)) => {
+            exact(op, Value::String(text.clone().into_owned()))
+        }
         (TypeClass::Bytes, Form::Blob(bytes)) => exact(op, Value::Bytes(bytes.to_vec())),
         (TypeClass::Written, _) => written(ty, op, argument),
         _ => Seek::All,

@@ -10,8 +10,13 @@ use crate::forms::declared;
 use crate::host::Fault;
 
 /// The kinds of virtual tables that each table has: the end of the name, and the word in its declaration.
-pub(crate) const KINDS: [(&str, &str); 5] =
-    [("", "rows"), ("_at", "at"), ("_history", "history"), ("_changes", "changes"), ("_blame", "blame")];
+pub(crate) const KINDS: [(&str, &str); 5] = [
+    ("", "rows"),
+    ("_at", "at"),
+    ("_history", "history"),
+    ("_changes", "changes"),
+    ("_blame", "blame"),
+];
 
 /// A column of a table; that of a field, as the id is the first column of each.
 #[derive(Clone, Debug)]
@@ -166,8 +171,11 @@ pub(crate) fn shapes(schema: &Arc<Schema>, prefix: &str) -> Vec<(Arc<Shape>, Vec
     for fixed in ["annals_log", "annals_schema"] {
         names.take(fixed);
     }
-    let own: Vec<_> =
-        schema.tables().iter().map(|table| names.take(&format!("{prefix}{}", table.name))).collect();
+    let own: Vec<_> = schema
+        .tables()
+        .iter()
+        .map(|table| names.take(&format!("{prefix}{}", table.name)))
+        .collect();
     let shapes = schema.tables().iter().zip(own).map(|(table, name)| {
         let others = KINDS.iter().skip(1).map(|(end, _)| names.take(&format!("{name}{end}")));
         let all = std::iter::once(name.clone()).chain(others).collect();

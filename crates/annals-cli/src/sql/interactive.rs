@@ -15,8 +15,30 @@ use crate::shell::history;
 
 /// Words of SQL that are completed, besides names.
 const WORDS: [&str; 24] = [
-    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "LIMIT", "OFFSET", "JOIN", "LEFT JOIN", "ON",
-    "AND", "OR", "NOT", "NULL", "LIKE", "GLOB", "BETWEEN", "DISTINCT", "count(", "WITH", "UNION", "BEGIN", "COMMIT",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "HAVING",
+    "LIMIT",
+    "OFFSET",
+    "JOIN",
+    "LEFT JOIN",
+    "ON",
+    "AND",
+    "OR",
+    "NOT",
+    "NULL",
+    "LIKE",
+    "GLOB",
+    "BETWEEN",
+    "DISTINCT",
+    "count(",
+    "WITH",
+    "UNION",
+    "BEGIN",
+    "COMMIT",
 ];
 
 /// Runs statements until the person leaves.
@@ -25,7 +47,8 @@ pub(crate) fn run(asking: &mut Asking, mut sink: Sink, remembers: bool) -> Resul
     let mut editor = Editor::new(if remembers { history::file() } else { None })?;
     output.line("SQL that reads; a statement ends with `;`. `.help` tells more.")?;
     asking.end_at(Arc::new(Interrupts::catch()));
-    let mut words: Vec<String> = WORDS.iter().chain(&dots::NAMES).map(|&word| word.to_owned()).collect();
+    let mut words: Vec<String> =
+        WORDS.iter().chain(&dots::NAMES).map(|&word| word.to_owned()).collect();
     words.extend(names(asking)?);
     let words: Rc<[String]> = words.into();
     let mut begun = String::new();

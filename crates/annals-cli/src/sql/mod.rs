@@ -14,9 +14,8 @@ use annals_sql::{Parameters, Value};
 
 /// Reads the values of parameters: all in order, or all with names.
 pub(crate) fn parameters(texts: &[String]) -> Result<Parameters> {
-    let is_name = |name: &str| {
-        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
-    };
+    let is_name =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     let named = |text: &String| {
         let (name, text) = text.split_once('=')?;
         is_name(name).then(|| (name.to_owned(), value(text)))

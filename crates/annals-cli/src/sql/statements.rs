@@ -35,10 +35,26 @@ mod tests {
 
     #[test]
     fn a_statement_ends_with_a_semicolon() {
-        for whole in ["", "  ", "SELECT 1;", "SELECT ';' ; ", "SELECT 1; -- done", "/* ; */", "SELECT 'it''s';"] {
+        for whole in [
+            "",
+            "  ",
+            "SELECT 1;",
+            "SELECT ';' ; ",
+            "SELECT 1; -- done",
+            "/* ; */",
+            "SELECT 'it''s';",
+        ] {
             assert!(is_whole(whole), "{whole}");
         }
-        for part in ["SELECT 1", "SELECT ';", "SELECT \";\"", "SELECT 1; SELECT", "/* ", "SELECT 1 -- ;", "'"] {
+        for part in [
+            "SELECT 1",
+            "SELECT ';",
+            "SELECT \";\"",
+            "SELECT 1; SELECT",
+            "/* ",
+            "SELECT 1 -- ;",
+            "'",
+        ] {
             assert!(!is_whole(part), "{part}");
         }
     }

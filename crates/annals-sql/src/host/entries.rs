@@ -156,11 +156,8 @@ unsafe extern "C" fn connect(
             let message = format!("SQLite refuses {}", relation.declaration());
             return Err(Fault { code, message });
         }
-        let base = ffi::sqlite3_vtab {
-            pModule: std::ptr::null(),
-            nRef: 0,
-            zErrMsg: std::ptr::null_mut(),
-        };
+        let base =
+            ffi::sqlite3_vtab { pModule: std::ptr::null(), nRef: 0, zErrMsg: std::ptr::null_mut() };
         Ok(Box::new(Held { base, relation, transactions, connection }))
     });
     match done {

@@ -17,9 +17,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rusqlite::ffi;
 
 pub(crate) use asked::{Answer, Asked, Op, Order, Term};
-pub(crate) use entries::{Made, register};
 #[cfg(feature = "loadable")]
 pub(crate) use entries::extension_init;
+pub(crate) use entries::{Made, register};
 #[cfg(feature = "bundled")]
 pub(crate) use values::memory_used;
 pub(crate) use values::{Arguments, Form, Out};
@@ -97,7 +97,6 @@ impl From<annals::Error> for Fault {
         Self::new(error.to_string())
     }
 }
-
 
 /// Runs the work of an entry; a panic is an error.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {

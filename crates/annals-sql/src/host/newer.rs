@@ -79,10 +79,7 @@ pub(super) mod loaded {
 /// # Safety
 /// `info` is that of the call of `xBestIndex`, and has such a condition.
 #[expect(unsafe_code, reason = "a function of C")]
-pub(super) unsafe fn collation(
-    info: *mut ffi::sqlite3_index_info,
-    place: c_int,
-) -> Option<String> {
+pub(super) unsafe fn collation(info: *mut ffi::sqlite3_index_info, place: c_int) -> Option<String> {
     // SAFETY: the caller's; the name is text that ends with a zero.
     unsafe {
         let name = newer().collation?(info, place);

@@ -125,7 +125,11 @@ fn of_row(
     });
     Ok(Box::new(versions.map(move |version| {
         let version = version?;
-        Ok(record(origin(version.txid, version.time, &version.comments), version.kind(), version.change))
+        Ok(record(
+            origin(version.txid, version.time, &version.comments),
+            version.kind(),
+            version.change,
+        ))
     })))
 }
 

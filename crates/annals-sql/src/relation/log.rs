@@ -50,7 +50,12 @@ impl Relation for Log {
         Ok(Answer {
             arguments,
             number,
-            text: if number & BACKWARD != 0 { "transactions, the last first" } else { "transactions" }.to_owned(),
+            text: if number & BACKWARD != 0 {
+                "transactions, the last first"
+            } else {
+                "transactions"
+            }
+            .to_owned(),
             cost: float(rows) * 20.0,
             rows,
             // No two transactions have the same number.

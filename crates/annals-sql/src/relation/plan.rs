@@ -57,7 +57,8 @@ impl Planning<'_> {
     /// Chooses the cheapest plan.
     pub(crate) fn choose(&self) -> Result<(Plan, Answer), Fault> {
         let total = self.now.table(self.shape.table)?.len();
-        let unavailable: Vec<_> = self.now.unavailable_indexes().map(|(number, _)| number).collect();
+        let unavailable: Vec<_> =
+            self.now.unavailable_indexes().map(|(number, _)| number).collect();
         let mut best = self.by_id(total);
         for (place, key) in self.shape.keys.iter().enumerate() {
             if unavailable.contains(&key.number) {
@@ -69,7 +70,11 @@ impl Planning<'_> {
             }
         }
         let rows = best.rows.max(1.0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of rows")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a number of rows"
+        )]
         let answer = Answer {
             arguments: best.terms,
             given: 0,
@@ -229,7 +234,8 @@ impl Planning<'_> {
                 leading.iter().chain(bounds).filter_map(|(term, _)| term.value.clone()).collect();
             let ops = |terms: &[(&Term, Op)]| terms.iter().map(|(_, op)| *op).collect::<Vec<_>>();
             let (equal, bounds) = (ops(leading), ops(bounds));
-            let found = walk::find(self.shape, key, &equal, &bounds, &|place| values[place].clone());
+            let found =
+                walk::find(self.shape, key, &equal, &bounds, &|place| values[place].clone());
             return count(self.now, key, &found);
         }
         let group = match leading.len() {
@@ -246,7 +252,9 @@ impl Planning<'_> {
         let mut inverse = 0.0;
         let samples = SAMPLES.min(total);
         for sample in 0..samples {
-            let Some(row) = index.nth((total * (2 * sample + 1)) / (2 * samples))? else { continue };
+            let Some(row) = index.nth((total * (2 * sample + 1)) / (2 * samples))? else {
+                continue;
+            };
             let numbers = key.columns.iter().take(fields);
             let numbers = numbers.filter_map(|it| self.shape.column(it.column)).map(|it| it.field);
             let values: Vec<ValueRef<'_>> = numbers.map(|field| row.value(field)).collect();
@@ -261,7 +269,8 @@ impl Planning<'_> {
         let mut text = match &plan.way {
             Way::Row => "id = ?".to_owned(),
             Way::Ids { bounds } => {
-                let bounds: Vec<_> = bounds.iter().map(|op| format!("id {} ?", op.sign())).collect();
+                let bounds: Vec<_> =
+                    bounds.iter().map(|op| format!("id {} ?", op.sign())).collect();
                 if bounds.is_empty() { "all".to_owned() } else { bounds.join(" AND ") }
             }
             Way::Index { key, equal, bounds } => {
@@ -273,7 +282,9 @@ impl Planning<'_> {
                 let equal = equal.iter().enumerate().map(|(at, op)| (at, *op));
                 let next = equal.len();
                 let bounds = bounds.iter().map(|op| (next, *op));
-                let terms = equal.chain(bounds).map(|(at, op)| format!("{} {} ?", name(at), op.sign().trim()));
+                let terms = equal
+                    .chain(bounds)
+                    .map(|(at, op)| format!("{} {} ?", name(at), op.sign().trim()));
                 format!("{}: {}", key.name, terms.collect::<Vec<_>>().join(" AND "))
             }
         };

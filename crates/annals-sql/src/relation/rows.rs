@@ -144,8 +144,7 @@ impl Scan for TableScan {
     }
 
     fn id(&self) -> i64 {
-        self.walking.with_dependent(|_, walk| {
-            walk.row.as_ref().map_or(0, |row| row.id().0.cast_signed())
-        })
+        self.walking
+            .with_dependent(|_, walk| walk.row.as_ref().map_or(0, |row| row.id().0.cast_signed()))
     }
 }

@@ -42,7 +42,9 @@ pub(crate) fn find<'v>(
 ) -> Found {
     let mut values = Vec::with_capacity(equal.len());
     for (place, &op) in equal.iter().enumerate() {
-        let Some(column) = key.columns.get(place).and_then(|it| shape.column(it.column)) else { break };
+        let Some(column) = key.columns.get(place).and_then(|it| shape.column(it.column)) else {
+            break;
+        };
         match seek(column.ty, column.is_nullable, op, &argument(place)) {
             Seek::Equal(value) => values.push(value),
             Seek::Nothing => return Found { equal: values, next: Next::Nothing },
@@ -71,11 +73,7 @@ pub(crate) fn find<'v>(
 }
 
 /// Returns the values between bounds.
-fn range<'v>(
-    ty: Type,
-    is_nullable: bool,
-    arguments: impl Iterator<Item = (Op, Form<'v>)>,
-) -> Next {
+fn range<'v>(ty: Type, is_nullable: bool, arguments: impl Iterator<Item = (Op, Form<'v>)>) -> Next {
     let (mut lower, mut upper) = (Bound::Unbounded, Bound::Unbounded);
     for (op, argument) in arguments {
         match seek(ty, is_nullable, op, &argument) {

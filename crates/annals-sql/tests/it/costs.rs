@@ -46,7 +46,11 @@ fn questions_about_the_past_decode_few_events() {
         ("SELECT txid, kind, new_people FROM city_history(77)".to_owned(), 9, FEW),
         ("SELECT txid FROM city_history WHERE id = 77 AND txid > 5".to_owned(), 8, FEW),
         (format!("SELECT people FROM city_at({half}) WHERE id = 77"), 1, FEW),
-        (format!("SELECT id, old_people, new_people FROM city_changes({half}, {})", half + 1), 1, FEW),
+        (
+            format!("SELECT id, old_people, new_people FROM city_changes({half}, {})", half + 1),
+            1,
+            FEW,
+        ),
         ("SELECT field, txid FROM city_blame(77)".to_owned(), 5, FEW),
         // The rows of each of some transactions, before it.
         ("SELECT * FROM annals_log ORDER BY txid DESC LIMIT 5".to_owned(), 5, COMMITS / 2),

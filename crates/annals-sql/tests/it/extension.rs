@@ -23,7 +23,13 @@ fn build(folder: &Path) -> PathBuf {
     let path = folder.join("shop.annals");
     let db = shop::Database::open(&path).unwrap();
     for (name, people) in [("Lille", 230), ("Lyon", 520)] {
-        let new = city::New { name, size: Some(city::Size::Town), people: Some(people), area: None, founded: None };
+        let new = city::New {
+            name,
+            size: Some(city::Size::Town),
+            people: Some(people),
+            area: None,
+            founded: None,
+        };
         db.write(|tx| Ok(tx.insert(new)?)).unwrap();
     }
     db.close().unwrap();
@@ -73,7 +79,11 @@ fn sqlite3_reads_our_tables() {
         return;
     }
     let lines: Vec<_> = out.lines().filter(|line| !line.contains(" tables of ")).collect();
-    assert_eq!(lines, ["1|Lyon|520", "0|Lille|230", "1", "3|insert|520", "town", "2", "2"], "{out}\n{err}");
+    assert_eq!(
+        lines,
+        ["1|Lyon|520", "0|Lille|230", "1", "3|insert|520", "town", "2", "2"],
+        "{out}\n{err}"
+    );
     assert_eq!(out.matches("3 tables of").count(), 3, "{out}");
     assert!(err.contains("SQL reads"), "{err}");
     assert!(err.contains("/nowhere"), "{err}");

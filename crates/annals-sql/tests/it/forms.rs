@@ -13,7 +13,8 @@ fn of(ty: Type, values: &[Value]) -> Database {
     let mut tx = db.begin().unwrap();
     tx.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
     let name = "x".to_owned();
-    tx.apply_command(&Command::AddField { table: TABLE, name, ty, nullable: true, default: None }).unwrap();
+    tx.apply_command(&Command::AddField { table: TABLE, name, ty, nullable: true, default: None })
+        .unwrap();
     let (name, fields) = ("t_by_x".to_owned(), vec![FieldNumber(0)]);
     tx.apply_command(&Command::CreateIndex {
         name,
@@ -37,7 +38,8 @@ fn check(ty: Type, texts: &[&str], forms: &[&str]) {
         .iter()
         .map(|text| {
             let tokens = annals_schema::tokenize(text).unwrap();
-            annals_schema::parse_value(ty, &tokens[0]).unwrap_or_else(|error| panic!("{text}: {error}"))
+            annals_schema::parse_value(ty, &tokens[0])
+                .unwrap_or_else(|error| panic!("{text}: {error}"))
         })
         .collect();
     // From the last to the first, so that ids say nothing about the order.
@@ -46,7 +48,11 @@ fn check(ty: Type, texts: &[&str], forms: &[&str]) {
     let expected: String = forms.iter().map(|form| format!("{form}\n")).collect();
     for order in ["x", "+x"] {
         let query = format!("SELECT quote(x) FROM t WHERE x IS NOT NULL ORDER BY {order}");
-        assert_eq!(text(&mut sql, &query).replace('\'', ""), expected.replace('\'', ""), "{ty} by {order}");
+        assert_eq!(
+            text(&mut sql, &query).replace('\'', ""),
+            expected.replace('\'', ""),
+            "{ty} by {order}"
+        );
     }
     let query = "SELECT count(*) FROM t a JOIN t b ON a.x < b.x";
     let pairs = values.len() * (values.len() - 1) / 2;
@@ -80,7 +86,11 @@ fn every_type_has_a_form() {
         &["0", "9223372036854775807", "9223372036854775808", "18446744073709551615"],
         &["0", "9223372036854775807", "X'8000000000000000'", "X'FFFFFFFFFFFFFFFF'"],
     );
-    check(Type::Float64, &["-inf", "-1.5", "0", "1e300", "inf", "nan"], &["-9.0e+999", "-1.5", "0.0", "1.0e+300", "9.0e+999", "'NaN'"]);
+    check(
+        Type::Float64,
+        &["-inf", "-1.5", "0", "1e300", "inf", "nan"],
+        &["-9.0e+999", "-1.5", "0.0", "1.0e+300", "9.0e+999", "'NaN'"],
+    );
     check(Type::Float32, &["-1.5", "0.25"], &["-1.5", "0.25"]);
     check(Type::String, &["\"\"", "\"Z\"", "\"a\"", "\"é\""], &["''", "'Z'", "'a'", "'é'"]);
     check(Type::Bytes, &["0x", "0x00", "0x00ff", "0x01"], &["X''", "X'00'", "X'00FF'", "X'01'"]);
@@ -93,7 +103,14 @@ fn every_type_has_a_form() {
     check(
         Type::Date,
         &["-12345-01-02", "-00044-03-15", "0000-01-01", "1990-02-03", "9999-12-31", "+10000-01-01"],
-        &["'-12345-01-02'", "'-00044-03-15'", "'0000-01-01'", "'1990-02-03'", "'9999-12-31'", "'+10000-01-01'"],
+        &[
+            "'-12345-01-02'",
+            "'-00044-03-15'",
+            "'0000-01-01'",
+            "'1990-02-03'",
+            "'9999-12-31'",
+            "'+10000-01-01'",
+        ],
     );
     check(
         Type::Uuid,
@@ -105,14 +122,19 @@ fn every_type_has_a_form() {
         &["-100.5", "-9", "0.05", "9.5", "12.50", "100"],
         &["'-100.50'", "'-9.00'", "'0.05'", "'9.50'", "'12.50'", "'100.00'"],
     );
-    check(Type::named("enum(zebra,ant,mouse)").unwrap(), &["zebra", "ant", "mouse"], &["'zebra'", "'ant'", "'mouse'"]);
+    check(
+        Type::named("enum(zebra,ant,mouse)").unwrap(),
+        &["zebra", "ant", "mouse"],
+        &["'zebra'", "'ant'", "'mouse'"],
+    );
     check(Type::Json, &["\"1\"", "\"[2]\""], &["'1'", "'[2]'"]);
     check(Type::Reference(TABLE, OnDelete::default()), &["0", "1"], &["0", "1"]);
 }
 
 #[test]
 fn other_numbers_of_a_decimal_compare_by_size() {
-    let values = [-250, 0, 950, 1250].map(|units| Value::Decimal(annals::AnyDecimal::new(units, 2)));
+    let values =
+        [-250, 0, 950, 1250].map(|units| Value::Decimal(annals::AnyDecimal::new(units, 2)));
     let mut sql = Connection::open(of(Type::Decimal(2), &values)).unwrap();
     for (condition, count) in [
         ("x > 9", 2),

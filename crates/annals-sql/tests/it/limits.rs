@@ -15,7 +15,8 @@ fn confined(limits: Limits) -> Connection {
 fn a_query_ends_at_a_limit_and_the_next_one_runs() {
     let limits = Limits { time: Duration::from_millis(30), rows: 1000, ..Limits::default() };
     let mut sql = confined(limits);
-    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    let endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     let error = sql.rows(endless, &Parameters::None).unwrap_err();
     assert!(matches!(error, SqlError::Time(_)), "{error:?}");
     let many = "SELECT a.id FROM visit a, visit b";
@@ -34,7 +35,8 @@ fn memory_is_limited() {
          SELECT max(t) FROM (SELECT i, i || '..............................' t FROM n ORDER BY t)",
     ] {
         let error = sql.rows(query, &Parameters::None).unwrap_err();
-        let is_limit = matches!(error, SqlError::Memory(_)) || error.to_string().contains("too big");
+        let is_limit =
+            matches!(error, SqlError::Memory(_)) || error.to_string().contains("too big");
         assert!(is_limit, "{query}: {error:?}");
     }
 }
@@ -60,10 +62,18 @@ fn only_reading_is_allowed() {
         "SELECT fts3_tokenizer('simple')".to_owned(),
     ] {
         let error = sql.rows(&query, &Parameters::None).unwrap_err();
-        assert!(matches!(error, SqlError::ReadOnly(_) | SqlError::Statement(_)), "{query}: {error:?}");
+        assert!(
+            matches!(error, SqlError::ReadOnly(_) | SqlError::Statement(_)),
+            "{query}: {error:?}"
+        );
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-    for query in ["SELECT * FROM city", "PRAGMA table_info(city)", "EXPLAIN SELECT 1", "SELECT * FROM city_at(2)"] {
+    for query in [
+        "SELECT * FROM city",
+        "PRAGMA table_info(city)",
+        "EXPLAIN SELECT 1",
+        "SELECT * FROM city_at(2)",
+    ] {
         assert!(!sql.rows(query, &Parameters::None).unwrap().is_empty(), "{query}");
     }
 }

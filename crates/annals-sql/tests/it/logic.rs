@@ -60,8 +60,11 @@ fn scripts_are_updated() {
         let text = std::fs::read_to_string(&path).unwrap();
         let mut sql = Runs(native(&db));
         let records = text.split("\n\n").map(|record| {
-            let Some((question, _)) = record.split_once("\n----") else { return record.trim_end().to_owned() };
-            let query: Vec<_> = question.lines().filter(|line| !line.starts_with(['q', '#'])).collect();
+            let Some((question, _)) = record.split_once("\n----") else {
+                return record.trim_end().to_owned();
+            };
+            let query: Vec<_> =
+                question.lines().filter(|line| !line.starts_with(['q', '#'])).collect();
             let output = sqllogictest::DB::run(&mut sql, &query.join("\n")).unwrap();
             let DBOutput::Rows { rows, .. } = output else { panic!("{question}") };
             let rows: String = rows.iter().map(|row| "\n".to_owned() + &row.join(" ")).collect();

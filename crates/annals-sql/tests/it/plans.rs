@@ -34,7 +34,10 @@ fn conditions_and_orders_use_indexes() {
         ("SELECT * FROM person ORDER BY age DESC, id DESC LIMIT 3", "person_by_age:  backward"),
         ("SELECT * FROM person ORDER BY age DESC, id LIMIT 3", "all; USE TEMP B-TREE FOR ORDER BY"),
         ("SELECT * FROM person WHERE home = 3 ORDER BY age", "person_by_home: home = ?"),
-        ("SELECT * FROM person WHERE home = 3 AND age >= 5 AND age < 7", "person_by_home: home = ? AND age >= ? AND age < ?"),
+        (
+            "SELECT * FROM person WHERE home = 3 AND age >= 5 AND age < 7",
+            "person_by_home: home = ? AND age >= ? AND age < ?",
+        ),
         ("SELECT * FROM city WHERE size = 'town' ORDER BY people DESC", "city_by_size: size = ?"),
         ("SELECT * FROM visit ORDER BY score DESC LIMIT 2", "visit_by_score:"),
         ("SELECT * FROM person WHERE balance > '12.00'", "person_by_balance: balance > ?"),

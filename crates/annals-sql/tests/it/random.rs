@@ -10,7 +10,8 @@ struct Table {
 }
 
 const IDS: &[&str] = &["0", "3", "'4'", "17", "-1", "5.0", "2.5", "NULL", "'x'", "9999", "1e9"];
-const INTEGERS: &[&str] = &["0", "5", "'7'", "-3", "12.5", "1e3", "NULL", "'abc'", "'8.5'", "x'05'"];
+const INTEGERS: &[&str] =
+    &["0", "5", "'7'", "-3", "12.5", "1e3", "NULL", "'abc'", "'8.5'", "x'05'"];
 const DATES: &[&str] =
     &["'1990-01-03'", "'1990'", "'+12345-06-03'", "'-00044-03-03'", "'2024-05-01'", "1990", "NULL"];
 const TABLES: [Table; 3] = [
@@ -34,7 +35,10 @@ const TABLES: [Table; 3] = [
             ("age", INTEGERS),
             ("balance", &["'5.00'", "'5'", "5", "-3.25", "'12.5'", "'x'", "NULL", "1e12"]),
             ("joined", &["1700000000000005", "1.7e15", "0", "'1700000000000007'", "NULL"]),
-            ("big", &["5", "x'8000000000000000'", "x'ffffffffffffffff'", "1e19", "x'00'", "-1", "NULL"]),
+            (
+                "big",
+                &["5", "x'8000000000000000'", "x'ffffffffffffffff'", "1e19", "x'00'", "-1", "NULL"],
+            ),
             ("active", &["0", "1", "2", "TRUE", "'1'", "NULL"]),
             ("photo", &["x'0102'", "x'00ff'", "'a'", "7", "NULL"]),
         ],
@@ -120,7 +124,11 @@ impl Query {
     fn filter(&mut self) -> String {
         let conditions: Vec<_> = (0..self.random.below(4)).map(|_| self.condition()).collect();
         let word = self.random.one_of(&[" AND ", " AND ", " OR "]);
-        if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(word)) }
+        if conditions.is_empty() {
+            String::new()
+        } else {
+            format!(" WHERE {}", conditions.join(word))
+        }
     }
 
     /// Rows in an order that leaves nothing open.
@@ -130,9 +138,10 @@ impl Query {
         let mut order: Vec<_> = (0..self.random.below(3))
             .map(|_| self.column().0 + self.random.one_of(&["", " DESC"]))
             .collect();
-        order.extend((0..self.tables.len()).map(|place| {
-            format!("t{place}.id{}", self.random.one_of(&["", " DESC"]))
-        }));
+        order.extend(
+            (0..self.tables.len())
+                .map(|place| format!("t{place}.id{}", self.random.one_of(&["", " DESC"]))),
+        );
         let limit = match self.random.below(3) {
             0 => format!(" LIMIT {} OFFSET {}", self.random.below(20), self.random.below(5)),
             _ => String::new(),
@@ -173,7 +182,9 @@ impl Query {
                 "SELECT id, (SELECT count(*) FROM visit v WHERE v.who = p.id) FROM person p ORDER BY age, id LIMIT {}",
                 self.random.below(9)
             ),
-            _ => format!("SELECT {column} FROM {from}{filter} UNION SELECT name FROM city ORDER BY 1"),
+            _ => format!(
+                "SELECT {column} FROM {from}{filter} UNION SELECT name FROM city ORDER BY 1"
+            ),
         }
     }
 }
@@ -218,7 +229,8 @@ fn answers_are_those_of_sqlite() {
             panic!("{query}\n{plan}ours:\n{}native:\n{}", ours_said.concat(), native_said.concat());
         }
         if query.contains("WHERE") {
-            let explain = ours.rows(&format!("EXPLAIN QUERY PLAN {query}"), &Parameters::None).unwrap();
+            let explain =
+                ours.rows(&format!("EXPLAIN QUERY PLAN {query}"), &Parameters::None).unwrap();
             planned += usize::from(explain.iter().any(|row| line(row).contains("_by_")));
         }
     }

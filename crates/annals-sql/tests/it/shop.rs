@@ -12,7 +12,8 @@ pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 ^ (self.0 >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 16
     }
 
@@ -31,9 +32,8 @@ impl Random {
 }
 
 /// Names with both cases, signs of patterns, digits, and letters that aren't ASCII.
-pub(crate) const NAMES: [&str; 14] = [
-    "Ada", "ada", "ADA", "Adam", "Bob", "Bö", "b%b", "a_a", "5", "05", "", "Zoë", "zz", "Élan",
-];
+pub(crate) const NAMES: [&str; 14] =
+    ["Ada", "ada", "ADA", "Adam", "Bob", "Bö", "b%b", "a_a", "5", "05", "", "Zoë", "zz", "Élan"];
 
 pub(crate) fn build(cities: u64, persons: u64, visits: u64) -> shop::Database {
     let db = shop::Database::in_memory().unwrap();
@@ -76,7 +76,8 @@ pub(crate) fn build(cities: u64, persons: u64, visits: u64) -> shop::Database {
             tx.insert(visit::New {
                 who: (!random.is(9)).then_some(person::Id::from_u64(random.below(persons))),
                 town: (!random.is(9)).then_some(city::Id::from_u64(random.below(cities))),
-                day: Date::new(2024, 1 + random.below(12) as u32, 1 + random.below(28) as u32).unwrap(),
+                day: Date::new(2024, 1 + random.below(12) as u32, 1 + random.below(28) as u32)
+                    .unwrap(),
                 score: (!random.is(4)).then(|| random.below(20) as f32 / 10.0),
                 code: (!random.is(4)).then(|| Uuid::from_u128(u128::from(random.below(30)) << 90)),
             })?;

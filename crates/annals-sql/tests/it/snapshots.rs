@@ -132,7 +132,9 @@ fn parameters_are_bound_by_place_and_by_name() {
     assert_eq!(sql.rows("SELECT ?1 + ?2", &listed).unwrap(), [[Value::Integer(3)]]);
     let named = Parameters::Named(vec![("x".to_owned(), Value::Integer(4))]);
     assert_eq!(sql.rows("SELECT :x * @x", &named).unwrap(), [[Value::Integer(16)]]);
-    for (query, parameters) in [("SELECT ?", &Parameters::None), ("SELECT :y", &named), ("SELECT ?", &listed)] {
+    for (query, parameters) in
+        [("SELECT ?", &Parameters::None), ("SELECT :y", &named), ("SELECT ?", &listed)]
+    {
         assert!(sql.rows(query, parameters).is_err(), "{query}");
     }
 }
