@@ -55,7 +55,12 @@ impl Access {
         if super::archive(url.as_ref()).is_some() {
             return Ok(Arc::new(Archive::new(Bucket::open(url)?)));
         }
-        Ok(Arc::new(Http::new(url, self.token())?))
+        Ok(Arc::new(self.http(url)?))
+    }
+
+    /// Prepares requests to a URL.
+    pub(crate) fn http(&self, url: &str) -> Result<Http> {
+        Http::new(url, self.token())
     }
 
     /// Returns the place that a URL names: a file on a web server, if it ends with `.annals`.
