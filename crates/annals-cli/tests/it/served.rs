@@ -279,7 +279,7 @@ fn a_server_is_asked_with_sql() {
             [here, there].map(|arguments| plain(empty(succeed(dir, &arguments, ""))));
         assert_eq!(here, there, "{format}");
     }
-    let refused = run(dir, &["sql", url, "DELETE FROM page"], "");
+    let refused = run(dir, &["sql", url, "DELETE FROM page"], b"");
     assert_ne!(refused.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("SQL only reads"), "{refused:?}");
     served.end();
