@@ -281,6 +281,13 @@ impl Connection for Http {
                 // Else they are pulled.
                 Ok(Pushed::Conflict(frames.filter(is_whole)))
             }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                let error = self.refused(response);
+                match error.kind() {
+                    ErrorKind::UnknownOutcome => Ok(Pushed::Unknown(error)),
+                    _ => Err(error),
+                }
+            }
             // A proxy may answer so after it has passed the request on.
             StatusCode::INTERNAL_SERVER_ERROR
             | StatusCode::BAD_GATEWAY

@@ -11,6 +11,7 @@
 //!
 //! The crate moves frames, and leaves rows to `annals`.
 
+mod backup;
 #[cfg(feature = "http")]
 mod call;
 mod connection;
@@ -24,6 +25,7 @@ mod replica;
 pub mod testing;
 mod typed;
 
+pub use backup::Backup;
 #[cfg(feature = "http")]
 pub use call::Called;
 pub use connection::{Connection, Description, Pulled, Pushed};

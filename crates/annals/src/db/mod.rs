@@ -82,8 +82,8 @@ pub use replay::scan::Sink;
 pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
 pub use replication::{
-    Batch, Contents, FileRange, Origin, Proposal, Source, SourceFacts, begin_replica,
-    begin_replica_in, check_readable, continue_segment, count_frames, upgrade_in,
+    Batch, Carrying, Contents, FileRange, Origin, Proposal, Source, SourceFacts, Witness,
+    begin_replica, begin_replica_in, check_readable, continue_segment, count_frames, upgrade_in,
 };
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
 pub use stats::{CacheStats, Latencies, OldestState, Stats};
