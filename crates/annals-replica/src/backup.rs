@@ -45,6 +45,7 @@ pub struct Backup {
 struct State {
     /// Why it doesn't have all, and since when; `None`: it does.
     problem: Option<Problem>,
+    is_confirming: bool,
     is_over: bool,
 }
 
@@ -70,7 +71,8 @@ impl Backup {
             message: format!("{}: has not been reached yet", connection.name()),
             since: SystemClock.elapsed(),
         };
-        let state = Mutex::new(State { problem: Some(problem), is_over: false });
+        let state =
+            Mutex::new(State { problem: Some(problem), is_confirming: false, is_over: false });
         let (end, changed) = (Mutex::default(), Condvar::new());
         let backup = Arc::new(Self { connection, directory, name, end, state, changed });
         confirm_by(database, Arc::clone(&backup) as Arc<dyn Witness>);
@@ -139,15 +141,26 @@ impl Backup {
     /// Sends what the backup lacks, again and again: what was here before the first commit, and seals.
     fn follow(&self, source: &Source) {
         loop {
-            let pause = match self.send(source) {
-                Err(error) if error.kind() == ErrorKind::Closed => return,
-                Err(_) => LONGEST_PAUSE,
-                Ok(()) => IDLE,
+            let pause = {
+                let mut known = self.known();
+                // The source shows only what is acknowledged, and the backup may have more by now.
+                match self.state().is_confirming {
+                    true => LONGEST_PAUSE,
+                    false => match self.send(&mut known, source) {
+                        Err(error) if error.kind() == ErrorKind::Closed => return,
+                        Err(_) => LONGEST_PAUSE,
+                        Ok(()) => IDLE,
+                    },
+                }
             };
             if self.pause(pause) {
                 return;
             }
         }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Cursor>> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Pauses; returns true if it is over.
@@ -158,16 +171,15 @@ impl Backup {
     }
 
     /// Sends all up to the end of a source that the backup lacks, and notes the outcome.
-    fn send(&self, source: &Source) -> Result<()> {
-        let mut known = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = self.send_from(&mut known, source);
+    fn send(&self, known: &mut Option<Cursor>, source: &Source) -> Result<()> {
+        let sent = self.send_from(known, source);
         let mut state = self.state();
         match &sent {
             Ok(()) => state.problem = None,
             Err(error) => {
                 *known = None;
-                let since =
-                    state.problem.as_ref().map_or_else(|| SystemClock.elapsed(), |it| it.since);
+                let since = state.problem.as_ref().map(|it| it.since);
+                let since = since.unwrap_or_else(|| SystemClock.elapsed());
                 state.problem = Some(Problem { message: error.to_string(), since });
             }
         }
@@ -176,10 +188,13 @@ impl Backup {
     }
 
     fn send_from(&self, known: &mut Option<Cursor>, source: &Source) -> Result<()> {
+        let here = source.end()?;
         let mut end = match *known {
-            // The thread that looks at an idle one must hear of one that is gone.
-            Some(end) if source.end()? != end => end,
-            _ => self.ask(source)?,
+            // It has what is not acknowledged yet.
+            Some(end) if end.txid > here.txid => return Ok(()),
+            Some(end) if end != here => end,
+            // Of an idle one this finds out whether it is still there.
+            _ => self.ask(source, here)?,
         };
         loop {
             *known = Some(end);
@@ -203,8 +218,8 @@ impl Backup {
         }
     }
 
-    /// Asks the backup for its end, which must be in this history.
-    fn ask(&self, source: &Source) -> Result<Cursor> {
+    /// Asks the backup for its end, which must be in this history, whose end is `here`.
+    fn ask(&self, source: &Source, here: Cursor) -> Result<Cursor> {
         let description = self.connection.describe()?;
         if description.id != source.facts()?.id {
             let message = format!(
@@ -213,10 +228,9 @@ impl Backup {
             );
             return Err(Error::new(ErrorKind::Diverged, message));
         }
-        // A commit that is being confirmed is in this file, and a source of what is published doesn't show it.
-        match description.end.txid > source.end()?.txid || source.has(description.end)? {
-            true if description.end.txid <= source.end()?.txid => Ok(description.end),
-            _ => Err(self.foreign()),
+        match description.end.txid <= here.txid && source.has(description.end)? {
+            true => Ok(description.end),
+            false => Err(self.foreign()),
         }
     }
 
@@ -230,11 +244,29 @@ impl Backup {
     }
 }
 
+/// A commit waits for the backup.
+struct Confirming<'b>(&'b Backup);
+
+impl<'b> Confirming<'b> {
+    fn begin(backup: &'b Backup) -> Self {
+        backup.state().is_confirming = true;
+        Self(backup)
+    }
+}
+
+impl Drop for Confirming<'_> {
+    fn drop(&mut self) {
+        self.0.state().is_confirming = false;
+    }
+}
+
 impl Witness for Backup {
     fn confirm(&self, source: &Source) -> Result<()> {
         let mut pause = Duration::from_millis(20);
+        let _confirming = Confirming::begin(self);
         loop {
-            let Err(error) = self.send(source) else { return Ok(()) };
+            let sent = self.send(&mut self.known(), source);
+            let Err(error) = sent else { return Ok(()) };
             if self.pause(pause) {
                 let message = format!("the server ended while it waited for its backup: {error}");
                 return Err(Error::new(ErrorKind::Unreachable, message));

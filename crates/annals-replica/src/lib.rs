@@ -23,6 +23,8 @@ mod replica;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+#[cfg(feature = "http")]
+mod tunnel;
 mod typed;
 
 pub use backup::Backup;
