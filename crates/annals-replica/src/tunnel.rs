@@ -193,8 +193,9 @@ mod present {
         if let Some(output) = &mut child.stdout {
             let _ = io::copy(output, &mut &*stream);
         }
-        let _ = stream.shutdown(Shutdown::Both);
         let status = child.wait()?;
+        // The client reads its end only after the failure is known.
+        let _ = stream.shutdown(Shutdown::Read);
         let _ = asking.join();
         match status.success() {
             true => Ok(()),

@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use crate::answer::{Answer, Refusal};
 use crate::changes::push_changed;
 use crate::openapi;
-use crate::rows::{id, json, table};
+use crate::rows::{LARGEST, id, json, table};
 use crate::shared::Shared;
 use crate::{Role, blocking};
 
@@ -146,7 +146,7 @@ async fn diff(
 struct Logged {
     /// The transaction after which the answer begins.
     after: Option<u64>,
-    /// The most transactions of the answer, 1 to 10,000; 100 if it isn't said.
+    /// The most transactions of the answer, 1 to 10,000; 100 if it isn't said. It ends after about 8 MiB, too.
     limit: Option<usize>,
 }
 
@@ -166,6 +166,9 @@ async fn log(
         for changed in now.changes(Txid(after.unwrap_or(0)) + 1..)?.take(most) {
             push_changed(&mut text, now.schema(), &changed?, None);
             text.push('\n');
+            if text.len() > LARGEST {
+                break;
+            }
         }
         Ok(text)
     });

@@ -37,6 +37,7 @@ mod keys;
 mod listen;
 mod log;
 mod openapi;
+mod patient;
 mod procedures;
 mod rows;
 mod server;
@@ -44,6 +45,7 @@ mod shared;
 mod tokens;
 mod transactions;
 mod turns;
+mod writing;
 
 pub use access::Role;
 pub use identity::Identity;

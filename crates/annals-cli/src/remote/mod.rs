@@ -20,5 +20,6 @@ const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Returns the URL of a server that a path is, if it is one.
 pub(crate) fn url(path: &Path) -> Option<&str> {
-    path.to_str().filter(|path| path.starts_with("http://") || path.starts_with("https://"))
+    let schemes = ["http://", "https://", "ssh://"];
+    path.to_str().filter(|path| schemes.iter().any(|scheme| path.starts_with(scheme)))
 }
