@@ -144,7 +144,8 @@ impl Backup {
             let pause = {
                 let mut known = self.known();
                 // The source shows only what is acknowledged, and the backup may have more by now.
-                match self.state().is_confirming {
+                let is_confirming = self.state().is_confirming;
+                match is_confirming {
                     true => LONGEST_PAUSE,
                     false => match self.send(&mut known, source) {
                         Err(error) if error.kind() == ErrorKind::Closed => return,
@@ -228,10 +229,18 @@ impl Backup {
             );
             return Err(Error::new(ErrorKind::Diverged, message));
         }
-        match description.end.txid <= here.txid && source.has(description.end)? {
-            true => Ok(description.end),
-            false => Err(self.foreign()),
+        if description.end.txid <= here.txid && source.has(description.end)? {
+            return Ok(description.end);
         }
+        if source.erased_since(description.end)?.is_some() {
+            let message = format!(
+                "{}: values were erased from this database since: remove the backup, which still has them, and begin \
+                 again with a copy",
+                self.connection.name()
+            );
+            return Err(Error::new(ErrorKind::Forgotten, message));
+        }
+        Err(self.foreign())
     }
 
     fn foreign(&self) -> Error {

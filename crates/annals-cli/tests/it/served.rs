@@ -9,14 +9,14 @@ use std::time::Duration;
 use crate::program::{annals, run, succeed};
 
 /// A server in a process of its own.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    url: String,
+    pub(crate) url: String,
     token: Option<String>,
 }
 
 impl Served {
-    fn start(dir: &Path, address: &str, options: &[&str]) -> Self {
+    pub(crate) fn start(dir: &Path, address: &str, options: &[&str]) -> Self {
         Self::of(dir, "a.annals", &[&["--listen", address], options].concat())
     }
 
@@ -25,7 +25,7 @@ impl Served {
         Self::of(dir, file, &["--listen", "127.0.0.1:0", "--no-token", "--follow", url])
     }
 
-    fn of(dir: &Path, file: &str, options: &[&str]) -> Self {
+    pub(crate) fn of(dir: &Path, file: &str, options: &[&str]) -> Self {
         let arguments = [&["serve", file], options].concat();
         let mut child = annals(dir, &arguments)
             .stdout(Stdio::piped())
@@ -48,20 +48,20 @@ impl Served {
         self.url.trim_start_matches("http://").split('/').next().unwrap()
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Ends it as an operator does; it must end well.
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         let pid = self.child.id().to_string();
         assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
         assert!(self.child.wait().unwrap().success());
     }
 }
 
-fn create(dir: &Path) {
+pub(crate) fn create(dir: &Path) {
     let schema =
         "create_table page\nadd_field page title string\ncreate_unique_index by_title page title\n";
     succeed(dir, &["shell", "a.annals"], schema);

@@ -215,11 +215,11 @@ fn a_server_is_a_backup_also_of_several_segments() {
     let connect = |token: &str| Http::new(&running.of("copy"), Some(token.to_owned())).unwrap();
     let backup = Backup::start(&database, &path, Arc::new(connect(&admin))).unwrap();
     backup.wait(SOON).unwrap();
-    for forget_history in [false, true] {
+    for (forget_history, mode) in [(false, BackfillMode::Restart), (true, BackfillMode::Truncate)] {
         insert(&database);
         let how = Restarting { forget_history, ..Restarting::default() };
         let go_on = &mut |_: annals::BackfillProgress| std::ops::ControlFlow::Continue(());
-        database.backfill_with(BackfillMode::Restart, how, go_on).unwrap();
+        database.backfill_with(mode, how, go_on).unwrap();
         insert(&database);
         assert_eq!(end(&copy), end(&database));
     }

@@ -127,6 +127,13 @@ impl Group {
         let _ = self.confirm.set(confirm);
     }
 
+    /// Returns once the other place, if there is one, has all that is acknowledged, and the seals before.
+    pub(super) fn settle_elsewhere(&self) -> Result<()> {
+        let Some(confirm) = self.confirm.get() else { return Ok(()) };
+        let Published { view, point, file } = &*self.published();
+        confirm.confirm(Published { view: Arc::clone(view), point: *point, file: Arc::clone(file) })
+    }
+
     /// Publishes a view.
     pub(super) fn let_see(&self, view: Arc<View>, point: Point, file: Arc<JournalFile>) {
         if let Some(rescue) = self.rescue.get() {
