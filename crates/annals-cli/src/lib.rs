@@ -94,6 +94,8 @@ enum Command {
     #[cfg(feature = "net")]
     Serve(commands::serve::Arguments),
     #[cfg(feature = "net")]
+    Explore(commands::explore::Arguments),
+    #[cfg(feature = "net")]
     Token(commands::token::Arguments),
     Pack(commands::pack::Arguments),
     Merge(commands::merge::Arguments),
@@ -227,6 +229,8 @@ fn run(command: &Command) -> annals::Result<Outcome> {
         Command::Clone(arguments) => commands::clone::run(arguments),
         #[cfg(feature = "net")]
         Command::Serve(arguments) => commands::serve::run(arguments),
+        #[cfg(feature = "net")]
+        Command::Explore(arguments) => commands::explore::run(arguments),
         #[cfg(feature = "net")]
         Command::Token(arguments) => commands::token::run(arguments),
         Command::Pack(arguments) => commands::pack::run(arguments),

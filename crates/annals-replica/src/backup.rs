@@ -209,7 +209,7 @@ impl Backup {
             batch.copy_to(&mut frames)?;
             let pushed = match batch.is_seal {
                 true => self.connection.push_seal(end, &frames)?,
-                false => self.connection.push(end, &frames)?,
+                false => self.connection.push(end, &frames, None)?,
             };
             match pushed {
                 Pushed::Committed => end = batch.next,

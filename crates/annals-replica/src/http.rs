@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use annals::{Cursor, Error, ErrorKind, Result, Txid};
 use annals_storage::{Spool, Storage as _};
-use reqwest::blocking::{Body, Client, RequestBuilder, Response};
+use reqwest::blocking::{Body, Client, ClientBuilder, RequestBuilder, Response};
 use reqwest::header::HeaderValue;
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 
 use crate::tunnel::Tunnel;
-use crate::{Connection, Description, Pulled, Pushed};
+use crate::{Connection, Description, Granted, Pulled, Pushed};
 
 /// How long connecting may take, and how long a server may be silent in an answer.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -24,6 +24,8 @@ pub(crate) const MOST_OF_JSON: u64 = 64 << 20;
 const MOST_OF_REFUSAL: u64 = 64 << 10;
 /// The most bytes of frames that are taken along with a conflict; more are pulled.
 const MOST_NEWS: u64 = 8 << 20;
+/// The header with the ticket of a lease.
+const LEASE: &str = "Annals-Lease";
 
 /// A database on a server. Connections are kept open and used again; a broken one is replaced by the next request.
 #[derive(Debug)]
@@ -59,6 +61,12 @@ struct Described {
 }
 
 #[derive(Deserialize)]
+struct Leased {
+    lease: String,
+    until: String,
+}
+
+#[derive(Deserialize)]
 struct Chains {
     chains: Vec<Option<String>>,
 }
@@ -80,18 +88,10 @@ impl Http {
         };
         let parsed =
             Url::parse(url.trim_end_matches('/')).map_err(|error| wrong(&error.to_string()))?;
-        // Another provider may have been chosen by the program.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = Client::builder()
-            .connect_timeout(SILENCE)
-            .timeout(SILENCE)
-            .http2_initial_stream_window_size(8 << 20)
-            .http2_initial_connection_window_size(16 << 20)
-            .user_agent(concat!("annals/", env!("CARGO_PKG_VERSION")));
         let (shown, tunnel) = (parsed.to_string(), Tunnel::of(&parsed, wrong)?);
         let (url, builder) = match &tunnel {
-            Some(tunnel) => (tunnel.url()?, tunnel.lead(builder)),
-            None => (parsed, builder),
+            Some(tunnel) => (tunnel.url()?, tunnel.lead(client())),
+            None => (parsed, client()),
         };
         let names = url.path_segments().map(Iterator::collect::<Vec<_>>).unwrap_or_default();
         if !matches!(url.scheme(), "http" | "https")
@@ -99,7 +99,7 @@ impl Http {
         {
             return Err(wrong("it doesn't end with /v1/NAME"));
         }
-        let client = builder.build().map_err(|error| wrong(&reason(&error)))?;
+        let client = builder.build().map_err(|error| wrong(&whole(&error)))?;
         let (conflicts, turn) = (AtomicU64::new(0), Mutex::default());
         Ok(Self { url, shown, token, client, tunnel, conflicts, turn })
     }
@@ -108,12 +108,20 @@ impl Http {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    pub(crate) const fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Returns the URL of something of the database.
-    fn at(&self, rest: &str) -> String {
+    pub(crate) fn at(&self, rest: &str) -> String {
         format!("{}{rest}", self.url)
     }
 
-    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+    pub(crate) fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,
@@ -121,7 +129,7 @@ impl Http {
     }
 
     /// Sends a request that changes nothing.
-    fn get(&self, rest: &str, wait: Duration) -> Result<Response> {
+    pub(crate) fn get(&self, rest: &str, wait: Duration) -> Result<Response> {
         let request = self.authorized(self.client.get(self.at(rest))).timeout(wait + SILENCE);
         let response = request.send().map_err(|error| self.unreachable(&error))?;
         match response.status() {
@@ -157,7 +165,7 @@ impl Http {
             StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
             StatusCode::UNPROCESSABLE_ENTITY => kind_named(&problem.error),
             StatusCode::INSUFFICIENT_STORAGE => ErrorKind::NoSpace,
-            StatusCode::PRECONDITION_FAILED => ErrorKind::Conflict,
+            StatusCode::PRECONDITION_FAILED | StatusCode::LOCKED => ErrorKind::Conflict,
             _ if problem.error == "unknown" => ErrorKind::UnknownOutcome,
             status if status.is_server_error() => ErrorKind::Unreachable,
             _ => ErrorKind::Invalid,
@@ -169,7 +177,7 @@ impl Http {
         Error::new(kind, format!("{}: {message}", self.shown))
     }
 
-    fn json<T: for<'de> Deserialize<'de>>(&self, response: Response) -> Result<T> {
+    pub(crate) fn json<T: for<'de> Deserialize<'de>>(&self, response: Response) -> Result<T> {
         let text = self.read(response, MOST_OF_JSON)?;
         serde_json::from_slice(&text).map_err(|_| self.strange("something else than was asked for"))
     }
@@ -232,7 +240,7 @@ impl Http {
         }
     }
 
-    fn strange(&self, what: &str) -> Error {
+    pub(crate) fn strange(&self, what: &str) -> Error {
         Error::invalid(format!(
             "{}: the server answered with {what}: is it one of Annals?",
             self.shown
@@ -245,13 +253,20 @@ impl Http {
     }
 }
 
-/// Returns what went wrong, without the URL, which the message has already.
-fn reason(error: &reqwest::Error) -> String {
-    whole(error)
+/// Makes a client of servers.
+pub(crate) fn client() -> ClientBuilder {
+    // Another provider may have been chosen by the program.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .connect_timeout(SILENCE)
+        .timeout(SILENCE)
+        .http2_initial_stream_window_size(8 << 20)
+        .http2_initial_connection_window_size(16 << 20)
+        .user_agent(concat!("annals/", env!("CARGO_PKG_VERSION")))
 }
 
 /// Joins an error with its causes.
-fn whole(error: &dyn std::error::Error) -> String {
+pub(crate) fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -332,15 +347,45 @@ impl Connection for Http {
         self.pushed(self.authorized(request).send())
     }
 
-    fn push(&self, from: Cursor, frames: &Spool) -> Result<Pushed> {
+    fn push(&self, from: Cursor, frames: &Spool, lease: Option<u64>) -> Result<Pushed> {
         let mut request = self
             .pushing(from, frames)?
             .header("Prefer", "return=representation")
             .header("Annals-Conflicts", self.conflicts.load(Ordering::Relaxed));
+        if let Some(ticket) = lease {
+            request = request.header(LEASE, format!("{ticket:016x}"));
+        }
         if let Some(turn) = self.turn().take() {
             request = request.header("Annals-Turn", turn);
         }
         self.pushed(self.authorized(request).send())
+    }
+
+    fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted> {
+        let seconds = lasting.as_secs_f64();
+        let mut request = self.client.post(self.at(&format!("/lease?seconds={seconds}")));
+        if let Some(ticket) = ticket {
+            request = request.header(LEASE, format!("{ticket:016x}"));
+        }
+        let response = self.authorized(request).send();
+        let response = response.map_err(|error| self.unreachable(&error))?;
+        if response.status() != StatusCode::OK {
+            return Err(self.refused(response));
+        }
+        let Leased { lease, until } = self.json(response)?;
+        let ticket = u64::from_str_radix(&lease, 16).map_err(|_| self.strange("a wrong lease"))?;
+        let until = until.parse().map_err(|_| self.strange("a wrong time"))?;
+        Ok(Granted { ticket, until })
+    }
+
+    fn unlock(&self, ticket: u64) -> Result<()> {
+        let request = self.client.delete(self.at("/lease")).header(LEASE, format!("{ticket:016x}"));
+        let response = self.authorized(request).send();
+        let response = response.map_err(|error| self.unreachable(&error))?;
+        match response.status() {
+            StatusCode::OK | StatusCode::NO_CONTENT => Ok(()),
+            _ => Err(self.refused(response)),
+        }
     }
 
     fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>> {

@@ -120,21 +120,34 @@ pub(crate) fn too_large(most: u64) -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
 }
 
-/// Returns a body of the bytes of a batch, read piece by piece as the reader takes them. A slow reader holds no thread,
-/// and a few pieces in memory.
+/// Returns a body of the bytes of a batch, read piece by piece as the reader takes them.
 pub(crate) fn of_batch(batch: Batch, shared: &Shared) -> Body {
+    of_ranges(batch.header, batch.ranges, (), shared)
+}
+
+/// Returns a body of some bytes and then those of files, read piece by piece as the reader takes them: a slow one holds no
+/// thread, and a few pieces in memory. `kept` is dropped after the last.
+pub(crate) fn of_ranges(
+    head: Vec<u8>,
+    ranges: Vec<FileRange>,
+    kept: impl Send + 'static,
+    shared: &Shared,
+) -> Body {
     let (pieces, receiver) = mpsc::channel(PIECES);
     let (silence, slow) = (shared.limits.silence, Arc::clone(&shared.slow));
-    tokio::spawn(send_batch(batch, Pushing { pieces, silence, slow }));
+    let pieces = Pushing { pieces, silence, slow };
+    tokio::spawn(async move {
+        let _kept = kept;
+        send_ranges(Bytes::from(head), ranges, pieces).await;
+    });
     Body::from_stream(Pieces(receiver))
 }
 
-async fn send_batch(batch: Batch, pieces: Pushing) {
-    let header = Bytes::from(batch.header);
-    if !header.is_empty() && !pieces.send(Ok(header)).await {
+async fn send_ranges(head: Bytes, ranges: Vec<FileRange>, pieces: Pushing) {
+    if !head.is_empty() && !pieces.send(Ok(head)).await {
         return;
     }
-    for FileRange { storage, from, to } in batch.ranges {
+    for FileRange { storage, from, to } in ranges {
         let mut at = from;
         while at < to {
             let wanted = usize::try_from(to - at).unwrap_or(PIECE).min(PIECE);

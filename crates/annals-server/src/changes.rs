@@ -39,13 +39,22 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(changes))
 }
 
-/// Appends a transaction as an object: `txid`, `time`, `comment`, and `changes`, those of one table if one is given.
-/// Returns how many these are.
+/// Which changes of a transaction are shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// Those of this table only, if there is one.
+    pub(crate) table: Option<TableNumber>,
+    /// The most of them: the others are counted.
+    pub(crate) most: usize,
+}
+
+/// Appends a transaction as an object: `txid`, `time`, `comment`, `changes`, and `left_out` if there are more.
+/// Returns how many changes there are.
 pub(crate) fn push_changed(
     text: &mut String,
     schema: &Schema,
     changed: &Changed,
-    only: Option<TableNumber>,
+    shown: Shown,
 ) -> usize {
     let Changed { txid, time, comments, rows } = changed;
     text.push_str(&format!("{{\"txid\":{txid},\"time\":\"{time}\",\"comment\":"));
@@ -55,13 +64,18 @@ pub(crate) fn push_changed(
     }
     text.push_str(",\"changes\":[");
     let mut count = 0;
-    for row in rows.iter().filter(|row| only.is_none_or(|only| only == row.table)) {
+    for row in rows.iter().filter(|row| shown.table.is_none_or(|only| only == row.table)) {
         let Some(table) = schema.table(row.table) else { continue };
-        text.push_str(if count > 0 { "," } else { "" });
-        annals_json::push_change(text, table, row);
+        if count < shown.most {
+            text.push_str(if count > 0 { "," } else { "" });
+            annals_json::push_change(text, table, row);
+        }
         count += 1;
     }
-    text.push_str("]}");
+    match count.saturating_sub(shown.most) {
+        0 => text.push_str("]}"),
+        left_out => text.push_str(&format!("],\"left_out\":{left_out}}}")),
+    }
     count
 }
 
@@ -102,11 +116,10 @@ async fn changes(
     };
     let opened = Arc::clone(&local);
     let (feed, only, after) = blocking::run(move || {
-        let database = opened.database();
-        let now = database.read();
+        let now = opened.refresh()?;
         let only = of.map(|of| Ok::<_, Refusal>(table(now.schema(), &of)?.number)).transpose()?;
         let after = after.map_or_else(|| Ok(now.txid()), |after| after.check(&opened))?;
-        let feed = database.subscribe_from(after + 1).map_err(|error| forgotten(&opened, error))?;
+        let feed = opened.subscribe_from(after + 1).map_err(|error| forgotten(&opened, error))?;
         Ok((feed.into_stream(), only, after))
     })
     .await?;
@@ -199,7 +212,7 @@ impl Sending {
         let deadline = wait.map(|wait| Instant::now() + wait);
         let (mut sent, mut was_told) = (false, false);
         loop {
-            let is_caught_up = self.local.database().read().txid() <= self.last;
+            let is_caught_up = self.local.read().txid() <= self.last;
             if is_caught_up && self.as_events && !was_told {
                 was_told = true;
                 let (id, last) = (self.id(), self.last);
@@ -244,7 +257,7 @@ impl Sending {
     /// Returns the place after the last transaction that was read: its cursor, if it is the last of all; else its number
     /// alone, since the chain is not at hand.
     fn id(&self) -> String {
-        let end = Cursor::from(self.local.database().read().point());
+        let end = Cursor::from(self.local.read().point());
         if end.txid == self.last { end.to_string() } else { self.last.to_string() }
     }
 
@@ -265,9 +278,10 @@ impl Sending {
 
     /// Returns the text of a transaction; `None` if it changes nothing of the table.
     fn line(&self, changed: &Changed) -> Option<String> {
-        let now = self.local.database().read();
+        let now = self.local.read();
         let mut text = String::new();
-        let count = push_changed(&mut text, now.schema(), changed, self.only);
+        let shown = Shown { table: self.only, most: usize::MAX };
+        let count = push_changed(&mut text, now.schema(), changed, shown);
         if count == 0 && self.only.is_some() {
             return None;
         }

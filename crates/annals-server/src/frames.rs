@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use crate::answer::{Answer, Refusal};
 use crate::openapi;
 use crate::shared::Shared;
-use crate::{Role, blocking, body};
+use crate::{Role, blocking, body, lease};
 
 /// The most bytes of frames that are sent along with a conflict.
 const NEWS: u64 = 1 << 20;
@@ -141,6 +141,7 @@ pub(crate) fn gone(local: &Local, cursor: Option<Cursor>, error: Error) -> Refus
     (status = 409, description = "If-Match isn't in this history", body = openapi::Failure),
     (status = 412, description = "the history ends elsewhere by now", body = openapi::Failure),
     (status = 413, description = "more bytes than the server takes", body = openapi::Failure),
+    (status = 423, description = "another has a lease", body = openapi::Failure),
     (status = 422, description = "not whole frames, or they don't apply", body = openapi::Failure),
     (status = 428, description = "If-Match is missing", body = openapi::Failure),
     (status = 503, description = "the backup can't take transactions", body = openapi::Failure),
@@ -170,12 +171,17 @@ async fn push(
     if declared.is_some_and(|declared: u64| declared > most) {
         return Err(body::too_large(most));
     }
-    let frames = body::spool(body, spool(local.database()), most, shared.limits.silence).await?;
+    let mut frames =
+        body::spool(body, spool(local.database()?), most, shared.limits.silence).await?;
     let number = |name| headers.get(name).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
     let turn = served.turns.come(number("Annals-Turn")).await;
     let wants_news = headers.get("Prefer").is_some_and(|it| it == "return=representation");
+    let ticket = lease::ticket(&headers);
     let judging = served.write(shared.limits, move || {
-        let (status, answer) = judge(&local, from, frames, is_seal)?;
+        let (status, answer) = match is_seal {
+            true => judge(&local, local.push_seal(from, &frames).map(of_seal))?,
+            false => judge(&local, local.accept(from, &mut frames, ticket))?,
+        };
         let is_late = status == StatusCode::PRECONDITION_FAILED;
         let news = (is_late && wants_news).then(|| local.batch(Some(from))).transpose()?;
         Ok((status, answer, news.filter(|news| !news.is_seal && news.len() <= NEWS)))
@@ -194,21 +200,19 @@ async fn push(
     Ok(response)
 }
 
-fn judge(
-    local: &Local,
-    from: Cursor,
-    mut frames: annals_storage::Spool,
-    is_seal: bool,
-) -> Answer<(StatusCode, serde_json::Value)> {
-    let judged = match is_seal {
-        true => local.push_seal(from, &frames).map(|pushed| match pushed {
-            Pushed::Committed => Judged::Committed,
-            Pushed::Conflict(_) | Pushed::Unknown(_) => Judged::Conflict,
-        }),
-        false => local.accept(from, &mut frames),
-    };
+/// Returns the outcome of a pushed seal, as that of frames.
+fn of_seal(pushed: Pushed) -> Judged {
+    match pushed {
+        Pushed::Committed => Judged::Committed,
+        Pushed::Conflict(_) | Pushed::Unknown(_) => Judged::Conflict,
+    }
+}
+
+/// Returns the answer to a push.
+fn judge(local: &Local, judged: annals::Result<Judged>) -> Answer<(StatusCode, serde_json::Value)> {
     let judged = judged.map_err(|error| match error.kind() {
         ErrorKind::Diverged => Refusal::from(error),
+        ErrorKind::Conflict => lease::locked(error),
         _ if error.is_want_of_space() => Refusal::from(error),
         ErrorKind::Invalid
         | ErrorKind::Unique

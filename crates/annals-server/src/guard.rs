@@ -95,9 +95,17 @@ fn check_origin(shared: &Shared, headers: &HeaderMap) -> Answer<()> {
     Err(Refusal::new(StatusCode::FORBIDDEN, "wrong_origin", message))
 }
 
+/// The cookie that has the token of a browser. It is sent by this server's own pages only, since they set it as
+/// `SameSite=Strict`, and the origin of each request is checked.
+pub(crate) const COOKIE: &str = "annals-token";
+
 /// Returns the token of a request.
 fn token(headers: &HeaderMap) -> Option<&str> {
-    text(headers, header::AUTHORIZATION).and_then(|it| it.strip_prefix("Bearer "))
+    let bearer = text(headers, header::AUTHORIZATION).and_then(|it| it.strip_prefix("Bearer "));
+    bearer.or_else(|| {
+        let cookies = text(headers, header::COOKIE)?.split("; ");
+        cookies.filter_map(|cookie| cookie.split_once('=')).find(|it| it.0 == COOKIE).map(|it| it.1)
+    })
 }
 
 fn check_role(role: Option<Role>, needed: Role, headers: &HeaderMap) -> Answer<()> {

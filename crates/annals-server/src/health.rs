@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use annals::Stats;
+use annals_replica::Local;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -71,8 +72,11 @@ async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Answe
         .map(|(name, served)| (name.clone(), Arc::clone(&served.local)))
         .collect();
     let text = blocking::run(move || {
-        let stats: Vec<_> =
-            locals.iter().map(|(name, local)| (name.as_str(), local.database().stats())).collect();
+        let stats = |(name, local): &(String, Arc<Local>)| {
+            // A file that is only read has none.
+            Some((name.clone(), local.database().ok()?.stats()))
+        };
+        let stats: Vec<_> = locals.iter().filter_map(stats).collect();
         Ok(text(&stats))
     });
     let mut text = text.await?;
@@ -110,7 +114,7 @@ const FIGURES: [Figure; 11] = [
     }),
 ];
 
-fn text(stats: &[(&str, Stats)]) -> String {
+fn text(stats: &[(String, Stats)]) -> String {
     let mut out = String::new();
     for (name, kind, help, value) in FIGURES {
         // Writing to a string doesn't fail.

@@ -40,7 +40,7 @@ impl<'a> TableView<'a> {
     /// # Errors
     /// `NotFound`: no such field, or a row of the run doesn't exist (the message names the first missing one).
     pub fn vector(&self, field: FieldNumber, first: RowId, count: u64) -> Result<VectorView<'a>> {
-        if let Some(whole) = self.view.whole() {
+        if let Some(whole) = self.view.whole()? {
             return whole.table(self.number)?.vector(field, first, count);
         }
         let column = self.data.column(field).ok_or_else(|| {

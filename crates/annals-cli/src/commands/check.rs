@@ -31,7 +31,7 @@ use crate::{Outcome, progress};
   annals check people.annals && echo sound
   annals check people.annals --replay")]
 pub(crate) struct Arguments {
-    /// The database: a file, or the URL of one on a server
+    /// The database: a file, the URL of one on a server, or of a file on a web server (https://HOST/NAME.annals)
     file: PathBuf,
     /// Compare the state of the image with that of a replay of the journal
     #[arg(long)]

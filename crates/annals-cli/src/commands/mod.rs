@@ -21,6 +21,8 @@ pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod erase;
+#[cfg(feature = "net")]
+pub(crate) mod explore;
 pub(crate) mod export;
 pub(crate) mod export_joedb;
 pub(crate) mod history;
@@ -94,10 +96,15 @@ pub(crate) fn is_behind() -> bool {
 /// status 1.
 pub(crate) fn open_to_read(options: &Options, path: &Path) -> Result<Reader> {
     let reader = options.open_read_only(path)?;
+    note_unapplied(&reader, path);
+    Ok(reader)
+}
+
+/// Says on standard error if a commit doesn't apply; the program ends with status 1 then.
+pub(crate) fn note_unapplied(reader: &Reader, path: &Path) {
     if let Some(unapplied) = note_behind(reader.unapplied().as_ref()) {
         crate::notes::note(&unapplied.explain(&path.display().to_string()));
     }
-    Ok(reader)
 }
 
 /// Sets the program's exit status if there is a commit that doesn't apply; returns that commit.

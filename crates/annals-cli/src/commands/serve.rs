@@ -7,7 +7,7 @@ use std::time::Duration;
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Database, Error, ErrorKind, Result};
 use annals_replica::{Backup, Connection, Patience, Replica};
-use annals_server::{Identity, Limits, NewToken, Role, Server, Tokens};
+use annals_server::{Identity, Limits, Listening, NewToken, Role, Server, Tokens};
 use clap::Args;
 
 use crate::output::Output;
@@ -175,7 +175,7 @@ impl Open {
         };
         commands::tell_recovery(&database);
         let (name, server) = (name(path)?, std::mem::take(&mut self.server));
-        self.server = server.database_with(name, database.clone(), tokens)?;
+        self.server = server.database_with(name, database.clone(), tokens)?.file(name, path)?;
         self.databases.push(database.clone());
         if let Some(to) = &arguments.backup {
             let connection: Arc<dyn Connection> = match remote::url(to) {
@@ -231,7 +231,7 @@ fn follow(url: &str, path: &Path, access: &Access) -> Result<Database> {
 }
 
 /// Returns the name of a database in URLs.
-fn name(path: &Path) -> Result<&str> {
+pub(super) fn name(path: &Path) -> Result<&str> {
     let name = path.file_stem().and_then(std::ffi::OsStr::to_str);
     name.ok_or_else(|| Error::invalid(format!("{}: has no name for a URL", path.display())))
 }
@@ -251,6 +251,22 @@ fn speak(server: Server) -> Result<()> {
 }
 
 fn serve(server: Server, address: &str, token: Option<String>) -> Result<()> {
+    run_until_ended(server, address, |listening| {
+        let mut output = Output::new();
+        if let Some(token) = token {
+            output.line(&format!("token: {token}"))?;
+        }
+        output.line(&format!("listening on {}", listening.url()))?;
+        output.flush()
+    })
+}
+
+/// Listens, says so by `begun`, and serves until the program is asked to end.
+pub(super) fn run_until_ended(
+    server: Server,
+    address: &str,
+    begun: impl FnOnce(&Listening) -> Result<()>,
+) -> Result<()> {
     let io = |error| Error::io(format!("cannot listen at {address}"), error);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(io)?;
     runtime.block_on(async {
@@ -261,13 +277,7 @@ fn serve(server: Server, address: &str, token: Option<String>) -> Result<()> {
             }
             _ => io(error),
         })?;
-        let mut output = Output::new();
-        if let Some(token) = token {
-            output.line(&format!("token: {token}"))?;
-        }
-        output.line(&format!("listening on {}", listening.url()))?;
-        output.flush()?;
-        drop(output);
+        begun(&listening)?;
         listening.run(end).await.map_err(io)
     })
 }

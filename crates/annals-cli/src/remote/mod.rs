@@ -3,20 +3,38 @@
 #[cfg(not(feature = "net"))]
 mod absent;
 #[cfg(feature = "net")]
+mod access;
+#[cfg(feature = "net")]
 mod copy;
+#[cfg(feature = "net")]
+mod lazy;
 #[cfg(feature = "net")]
 pub(crate) mod log;
 
 use std::path::Path;
 use std::time::Duration;
 
+use annals::{Error, Result};
+
 #[cfg(not(feature = "net"))]
-pub(crate) use absent::{Access, Local};
+pub(crate) use absent::{Access, Local, Opened, refuse_partial};
 #[cfg(feature = "net")]
-pub(crate) use copy::{Access, Local};
+pub(crate) use access::{Access, Place};
+#[cfg(feature = "net")]
+pub(crate) use copy::Local;
+#[cfg(feature = "net")]
+pub(crate) use lazy::{Opened, copy_all, lazily, refuse_partial};
 
 /// The polling interval of a file that is followed.
 const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Refuses a URL where a file is written.
+pub(crate) fn refuse_url(path: &Path) -> Result<()> {
+    let Some(url) = url(path) else { return Ok(()) };
+    Err(Error::invalid(format!(
+        "{url}: a database elsewhere is read with --read-only; to write it, name a copy of it and `--replica-of {url}`"
+    )))
+}
 
 /// Returns the URL of a server that a path is, if it is one.
 pub(crate) fn url(path: &Path) -> Option<&str> {

@@ -9,6 +9,8 @@ mod damage;
 #[cfg(target_os = "linux")]
 mod device;
 mod exchange;
+#[cfg(all(unix, feature = "net"))]
+mod explore;
 #[cfg(unix)]
 mod follow;
 mod generated;
@@ -16,9 +18,13 @@ mod identity;
 mod joedb;
 mod joedb_differs;
 mod joedb_files;
+#[cfg(all(unix, feature = "net"))]
+mod lazily;
 mod leftovers;
 #[cfg(target_os = "linux")]
 mod limits;
+#[cfg(all(unix, feature = "net"))]
+mod offline;
 #[cfg(unix)]
 mod outputs;
 #[cfg(unix)]

@@ -44,7 +44,7 @@ impl Served {
         Self { child, url, token }
     }
 
-    fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         self.url.trim_start_matches("http://").split('/').next().unwrap()
     }
 
@@ -224,7 +224,7 @@ fn requests_are_logged_without_what_is_secret() {
     assert!(log.lines().all(|line| line.starts_with('{') && line.ends_with('}')), "{log}");
     let has =
         |parts: [&str; 3]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
-    assert!(has(["\"path\":\"/v1/a/frames\"", "\"status\":200", "\"micros\":"]), "{log}");
+    assert!(has(["\"path\":\"/v1/a/files\"", "\"status\":200", "\"micros\":"]), "{log}");
     assert!(has(["\"status\":401", "unauthenticated", "refused"]), "{log}");
     assert!(
         !log.contains(&token) && !log.contains("annals_wrong") && !log.contains("after="),

@@ -1,8 +1,17 @@
-//! The suite of connections over those of this crate.
+//! The suite of connections over those of this crate, and replicas that write without the other side.
 
 #![allow(clippy::indexing_slicing, reason = "a test that fails should panic")]
+#![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
 
+mod counts;
 mod crash;
+mod crash_offline;
+mod lazy;
+mod lease;
+mod model;
+mod naive;
+mod offline;
+mod typed;
 
 use std::sync::Arc;
 

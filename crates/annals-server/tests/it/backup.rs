@@ -8,7 +8,9 @@ use annals::{
     BackfillMode, Command, Cursor, Database, Error, ErrorKind, Options, Restarting, Result,
     TableNumber, Txid, ValueRef,
 };
-use annals_replica::{Backup, Connection, Description, Http, Local, Pulled, Pushed, Replica};
+use annals_replica::{
+    Backup, Connection, Description, Granted, Http, Local, Pulled, Pushed, Replica,
+};
 use annals_server::{Limits, NewToken, Role, Server, Tokens};
 use annals_storage::Spool;
 use reqwest::blocking::Client;
@@ -54,9 +56,9 @@ impl Connection for Flaky {
         self.to.pull(after, wait, into)
     }
 
-    fn push(&self, from: Cursor, frames: &Spool) -> Result<Pushed> {
+    fn push(&self, from: Cursor, frames: &Spool, lease: Option<u64>) -> Result<Pushed> {
         self.check()?;
-        let pushed = self.to.push(from, frames)?;
+        let pushed = self.to.push(from, frames, lease)?;
         match self.loses_answers.load(Ordering::Relaxed) {
             true => {
                 let lost = Error::new(ErrorKind::Unreachable, "the answer was lost");
@@ -64,6 +66,14 @@ impl Connection for Flaky {
             }
             false => Ok(pushed),
         }
+    }
+
+    fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted> {
+        self.to.lock(lasting, ticket)
+    }
+
+    fn unlock(&self, ticket: u64) -> Result<()> {
+        self.to.unlock(ticket)
     }
 
     fn push_seal(&self, from: Cursor, bytes: &Spool) -> Result<Pushed> {

@@ -9,8 +9,9 @@
 //! `source` reads frames out of a journal, `places` finds them, `missing` says why one isn't there; `foreign` verifies and applies frames
 //! that were made elsewhere; `proposal` is a transaction whose frames are complete and not written yet; `segments`
 //! begins a replica, and continues in another segment as the other side did; `witness` is a place elsewhere that must have each
-//! commit before it is acknowledged.
+//! commit before it is acknowledged. `exposed` are the files themselves, as lazy replicas read them.
 
+mod exposed;
 mod foreign;
 mod missing;
 mod places;
@@ -19,6 +20,7 @@ mod segments;
 mod source;
 mod witness;
 
+pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, head_up_to, segment_number};
 pub use foreign::{Contents, Origin, count_frames};
 pub use missing::Carrying;
 pub use proposal::Proposal;

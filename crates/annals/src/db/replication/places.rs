@@ -196,7 +196,7 @@ impl Known {
     }
 
     /// Returns the end of a transaction in a file, if it is there.
-    fn end_of(&self, part: &Part, txid: Txid) -> Result<Option<Point>> {
+    pub(super) fn end_of(&self, part: &Part, txid: Txid) -> Result<Option<Point>> {
         let from = self.before(part, txid);
         if from.txid == txid && from.position > part.head.start().position {
             return Ok(Some(from));

@@ -140,6 +140,20 @@ impl Source {
         Self { of: Of::Written(published), known: Arc::clone(known) }
     }
 
+    /// Notes a place of the history, from which later ones are found.
+    pub(in crate::db) fn knowing(self, segment: u64, point: Point) -> Self {
+        self.known.note(segment, point);
+        self
+    }
+
+    /// Returns the place after a transaction of the present segment.
+    pub(in crate::db) fn point_after(&self, txid: Txid) -> Result<Option<Point>> {
+        let published = self.published();
+        let parts = parts(&published, Some(Cursor { txid, chain: 0 }))?;
+        let newest = parts.iter().rev().take(1);
+        newest.map(|part| self.known.end_of(part, txid)).next().transpose().map(Option::flatten)
+    }
+
     /// Returns the name of its file in messages.
     #[must_use]
     pub fn name(&self) -> String {
@@ -207,7 +221,7 @@ impl Source {
     }
 
     /// Returns the last transaction that others may have, having flushed soft ones.
-    fn hard(&self) -> Result<Arc<Published>> {
+    pub(super) fn hard(&self) -> Result<Arc<Published>> {
         let published = self.published();
         if let Of::Database { database, .. } = &self.of {
             let _entered = database.inner().enter()?;
