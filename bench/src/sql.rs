@@ -112,7 +112,10 @@ fn copy(ours: &Ours, path: &Path) -> Result<Connection, Failure> {
         let mut insert = native.prepare(&format!("INSERT INTO {table} VALUES({places})"))?;
         while let Some(row) = rows.next()? {
             for place in 0..columns {
-                insert.raw_bind_parameter(place + 1, row.get_ref(place)?)?;
+                insert.raw_bind_parameter(
+                    place + 1,
+                    rusqlite::types::ToSqlOutput::Borrowed(row.get_ref(place)?),
+                )?;
             }
             insert.raw_execute()?;
         }

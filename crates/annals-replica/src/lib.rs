@@ -13,6 +13,7 @@
 
 #[cfg(feature = "archive")]
 pub mod archive;
+mod backup;
 #[cfg(feature = "http")]
 mod call;
 mod connection;
@@ -27,8 +28,11 @@ mod replica;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+#[cfg(feature = "http")]
+mod tunnel;
 mod typed;
 
+pub use backup::Backup;
 #[cfg(feature = "http")]
 pub use call::Called;
 pub use connection::{Connection, Description, Granted, Pulled, Pushed};

@@ -42,6 +42,7 @@ mod lease;
 mod listen;
 mod log;
 mod openapi;
+mod patient;
 mod procedures;
 mod ranges;
 mod rows;
@@ -52,6 +53,7 @@ mod sql;
 mod tokens;
 mod transactions;
 mod turns;
+mod writing;
 
 pub use access::Role;
 pub use identity::Identity;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use annals::internals::check_readable;
 use annals::typed::{PlainSchema, Transaction};
 use annals::{Abort, Database, Error, ErrorKind, Reader, Result};
-use annals_replica::Local;
+use annals_replica::{Backup, Local};
 use axum::Router;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -141,6 +141,19 @@ impl Server {
         let procedures = Arc::get_mut(&mut served.procedures);
         // Requests have a copy only while the server runs.
         procedures.map_or(Ok(()), |it| it.add(name, Arc::new(OfSchema::new(run))))?;
+        Ok(self)
+    }
+
+    /// Acknowledges transactions of a database only when its backup has them, too: see [`Backup::start`].
+    ///
+    /// # Errors
+    /// `NotFound`: no database of that name is served.
+    pub fn backup(mut self, database: &str, backup: Arc<Backup>) -> Result<Self> {
+        let served = self.shared.databases.get_mut(database).ok_or_else(|| {
+            let message = format!("no database is served as /v1/{database}");
+            Error::new(ErrorKind::NotFound, message)
+        })?;
+        served.backup = Some(backup);
         Ok(self)
     }
 

@@ -25,7 +25,7 @@ impl Served {
         Self::of(dir, file, &["--listen", "127.0.0.1:0", "--no-token", "--follow", url])
     }
 
-    fn of(dir: &Path, file: &str, options: &[&str]) -> Self {
+    pub(crate) fn of(dir: &Path, file: &str, options: &[&str]) -> Self {
         let arguments = [&["serve", file], options].concat();
         let mut child = annals(dir, &arguments)
             .stdout(Stdio::piped())
@@ -48,7 +48,7 @@ impl Served {
         self.url.trim_start_matches("http://").split('/').next().unwrap()
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }

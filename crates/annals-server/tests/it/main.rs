@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
 #![allow(clippy::disallowed_methods, reason = "a proxy waits for real")]
 
+mod backup;
 mod cuts;
 mod described;
+mod erased;
 mod feeds;
 mod files;
 mod lazy;
+mod limits;
 mod proxy;
 mod rows;
 mod running;

@@ -1,5 +1,9 @@
 //! Tests of SQL over databases.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+#![allow(clippy::cast_possible_truncation, reason = "random numbers below small ones")]
+
 mod costs;
 mod extension;
 mod forms;
