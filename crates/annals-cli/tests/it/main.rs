@@ -5,6 +5,8 @@
 
 #[cfg(all(unix, feature = "net"))]
 mod backed;
+#[cfg(all(unix, feature = "net"))]
+mod archived;
 mod damage;
 #[cfg(target_os = "linux")]
 mod device;
