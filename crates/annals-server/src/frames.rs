@@ -111,13 +111,8 @@ fn of_batch(status: StatusCode, batch: Batch, shared: &Shared) -> Answer {
 
 /// Waits until a transaction after this one is committed.
 pub(crate) async fn news(local: &Local, after: Txid, wait: Duration) {
-    let news =
-        std::future::poll_fn(|context| match local.source().wake_after(after, context.waker()) {
-            true => std::task::Poll::Pending,
-            false => std::task::Poll::Ready(()),
-        });
     // Without news the answer is empty.
-    let _ = tokio::time::timeout(wait, news).await;
+    let _ = tokio::time::timeout(wait, local.source().news(after)).await;
 }
 
 /// Makes frames history, if they can be.
