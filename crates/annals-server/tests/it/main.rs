@@ -1,10 +1,11 @@
 //! The server as its clients see it, over sockets of this machine.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
-#![allow(clippy::disallowed_methods, reason = "a proxy waits for real")]
+#![allow(clippy::disallowed_methods, reason = "a proxy and real clients wait for real")]
 
 mod cuts;
 mod described;
+mod effort;
 mod feeds;
 mod proxy;
 mod rows;
