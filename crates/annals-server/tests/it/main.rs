@@ -1,11 +1,12 @@
 //! The server as its clients see it, over sockets of this machine.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
-#![allow(clippy::disallowed_methods, reason = "a proxy waits for real")]
+#![allow(clippy::disallowed_methods, reason = "a proxy and real clients wait for real")]
 
 mod backup;
 mod cuts;
 mod described;
+mod effort;
 mod erased;
 mod feeds;
 mod limits;
