@@ -54,12 +54,40 @@ impl Held {
     }
 }
 
+/// A source of faults.
+struct Random {
+    rng: Rng,
+    /// So many of 100 exchanges have one.
+    share: u64,
+    /// True if only what may change something is cut off or late.
+    spares_reads: bool,
+}
+
+impl Random {
+    fn fault(&mut self, request: &[u8]) -> Option<Fault> {
+        let Self { rng, share, spares_reads } = self;
+        if !rng.percent(*share) {
+            return None;
+        }
+        let bytes = usize::try_from(rng.below(REACH)).unwrap();
+        let after = rng.index(6);
+        let kinds = if *spares_reads && !request.starts_with(b"POST") { 3 } else { 6 };
+        Some(match rng.index(kinds) {
+            0 => Fault::Delay(Direction::ToServer, bytes),
+            1 => Fault::Delay(Direction::ToClient, bytes),
+            2 => Fault::Twice { after },
+            3 => Fault::Cut(Direction::ToServer, bytes),
+            4 => Fault::Cut(Direction::ToClient, bytes),
+            _ => Fault::Late { bytes, after },
+        })
+    }
+}
+
 #[derive(Default)]
 struct Plan {
     /// What befalls the next exchange.
     next: Option<Fault>,
-    /// The source of faults, and how many of 100 exchanges have one.
-    random: Option<(Rng, u64)>,
+    random: Option<Random>,
     held: Vec<Held>,
     /// How many faults there were.
     faults: u64,
@@ -68,20 +96,7 @@ struct Plan {
 impl Plan {
     /// Returns the fault of an exchange that begins.
     fn begin(&mut self, request: &[u8]) -> Option<Fault> {
-        let random = self.random.as_mut().and_then(|(rng, share)| {
-            rng.percent(*share).then(|| {
-                let bytes = usize::try_from(rng.below(REACH)).unwrap();
-                let after = rng.index(6);
-                match rng.index(6) {
-                    0 => Fault::Cut(Direction::ToServer, bytes),
-                    1 => Fault::Cut(Direction::ToClient, bytes),
-                    2 => Fault::Delay(Direction::ToServer, bytes),
-                    3 => Fault::Delay(Direction::ToClient, bytes),
-                    4 => Fault::Late { bytes, after },
-                    _ => Fault::Twice { after },
-                }
-            })
-        });
+        let random = self.random.as_mut().and_then(|random| random.fault(request));
         let fault = self.next.take().or(random)?;
         let befalls = match fault {
             Fault::Cut(Direction::ToServer, bytes)
@@ -137,7 +152,14 @@ impl Proxy {
 
     /// Lets faults befall so many of 100 exchanges, until the next call.
     pub(crate) fn follow(&self, seed: u64, share: u64) {
-        self.plan.lock().unwrap().random = Some((Rng::new(seed), share));
+        let rng = Rng::new(seed);
+        self.plan.lock().unwrap().random = Some(Random { rng, share, spares_reads: false });
+    }
+
+    /// Does what [`follow`](Self::follow) does, but only pushes are cut off or late.
+    pub(crate) fn follow_pushes(&self, seed: u64, share: u64) {
+        let rng = Rng::new(seed);
+        self.plan.lock().unwrap().random = Some(Random { rng, share, spares_reads: true });
     }
 
     /// Has no more faults, and delivers what the server is still to get.
