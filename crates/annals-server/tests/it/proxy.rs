@@ -5,6 +5,7 @@
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -34,8 +35,10 @@ pub(crate) enum Fault {
 
 /// How long a connection stands still.
 const STILL: Duration = Duration::from_millis(2);
-/// How long the proxy waits for the answer to a request whose client is gone.
+/// How long the server has for the answer to a request whose client is gone, and how long other requests wait for that: it
+/// may stand in line after them.
 const ANSWER: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_millis(50);
 /// Faults of random plans are within so many bytes: the heads of all requests, and most bodies.
 const REACH: u64 = 700;
 
@@ -47,10 +50,15 @@ struct Held {
 }
 
 impl Held {
-    /// Lets the server have it; returns when the server has answered.
+    /// Lets the server have it; returns when the server has answered, which it usually does at once.
     fn deliver(mut self) {
-        let _ = self.server.set_read_timeout(Some(ANSWER));
-        let _ = self.server.write_all(&self.rest).and_then(|()| self.server.read(&mut [0; 1024]));
+        let (done, is_done) = channel();
+        thread::spawn(move || {
+            let _ = self.server.set_read_timeout(Some(ANSWER));
+            let _ = self.server.write_all(&self.rest).and_then(|()| self.server.read(&mut [0; 1024]));
+            let _ = done.send(());
+        });
+        let _ = is_done.recv_timeout(PATIENCE);
     }
 }
 
@@ -247,7 +255,7 @@ fn pass_requests(
                 count();
                 let held = hold(after, 0)?;
                 if after == 0 {
-                    thread::spawn(move || held.deliver());
+                    thread::spawn(|| held.deliver());
                 } else {
                     plan.lock().unwrap().held.push(held);
                 }
