@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a proxy and real clients wait for real")]
 
 mod backup;
+mod calls;
 mod cuts;
 mod described;
 mod effort;
@@ -15,6 +16,7 @@ mod rows;
 mod running;
 mod secure;
 mod statuses;
+mod subscriptions;
 mod suite;
 mod tokens;
 mod transactions;
