@@ -211,8 +211,10 @@ impl Sending {
     async fn run(mut self, wait: Option<Duration>) {
         let deadline = wait.map(|wait| Instant::now() + wait);
         let (mut sent, mut was_told) = (false, false);
+        // What is committed meanwhile is for the next poll: so a poll ends however much is written.
+        let end = self.local.read().txid();
         loop {
-            let is_caught_up = self.local.read().txid() <= self.last;
+            let is_caught_up = end <= self.last;
             if is_caught_up && self.as_events && !was_told {
                 was_told = true;
                 let (id, last) = (self.id(), self.last);

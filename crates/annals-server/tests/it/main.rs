@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "a proxy and real clients wait for real")]
 
 mod backup;
+mod calls;
 mod cuts;
 mod described;
 mod effort;
@@ -18,6 +19,7 @@ mod running;
 mod secure;
 mod sql;
 mod statuses;
+mod subscriptions;
 mod suite;
 mod tokens;
 mod transactions;

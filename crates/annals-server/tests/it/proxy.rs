@@ -5,6 +5,7 @@
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -34,8 +35,10 @@ pub(crate) enum Fault {
 
 /// How long a connection stands still.
 const STILL: Duration = Duration::from_millis(2);
-/// How long the proxy waits for the answer to a request whose client is gone.
+/// How long the server has for the answer to a request whose client is gone, and how long other requests wait for that: it
+/// may stand in line after them.
 const ANSWER: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_millis(50);
 /// Faults of random plans are within so many bytes: the heads of all requests, and most bodies.
 const REACH: u64 = 700;
 
@@ -47,10 +50,6 @@ struct Held {
 }
 
 impl Held {
-    /// Lets the server have it; returns when the server has answered.
-    fn deliver(mut self) {
-        let _ = self.server.set_read_timeout(Some(ANSWER));
-        let _ = self.server.write_all(&self.rest).and_then(|()| self.server.read(&mut [0; 1024]));
     }
 }
 
@@ -58,8 +57,6 @@ impl Held {
 struct Plan {
     /// What befalls the next exchange.
     next: Option<Fault>,
-    /// The source of faults, and how many of 100 exchanges have one.
-    random: Option<(Rng, u64)>,
     held: Vec<Held>,
     /// How many faults there were.
     faults: u64,
@@ -68,20 +65,6 @@ struct Plan {
 impl Plan {
     /// Returns the fault of an exchange that begins.
     fn begin(&mut self, request: &[u8]) -> Option<Fault> {
-        let random = self.random.as_mut().and_then(|(rng, share)| {
-            rng.percent(*share).then(|| {
-                let bytes = usize::try_from(rng.below(REACH)).unwrap();
-                let after = rng.index(6);
-                match rng.index(6) {
-                    0 => Fault::Cut(Direction::ToServer, bytes),
-                    1 => Fault::Cut(Direction::ToClient, bytes),
-                    2 => Fault::Delay(Direction::ToServer, bytes),
-                    3 => Fault::Delay(Direction::ToClient, bytes),
-                    4 => Fault::Late { bytes, after },
-                    _ => Fault::Twice { after },
-                }
-            })
-        });
         let fault = self.next.take().or(random)?;
         let befalls = match fault {
             Fault::Cut(Direction::ToServer, bytes)
@@ -137,9 +120,6 @@ impl Proxy {
 
     /// Lets faults befall so many of 100 exchanges, until the next call.
     pub(crate) fn follow(&self, seed: u64, share: u64) {
-        self.plan.lock().unwrap().random = Some((Rng::new(seed), share));
-    }
-
     /// Has no more faults, and delivers what the server is still to get.
     pub(crate) fn settle(&self) {
         let mut plan = self.plan.lock().unwrap();
@@ -225,7 +205,6 @@ fn pass_requests(
                 count();
                 let held = hold(after, 0)?;
                 if after == 0 {
-                    thread::spawn(move || held.deliver());
                 } else {
                     plan.lock().unwrap().held.push(held);
                 }
