@@ -33,7 +33,8 @@ pub(crate) async fn check(
 async fn in_json(response: Response) -> Response {
     let (status, kind) = (response.status(), response.headers().get(header::CONTENT_TYPE));
     let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    if !status.is_client_error() || is_json {
+    let is_of_router = matches!(status.as_u16(), 400 | 404 | 405 | 413 | 415 | 422);
+    if !is_of_router || is_json {
         return response;
     }
     let (parts, body) = response.into_parts();
