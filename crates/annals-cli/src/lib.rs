@@ -22,6 +22,8 @@ mod present;
 mod progress;
 mod remote;
 mod shell;
+#[cfg(feature = "sqlite")]
+mod sql;
 
 use std::io::{BufRead, ErrorKind as IoKind, Write};
 use std::process::ExitCode;
@@ -74,6 +76,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Shell(commands::shell::Arguments),
+    #[cfg(feature = "sqlite")]
+    Sql(commands::sql::Arguments),
     Compile(commands::compile::Arguments),
     Log(commands::log::Arguments),
     Diff(commands::diff::Arguments),
@@ -89,6 +93,10 @@ enum Command {
     Erase(commands::erase::Arguments),
     Backup(commands::backup::Arguments),
     Push(commands::push::Arguments),
+    #[cfg(feature = "net")]
+    Archive(commands::archive::Arguments),
+    #[cfg(feature = "net")]
+    Restore(commands::restore::Arguments),
     #[cfg(feature = "net")]
     Clone(commands::clone::Arguments),
     #[cfg(feature = "net")]
@@ -210,6 +218,8 @@ pub fn export_joedb(directory: &dyn Directory, name: &str) -> annals::Result<Vec
 fn run(command: &Command) -> annals::Result<Outcome> {
     match command {
         Command::Shell(arguments) => commands::shell::run(arguments),
+        #[cfg(feature = "sqlite")]
+        Command::Sql(arguments) => commands::sql::run(arguments),
         Command::Compile(arguments) => commands::compile::run(arguments),
         Command::Log(arguments) => commands::log::run(arguments),
         Command::Diff(arguments) => commands::diff::run(arguments),
@@ -225,6 +235,10 @@ fn run(command: &Command) -> annals::Result<Outcome> {
         Command::Erase(arguments) => commands::erase::run(arguments),
         Command::Backup(arguments) => commands::backup::run(arguments),
         Command::Push(arguments) => commands::push::run(arguments),
+        #[cfg(feature = "net")]
+        Command::Archive(arguments) => commands::archive::run(arguments),
+        #[cfg(feature = "net")]
+        Command::Restore(arguments) => commands::restore::run(arguments),
         #[cfg(feature = "net")]
         Command::Clone(arguments) => commands::clone::run(arguments),
         #[cfg(feature = "net")]

@@ -11,6 +11,8 @@
 //!
 //! The crate moves frames, and leaves rows to `annals`.
 
+#[cfg(feature = "archive")]
+pub mod archive;
 mod backup;
 #[cfg(feature = "http")]
 mod call;

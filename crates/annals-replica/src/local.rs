@@ -80,6 +80,15 @@ impl Local {
         }
     }
 
+    /// Returns the file, if it is open for reading only.
+    #[must_use]
+    pub const fn reader(&self) -> Option<&Reader> {
+        match &self.of {
+            Of::Database(_) => None,
+            Of::Reader(reader) => Some(reader),
+        }
+    }
+
     /// Returns the last committed state that is known here. Never waits.
     #[must_use]
     pub fn read(&self) -> Snapshot {

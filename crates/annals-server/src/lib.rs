@@ -48,6 +48,8 @@ mod ranges;
 mod rows;
 mod server;
 mod shared;
+#[cfg(feature = "sql")]
+mod sql;
 mod tokens;
 mod transactions;
 mod turns;

@@ -3,12 +3,12 @@
 //! No program needs it. It is not part of the API, and changes with any version.
 
 pub use crate::db::{
-    Batch, Carrying, Contents, Continuation, ExposedFile, ExposedFiles, Fate, FileRange, Gap,
-    Generation, ImageCheck, ImageComparison, JournalFileKind, LOCAL, OldSegment, Origin, PUSHED,
-    Proposal, Proven, Rebased, Removable, Restored, Run, Salvaged, SalvagedSegment, Source,
+    Batch, Beginning, Carrying, Contents, Continuation, ExposedFile, ExposedFiles, Fate, FileRange,
+    Gap, Generation, ImageCheck, ImageComparison, JournalFileKind, LOCAL, OldSegment, Origin,
+    PUSHED, Proposal, Proven, Rebased, Removable, Restored, Run, Salvaged, SalvagedSegment, Source,
     SourceFacts, Witness, begin_continuation, begin_replica, begin_replica_in, check_image,
     check_image_in, check_readable, compare_image, compare_image_in, continue_segment,
-    count_frames, head_up_to, last_made_again, locate, open_continuation, rebase,
+    count_frames, frames_up_to, head_up_to, last_made_again, locate, open_continuation, rebase,
     rename_continuation, salvage, salvage_in, segment_number, upgrade_in, write_state,
 };
 pub use crate::names::{Names, like};

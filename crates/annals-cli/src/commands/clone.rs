@@ -51,14 +51,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let exists = file.try_exists().unwrap_or(true);
     let place = arguments.access.place(url)?;
     if arguments.lazy {
-        return begin(file, exists, place.ranges());
+        return begin(file, exists, place.ranges()?);
     }
     let before = if exists { annals::inspect(file)?.end.txid.0 } else { 0 };
     if !exists && lazy::origin(file)?.is_some() {
-        return finish(file, place.ranges());
+        return finish(file, place.ranges()?);
     }
     let end = match place {
         Place::Server(server) => pull(server, file)?,
+        Place::Archive(archive) => pull(archive, file)?,
         Place::Web(web) => copy(web, file, exists)?,
     };
     if lazy::origin(file)?.is_some() {

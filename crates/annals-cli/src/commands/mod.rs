@@ -9,10 +9,14 @@ use annals::{Error, Options, Reader, Result, Unapplied};
 
 use crate::progress;
 
+#[cfg(feature = "net")]
+pub(crate) mod archive;
 pub(crate) mod backfill;
 pub(crate) mod backup;
 pub(crate) mod blame;
 pub(crate) mod check;
+#[cfg(feature = "net")]
+mod check_archive;
 #[cfg(feature = "net")]
 pub(crate) mod clone;
 pub(crate) mod compile;
@@ -44,6 +48,8 @@ pub(crate) mod pack;
 pub(crate) mod push;
 pub(crate) mod recover;
 mod recover_text;
+#[cfg(feature = "net")]
+pub(crate) mod restore;
 pub(crate) mod retain;
 pub(crate) mod revert;
 mod salvage_text;
@@ -51,6 +57,8 @@ pub(crate) mod schema;
 #[cfg(feature = "net")]
 pub(crate) mod serve;
 pub(crate) mod shell;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sql;
 #[cfg(feature = "net")]
 pub(crate) mod token;
 mod version_text;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use annals::Result;
+use annals::{Error, ErrorKind, Result};
+use annals_replica::archive::{Archive, Bucket};
 use annals_replica::lazy::Web;
 use annals_replica::{Connection, Http, Ranges};
 use clap::Args;
@@ -21,14 +22,23 @@ pub(crate) enum Place {
     Server(Arc<Http>),
     /// Files on any web server.
     Web(Arc<Web>),
+    /// An archive in an object store or a folder.
+    Archive(Arc<Archive>),
 }
 
 impl Place {
     /// Returns it as a source of ranges.
-    pub(crate) fn ranges(self) -> Arc<dyn Ranges> {
+    pub(crate) fn ranges(self) -> Result<Arc<dyn Ranges>> {
         match self {
-            Self::Server(server) => server,
-            Self::Web(web) => web,
+            Self::Server(server) => Ok(server),
+            Self::Web(web) => Ok(web),
+            Self::Archive(archive) => {
+                let message = format!(
+                    "{}: parts of an archive can't be read alone: `annals restore` or `annals clone` it",
+                    archive.name()
+                );
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
         }
     }
 }
@@ -42,11 +52,22 @@ impl Access {
 
     /// Prepares a connection to a URL.
     pub(crate) fn connect(&self, url: &str) -> Result<Arc<dyn Connection>> {
-        Ok(Arc::new(Http::new(url, self.token())?))
+        if super::archive(url.as_ref()).is_some() {
+            return Ok(Arc::new(Archive::new(Bucket::open(url)?)));
+        }
+        Ok(Arc::new(self.http(url)?))
+    }
+
+    /// Prepares requests to a URL.
+    pub(crate) fn http(&self, url: &str) -> Result<Http> {
+        Http::new(url, self.token())
     }
 
     /// Returns the place that a URL names: a file on a web server, if it ends with `.annals`.
     pub(crate) fn place(&self, url: &str) -> Result<Place> {
+        if super::archive(url.as_ref()).is_some() {
+            return Ok(Place::Archive(Arc::new(Archive::new(Bucket::open(url)?))));
+        }
         match url.ends_with(".annals") {
             true => Ok(Place::Web(Arc::new(Web::new(url, self.token())?))),
             false => Ok(Place::Server(Arc::new(Http::new(url, self.token())?))),

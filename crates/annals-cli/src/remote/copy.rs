@@ -37,6 +37,10 @@ impl Access {
                 let options = Options::new();
                 Some(Replica::connect_with(server, &path, &options, Patience::default())?)
             }
+            Place::Archive(archive) => {
+                let options = Options::new();
+                Some(Replica::connect_with(archive, &path, &options, Patience::default())?)
+            }
             Place::Web(web) => {
                 let lazy = super::lazily(web, &progress::options())?;
                 super::copy_all(&lazy, &path)?;

@@ -253,3 +253,34 @@ fn wrong_arguments_are_explained() {
     refused(&["token", "add", "a.annals", "--role", "king"], "read, write or admin");
     assert!(!dir.join("b.annals").exists());
 }
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn a_server_is_asked_with_sql() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let served = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+    let url = served.url.as_str();
+    succeed(
+        dir,
+        &["shell", "--replica-of", url, "b.annals"],
+        "insert page \"one, two\"\ninsert page \"\"\n",
+    );
+    let query =
+        ["sql", url, "SELECT id, title, NULL AS nothing FROM page WHERE id < ?", "--param", "9"];
+    for format in ["table", "line", "csv", "json", "ndjson"] {
+        let here = [&query[..1], &["b.annals"], &query[2..], &["--format", format]].concat();
+        let there = [&query, &["--format", format][..]].concat();
+        // The server's numbers are texts in a table: they begin at the left.
+        let plain = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let empty = |text: String| text.replace("NULL", "");
+        let [here, there] =
+            [here, there].map(|arguments| plain(empty(succeed(dir, &arguments, ""))));
+        assert_eq!(here, there, "{format}");
+    }
+    let refused = run(dir, &["sql", url, "DELETE FROM page"], b"");
+    assert_ne!(refused.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("SQL only reads"), "{refused:?}");
+    served.end();
+}

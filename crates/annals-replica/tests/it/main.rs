@@ -3,6 +3,7 @@
 #![allow(clippy::indexing_slicing, reason = "a test that fails should panic")]
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
 
+mod archive;
 mod counts;
 mod crash;
 mod crash_offline;

@@ -16,6 +16,7 @@ mod proxy;
 mod rows;
 mod running;
 mod secure;
+mod sql;
 mod statuses;
 mod suite;
 mod tokens;

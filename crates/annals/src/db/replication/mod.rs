@@ -21,7 +21,7 @@ mod source;
 mod witness;
 
 pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, head_up_to, segment_number};
-pub use foreign::{Contents, Origin, count_frames};
+pub use foreign::{Beginning, Contents, Origin, count_frames, frames_up_to};
 pub use missing::Carrying;
 pub use proposal::Proposal;
 pub use segments::{begin_replica, begin_replica_in, continue_segment};
