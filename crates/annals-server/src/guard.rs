@@ -32,9 +32,9 @@ pub(crate) async fn check(
 /// others.
 async fn in_json(response: Response) -> Response {
     let (status, kind) = (response.status(), response.headers().get(header::CONTENT_TYPE));
-    // The router's own are text without more; a 412 may have frames, and the ticket of a turn.
-    let is_ours = kind.is_some_and(|kind| !kind.as_bytes().starts_with(b"text/plain"));
-    if !status.is_client_error() || is_ours {
+    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    let is_of_router = matches!(status.as_u16(), 400 | 404 | 405 | 413 | 415 | 422);
+    if !is_of_router || is_json {
         return response;
     }
     let (parts, body) = response.into_parts();

@@ -121,7 +121,7 @@ impl Setup {
         let backup = Backup::start(&database, &path, Arc::<Flaky>::clone(&cable)).unwrap();
         backup.wait(SOON).unwrap();
         let NewToken { token, stored } = NewToken::random(Role::Admin, None);
-        let limits = Limits { backup: Duration::from_millis(300), ..Limits::default() };
+        let limits = Limits { backup: Duration::from_secs(2), ..Limits::default() };
         let server = Server::new().database("origin", database.clone()).unwrap().session(stored);
         let server = server.backup("origin", Arc::clone(&backup)).unwrap().limits(limits);
         Self { folder, database, copy, cable, backup, running: Running::start(server), token }
@@ -194,7 +194,7 @@ fn pushes_are_once_in_both_whatever_gets_lost() {
     cable.is_cut.store(true, Ordering::Relaxed);
     std::thread::scope(|scope| {
         let pushing = scope.spawn(|| insert(4));
-        while setup.backup.problem().is_none_or(|(_, since)| since < Duration::from_secs(1)) {
+        while setup.backup.problem().is_none_or(|(_, since)| since < Duration::from_secs(3)) {
             std::thread::sleep(Duration::from_millis(10));
         }
         cable.is_cut.store(false, Ordering::Relaxed);
