@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release --example chat` runs a conversation and ends. With `--serve` it stays, for a browser.
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
+#![allow(clippy::disallowed_methods, reason = "the time of a message is the clock's")]
 
 use std::error::Error;
 use std::sync::Arc;

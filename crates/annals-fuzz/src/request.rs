@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use annals::{Command, Database, FieldNumber, IndexKind, RowId, TableNumber, Type, ValueRef};
+use annals::{Command, Database, FieldNumber, RowId, TableNumber, Type, ValueRef};
 use annals_server::{Limits, Server};
 use axum::body::Body;
 use axum::http::{Method, Request, Response, header};
@@ -93,7 +93,9 @@ fn database() -> Database {
                 name: "by_name".to_owned(),
                 table: ITEM,
                 fields: vec![FieldNumber(0)],
-                kind: IndexKind::Unique,
+                descending: Vec::new(),
+                collated: Vec::new(),
+                unique: true,
             })
         })?;
         for (name, size) in [("one", 1), ("two", 2), ("three", 3)] {

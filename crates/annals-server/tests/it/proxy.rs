@@ -50,6 +50,44 @@ struct Held {
 }
 
 impl Held {
+    /// Lets the server have it; returns when the server has answered, which it usually does at once.
+    fn deliver(mut self) {
+        let (done, is_done) = channel();
+        thread::spawn(move || {
+            let _ = self.server.set_read_timeout(Some(ANSWER));
+            let _ = self.server.write_all(&self.rest).and_then(|()| self.server.read(&mut [0; 1024]));
+            let _ = done.send(());
+        });
+        let _ = is_done.recv_timeout(PATIENCE);
+    }
+}
+
+/// A source of faults.
+struct Random {
+    rng: Rng,
+    /// So many of 100 exchanges have one.
+    share: u64,
+    /// True if only what may change something is cut off or late.
+    spares_reads: bool,
+}
+
+impl Random {
+    fn fault(&mut self, request: &[u8]) -> Option<Fault> {
+        let Self { rng, share, spares_reads } = self;
+        if !rng.percent(*share) {
+            return None;
+        }
+        let bytes = usize::try_from(rng.below(REACH)).unwrap();
+        let after = rng.index(6);
+        let kinds = if *spares_reads && !request.starts_with(b"POST") { 3 } else { 6 };
+        Some(match rng.index(kinds) {
+            0 => Fault::Delay(Direction::ToServer, bytes),
+            1 => Fault::Delay(Direction::ToClient, bytes),
+            2 => Fault::Twice { after },
+            3 => Fault::Cut(Direction::ToServer, bytes),
+            4 => Fault::Cut(Direction::ToClient, bytes),
+            _ => Fault::Late { bytes, after },
+        })
     }
 }
 
@@ -57,6 +95,7 @@ impl Held {
 struct Plan {
     /// What befalls the next exchange.
     next: Option<Fault>,
+    random: Option<Random>,
     held: Vec<Held>,
     /// How many faults there were.
     faults: u64,
@@ -65,6 +104,7 @@ struct Plan {
 impl Plan {
     /// Returns the fault of an exchange that begins.
     fn begin(&mut self, request: &[u8]) -> Option<Fault> {
+        let random = self.random.as_mut().and_then(|random| random.fault(request));
         let fault = self.next.take().or(random)?;
         let befalls = match fault {
             Fault::Cut(Direction::ToServer, bytes)
@@ -120,6 +160,16 @@ impl Proxy {
 
     /// Lets faults befall so many of 100 exchanges, until the next call.
     pub(crate) fn follow(&self, seed: u64, share: u64) {
+        let rng = Rng::new(seed);
+        self.plan.lock().unwrap().random = Some(Random { rng, share, spares_reads: false });
+    }
+
+    /// Does what [`follow`](Self::follow) does, but only pushes are cut off or late.
+    pub(crate) fn follow_pushes(&self, seed: u64, share: u64) {
+        let rng = Rng::new(seed);
+        self.plan.lock().unwrap().random = Some(Random { rng, share, spares_reads: true });
+    }
+
     /// Has no more faults, and delivers what the server is still to get.
     pub(crate) fn settle(&self) {
         let mut plan = self.plan.lock().unwrap();
@@ -205,6 +255,7 @@ fn pass_requests(
                 count();
                 let held = hold(after, 0)?;
                 if after == 0 {
+                    thread::spawn(|| held.deliver());
                 } else {
                     plan.lock().unwrap().held.push(held);
                 }
