@@ -1,15 +1,16 @@
 //! `annals sql`: asks with SQL.
 
 use std::io::{IsTerminal, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use annals::{Error, Result};
+use annals_sql::Connection;
 use clap::Args;
 
-use crate::Outcome;
 use crate::output::Output;
 use crate::remote::Access;
 use crate::sql::{Asking, Format, Sink, interactive, parameters};
+use crate::{Outcome, progress};
 
 /// Ask with SQL, of now, of the past and of the history
 ///
@@ -48,9 +49,22 @@ pub(crate) struct Arguments {
     access: Access,
 }
 
+/// Opens a file, or prepares a connection to a URL.
+fn open(path: &Path, access: &Access) -> Result<Asking> {
+    #[cfg(feature = "net")]
+    if let Some(url) = crate::remote::url(path)
+        && crate::remote::archive(path).is_none()
+    {
+        return Ok(Asking::Server(Box::new(access.http(url)?)));
+    }
+    let file = &*access.fetch(path)?;
+    let reader = super::open_to_read(&progress::options(), file)?;
+    Ok(Asking::File(Box::new(Connection::open(reader)?)))
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let mut asking = Asking::open(&arguments.file, &arguments.access)?;
+    let mut asking = open(&arguments.file, &arguments.access)?;
     let sink = Sink::new(arguments.format, !arguments.no_header);
     let sql = match &arguments.sql {
         Some(sql) => sql.clone(),

@@ -68,7 +68,7 @@ impl Access {
         if super::archive(url.as_ref()).is_some() {
             return Ok(Place::Archive(Arc::new(Archive::new(Bucket::open(url)?))));
         }
-        match url.ends_with(".annals") {
+        match url.ends_with(".annals") && !url.starts_with("ssh://") {
             true => Ok(Place::Web(Arc::new(Web::new(url, self.token())?))),
             false => Ok(Place::Server(Arc::new(Http::new(url, self.token())?))),
         }

@@ -1,6 +1,5 @@
 //! Whom to ask: a file here, or a server.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use annals::storage::Interrupts;
@@ -9,8 +8,6 @@ use annals_sql::{Connection, Parameters, ValueRef};
 
 use super::answer::Sink;
 use crate::output::Output;
-use crate::remote::Access;
-use crate::{commands, progress};
 
 /// A database that is asked.
 pub(crate) enum Asking {
@@ -22,19 +19,6 @@ pub(crate) enum Asking {
 }
 
 impl Asking {
-    /// Opens a file, or prepares a connection to a URL.
-    pub(crate) fn open(path: &Path, access: &Access) -> Result<Self> {
-        #[cfg(feature = "net")]
-        if let Some(url) = crate::remote::url(path)
-            && crate::remote::archive(path).is_none()
-        {
-            return Ok(Self::Server(Box::new(access.http(url)?)));
-        }
-        let file = &*access.fetch(path)?;
-        let reader = commands::open_to_read(&progress::options(), file)?;
-        Ok(Self::File(Box::new(Connection::open(reader)?)))
-    }
-
     /// Ends a running query at an interrupt.
     pub(crate) fn end_at(&self, interrupts: Arc<Interrupts>) {
         /// Steps of SQLite's machine between two looks.

@@ -4,9 +4,9 @@
 #![allow(clippy::disallowed_methods, reason = "tests look at the program from outside")]
 
 #[cfg(all(unix, feature = "net"))]
-mod backed;
-#[cfg(all(unix, feature = "net"))]
 mod archived;
+#[cfg(all(unix, feature = "net"))]
+mod backed;
 mod damage;
 #[cfg(target_os = "linux")]
 mod device;

@@ -268,7 +268,7 @@ fn a_server_is_asked_with_sql() {
         "insert page \"one, two\"\ninsert page \"\"\n",
     );
     let query =
-        ["sql", url, "SELECT id, title, NULL AS nothing FROM page WHERE id < ?", "--param", "9"];
+        ["sql", url, "SELECT id, title, NULL AS empty FROM page WHERE id < ?", "--param", "9"];
     for format in ["table", "line", "csv", "json", "ndjson"] {
         let here = [&query[..1], &["b.annals"], &query[2..], &["--format", format]].concat();
         let there = [&query, &["--format", format][..]].concat();

@@ -83,7 +83,8 @@ fn what_is_here_is_read_while_a_pull_and_a_push_hang() {
     let create = Command::CreateTable { name: "item".to_owned() };
     origin.write(|tx| tx.apply_command(&create)).expect("a table");
     origin.write(insert).expect("a row");
-    let hanging = Arc::new(Hanging { local: Local::new(Database::clone(&origin)), gate: Mutex::default() });
+    let hanging =
+        Arc::new(Hanging { local: Local::new(Database::clone(&origin)), gate: Mutex::default() });
     let connection: Arc<dyn Connection> = Arc::clone(&hanging) as _;
     let replica = Replica::connect(connection, folder.path().join("replica")).expect("a replica");
     origin.write(insert).expect("another row");

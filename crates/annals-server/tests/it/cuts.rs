@@ -146,9 +146,8 @@ fn a_push_that_arrives_twice_is_accepted_once() {
         let replica = &replicas[turn % 2];
         replica.pull().unwrap();
         setup.proxy.next(Fault::Twice { after: turn % 7 });
-        let insert = |tx: &mut annals::Transaction<'_>| {
-            tx.insert(TABLE, &[ValueRef::String(&name)])
-        };
+        let insert =
+            |tx: &mut annals::Transaction<'_>| tx.insert(TABLE, &[ValueRef::String(&name)]);
         let (_, accepted) = replica.transaction(insert).unwrap();
         assert_eq!(accepted.runs, 1, "{name}");
         expected.push(name);
@@ -168,9 +167,8 @@ fn replicas_end_equal_whatever_befalls_their_exchanges() {
             let mut acknowledged = Vec::new();
             for turn in 0..25 {
                 let name = format!("{number} {turn}");
-                let insert = |tx: &mut annals::Transaction<'_>| {
-                    tx.insert(TABLE, &[ValueRef::String(&name)])
-                };
+                let insert =
+                    |tx: &mut annals::Transaction<'_>| tx.insert(TABLE, &[ValueRef::String(&name)]);
                 match replica.transaction(insert) {
                     Ok(_) => acknowledged.push(name),
                     Err(error) => {

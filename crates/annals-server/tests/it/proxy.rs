@@ -55,7 +55,8 @@ impl Held {
         let (done, is_done) = channel();
         thread::spawn(move || {
             let _ = self.server.set_read_timeout(Some(ANSWER));
-            let _ = self.server.write_all(&self.rest).and_then(|()| self.server.read(&mut [0; 1024]));
+            let _ =
+                self.server.write_all(&self.rest).and_then(|()| self.server.read(&mut [0; 1024]));
             let _ = done.send(());
         });
         let _ = is_done.recv_timeout(PATIENCE);
