@@ -22,8 +22,6 @@ mod present;
 mod progress;
 mod remote;
 mod shell;
-#[cfg(feature = "sqlite")]
-mod sql;
 
 use std::io::{BufRead, ErrorKind as IoKind, Write};
 use std::process::ExitCode;

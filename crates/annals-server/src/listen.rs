@@ -156,7 +156,9 @@ impl Server {
     ) -> io::Result<()> {
         let (limits, ending) = (self.shared.limits, self.shared.ending.clone());
         let stream = Patient::new(stream, limits.silence, Arc::clone(&self.shared.slow));
-        let (builder, graceful) = (builder(limits), GracefulShutdown::new());
+        let (mut builder, graceful) = (builder(limits), GracefulShutdown::new());
+        // Whoever writes a request and closes the pipe still gets the answer.
+        builder.http1().half_close(true);
         let service = TowerToHyperService::new(self.router());
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         let serving = graceful.watch(connection);

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::output::Output;
 use crate::remote::Access;
-use crate::sql::{Asking, Format, Sink, interactive, parameters};
+use crate::shell::sql::{Asking, Format, Sink, interactive, parameters};
 use crate::{Outcome, progress};
 
 /// Ask with SQL, of now, of the past and of the history

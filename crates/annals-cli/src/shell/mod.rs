@@ -24,6 +24,8 @@ mod schema;
 pub(crate) mod screen;
 pub(crate) mod script;
 pub(crate) mod session;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sql;
 mod vectors;
 mod words;
 

@@ -75,7 +75,7 @@ mod server {
     use serde_json::{Map, Value as Json, json};
 
     use crate::output::Output;
-    use crate::sql::answer::{Format, Sink};
+    use crate::shell::sql::answer::{Format, Sink};
 
     fn json(value: &Value) -> Json {
         match value {
