@@ -13,7 +13,6 @@ mod feeds;
 mod files;
 mod lazy;
 mod limits;
-mod order;
 mod proxy;
 mod rows;
 mod running;
