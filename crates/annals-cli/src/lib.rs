@@ -74,6 +74,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Shell(commands::shell::Arguments),
+    #[cfg(feature = "sqlite")]
+    Sql(commands::sql::Arguments),
     Compile(commands::compile::Arguments),
     Log(commands::log::Arguments),
     Diff(commands::diff::Arguments),
@@ -214,6 +216,8 @@ pub fn export_joedb(directory: &dyn Directory, name: &str) -> annals::Result<Vec
 fn run(command: &Command) -> annals::Result<Outcome> {
     match command {
         Command::Shell(arguments) => commands::shell::run(arguments),
+        #[cfg(feature = "sqlite")]
+        Command::Sql(arguments) => commands::sql::run(arguments),
         Command::Compile(arguments) => commands::compile::run(arguments),
         Command::Log(arguments) => commands::log::run(arguments),
         Command::Diff(arguments) => commands::diff::run(arguments),

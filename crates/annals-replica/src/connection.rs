@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use annals::internals::Origin;
-use annals::{Cursor, Error, Result, Timestamp, Txid};
+use annals::{Cursor, Error, ErrorKind, Result, Timestamp, Txid};
 use annals_storage::Spool;
 
 /// A way to a journal elsewhere: in another file, in memory, or on a server.
@@ -51,6 +51,17 @@ pub trait Connection: Debug + Send + Sync {
     /// # Errors
     /// Those of the connection.
     fn unlock(&self, ticket: u64) -> Result<()>;
+
+    /// Asks that the journal continues in another segment, as the one did that it is a backup of: the bytes are the
+    /// seal of a segment, which ends at `from`, and the state with which the next one begins.
+    ///
+    /// # Errors
+    /// `Unsupported`: it is no connection to a backup; `Invalid`: they are something else; those of the connection.
+    fn push_seal(&self, _from: Cursor, _bytes: &Spool) -> Result<Pushed> {
+        let message =
+            format!("{}: can't be a backup of a journal of several segments", self.name());
+        Err(Error::new(ErrorKind::Unsupported, message))
+    }
 
     /// Returns the chains after some transactions; `None` for those that aren't in the kept history. By them the last
     /// common transaction of two histories is found.

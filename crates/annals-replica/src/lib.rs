@@ -13,6 +13,7 @@
 
 #[cfg(feature = "archive")]
 pub mod archive;
+mod backup;
 #[cfg(feature = "http")]
 mod call;
 mod connection;
@@ -30,8 +31,11 @@ pub mod shared_log;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+#[cfg(feature = "http")]
+mod tunnel;
 mod typed;
 
+pub use backup::Backup;
 #[cfg(feature = "http")]
 pub use call::Called;
 pub use connection::{Connection, Description, Figure, Granted, LAG, Pulled, Pushed};

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::{Batch, Origin, Source, count_frames, end_of, take};
+use annals::internals::{
+    Batch, Origin, Source, continue_segment, count_frames, end_of, settle, take,
+};
 use annals::{
     Blame, Cursor, Database, Error, ErrorKind, History, Moment, Reader, Result, RowId, Snapshot,
     Subscription, TableNumber, Transaction, Txid,
@@ -140,6 +142,15 @@ impl Local {
         }
     }
 
+    /// Returns the file, if it is open for reading only.
+    #[must_use]
+    pub const fn reader(&self) -> Option<&Reader> {
+        match &self.of {
+            Of::Database(_) | Of::Node(_) => None,
+            Of::Reader(reader) => Some(reader),
+        }
+    }
+
     /// Returns the last committed state that is known here. Never waits.
     #[must_use]
     pub fn read(&self) -> Snapshot {
@@ -272,7 +283,13 @@ impl Local {
         // Nothing is written meanwhile.
         self.leases.check(lease)?;
         if end_of(&transaction) != from {
-            return Ok(Answer::Conflict);
+            // What came first may be these frames: a client sent them before, and they aren't flushed yet.
+            drop(transaction);
+            settle(self.database()?)?;
+            return Ok(match self.source.has(end)? {
+                true => Answer::AlreadyThere,
+                false => Answer::Conflict,
+            });
         }
         take(transaction, frames, Origin::Proposed)?.accept()?;
         Ok(Answer::Committed)
@@ -317,6 +334,15 @@ impl Connection for Local {
             Err(error) if error.kind() == ErrorKind::UnknownOutcome => Ok(Pushed::Unknown(error)),
             Err(error) => Err(error),
         }
+    }
+
+    fn push_seal(&self, from: Cursor, bytes: &Spool) -> Result<Pushed> {
+        if self.source.end()? != from {
+            return Ok(Pushed::Conflict(None));
+        }
+        let io = |error| Error::io("can't copy the spooled frames", error);
+        continue_segment(self.database()?, &mut bytes.without(0).map_err(io)?)?;
+        Ok(Pushed::Committed)
     }
 
     fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted> {

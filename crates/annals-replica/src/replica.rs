@@ -338,13 +338,17 @@ impl Replica {
         lease: Option<u64>,
     ) -> Result<std::result::Result<Commit, Option<Vec<u8>>>> {
         let Some(frames) = proposal.frames() else { return Ok(Err(None)) };
-        let mut pause = self.patience.pause;
+        let (mut pause, mut is_first) = (self.patience.pause, true);
         loop {
-            let cause = match self.connection.push(proposal.from(), frames, lease)? {
-                Pushed::Committed => return proposal.accept().map(Ok),
-                Pushed::Conflict(frames) => return Ok(Err(frames)),
-                Pushed::Unknown(error) => error,
+            let cause = match self.connection.push(proposal.from(), frames, lease) {
+                Ok(Pushed::Committed) => return proposal.accept().map(Ok),
+                Ok(Pushed::Conflict(frames)) => return Ok(Err(frames)),
+                Ok(Pushed::Unknown(error)) => error,
+                // This time they didn't arrive; but an earlier time they may have.
+                Err(error) if !is_first && error.kind() == ErrorKind::Unreachable => error,
+                Err(error) => return Err(error),
             };
+            is_first = false;
             if self.has_arrived(proposal.end(), begun, &cause)? {
                 return proposal.accept().map(Ok);
             }
@@ -402,7 +406,11 @@ where
 }
 
 /// Creates the file of a replica, with the first transactions.
-fn begin(connection: &dyn Connection, directory: &Arc<dyn Directory>, name: &str) -> Result<()> {
+pub(crate) fn begin(
+    connection: &dyn Connection,
+    directory: &Arc<dyn Directory>,
+    name: &str,
+) -> Result<()> {
     let random = SystemClock.random();
     let spool = format!("{name}-spool-{random:016x}");
     let mut bytes = Spool::new(Arc::clone(directory), spool, 0);
@@ -410,7 +418,7 @@ fn begin(connection: &dyn Connection, directory: &Arc<dyn Directory>, name: &str
     begin_replica_in(&**directory, name, &SystemClock, &mut bytes).map(drop)
 }
 
-fn exists(directory: &dyn Directory, name: &str) -> Result<bool> {
+pub(crate) fn exists(directory: &dyn Directory, name: &str) -> Result<bool> {
     match directory.open(name, Access::Read) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),

@@ -68,7 +68,7 @@ export async function post(path, body) {
 /** Calls `news(txid)` for what is committed from now on, until the returned function is called. */
 export function follow(after, news) {
   const events = new EventSource(address('/changes', { after }));
-  const tell = (event) => news(Number(event.lastEventId));
+  const tell = (event) => news(Number.parseInt(event.lastEventId, 10));
   events.onmessage = tell;
   events.addEventListener('caught-up', tell);
   return () => events.close();

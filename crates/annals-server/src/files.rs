@@ -168,7 +168,7 @@ fn answer(
             let ranges = rest.into_iter().collect();
             // The root stays pinned until its last byte is sent.
             let kept = Arc::clone(file);
-            response.body(body::of_ranges(head, ranges, kept, shared.limits.silence))
+            response.body(body::of_ranges(head, ranges, kept, shared))
         }
     };
     made.map_err(|error| Refusal::bad(error.to_string()))

@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use crate::answer::{Answer, Refusal};
 use crate::changes::{Shown, push_changed};
 use crate::openapi;
-use crate::rows::{id, json, table};
+use crate::rows::{LARGEST, id, json, table};
 use crate::shared::Shared;
 use crate::{Role, blocking};
 
@@ -158,7 +158,7 @@ async fn diff(
 struct Logged {
     /// The transaction after which the answer begins.
     after: Option<u64>,
-    /// The most transactions of the answer, 1 to 10,000; 100 if it isn't said.
+    /// The most transactions of the answer, 1 to 10,000; 100 if it isn't said. It ends after about 8 MiB, too.
     limit: Option<usize>,
     /// The most changes of each; `left_out` counts the others.
     rows: Option<usize>,
@@ -184,6 +184,9 @@ async fn log(
         for changed in now.changes(first..=last)? {
             push_changed(&mut text, now.schema(), &changed?, shown);
             text.push('\n');
+            if text.len() > LARGEST {
+                break;
+            }
         }
         Ok(text)
     });

@@ -42,14 +42,18 @@ mod lease;
 mod listen;
 mod log;
 mod openapi;
+mod patient;
 mod procedures;
 mod ranges;
 mod rows;
 mod server;
 mod shared;
+#[cfg(feature = "sql")]
+mod sql;
 mod tokens;
 mod transactions;
 mod turns;
+mod writing;
 
 pub use access::Role;
 pub use identity::Identity;

@@ -20,6 +20,8 @@ use crate::{Role, blocking};
 const USUAL: usize = 100;
 /// The most rows of an answer.
 const MOST: usize = 10_000;
+/// A page or log ends after so many bytes, however many rows were asked for.
+pub(crate) const LARGEST: usize = 8 << 20;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(rows)).routes(routes!(row))
@@ -102,7 +104,7 @@ struct Asked {
     after: Option<String>,
     /// How many rows of the index are before the first one of the answer.
     rank: Option<u64>,
-    /// The most rows of the answer, 1 to 10,000; 100 if it isn't said.
+    /// The most rows of the answer, 1 to 10,000; 100 if it isn't said. A page ends after about 8 MiB, too.
     limit: Option<usize>,
 }
 
@@ -150,7 +152,7 @@ struct Page<'t> {
 impl Page<'_> {
     /// Adds a row; returns true if there was no room for it.
     fn add(&mut self, row: &Row<'_>) -> bool {
-        if self.left == 0 {
+        if self.left == 0 || self.text.len() > LARGEST {
             return true;
         }
         self.left -= 1;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use annals::internals::check_readable;
 use annals::typed::{PlainSchema, Transaction};
 use annals::{Abort, Database, Error, ErrorKind, Reader, Result};
-use annals_replica::{Local, Node};
+use annals_replica::{Backup, Local, Node};
 use axum::Router;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -152,6 +152,19 @@ impl Server {
         Ok(self)
     }
 
+    /// Acknowledges transactions of a database only when its backup has them, too: see [`Backup::start`].
+    ///
+    /// # Errors
+    /// `NotFound`: no database of that name is served.
+    pub fn backup(mut self, database: &str, backup: Arc<Backup>) -> Result<Self> {
+        let served = self.shared.databases.get_mut(database).ok_or_else(|| {
+            let message = format!("no database is served as /v1/{database}");
+            Error::new(ErrorKind::NotFound, message)
+        })?;
+        served.backup = Some(backup);
+        Ok(self)
+    }
+
     /// Opens all databases for reading and writing, without a token: for loopback only.
     #[must_use]
     pub fn open_to_all(mut self) -> Self {
@@ -215,6 +228,8 @@ impl Server {
         let routes = routes.merge(changes::routes()).merge(health::routes());
         let routes = routes.merge(transactions::routes()).merge(openapi::routes());
         let routes = routes.merge(explorer::routes());
+        #[cfg(feature = "sql")]
+        let routes = routes.merge(crate::sql::routes());
         let routes = openapi::describe(routes).merge(explorer::pages());
         let routes = routes.fallback(nowhere).layer(guard);
         routes.layer(axum::middleware::from_fn(log::record)).with_state(shared)

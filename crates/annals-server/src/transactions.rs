@@ -24,7 +24,7 @@ use crate::openapi;
 use crate::procedures::Procedures;
 use crate::rows::{json, table};
 use crate::shared::Shared;
-use crate::{Role, blocking, body, lease};
+use crate::{Role, body, lease};
 
 /// The most bytes of a request: all of it is in memory.
 const MOST: u64 = 16 << 20;
@@ -73,6 +73,7 @@ struct Named {
     (status = 423, description = "another has a lease", body = openapi::Failure),
     (status = 415, description = "the body isn't said to be JSON", body = openapi::Failure),
     (status = 422, description = "it can't become history, or the procedure failed", body = openapi::Failure),
+    (status = 503, description = "the backup can't take transactions", body = openapi::Failure),
     (status = 507, description = "the disk is full", body = openapi::Failure),
 ))]
 async fn transact(
@@ -82,6 +83,7 @@ async fn transact(
     body: Body,
 ) -> Answer {
     let served = shared.permit(&headers, &name, Role::Write)?;
+    served.check_backup(shared.limits)?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     // Pages of other sites can send other types without asking.
     if !kind.is_some_and(|kind| kind.starts_with("application/json")) {
@@ -98,7 +100,7 @@ async fn transact(
     let (local, procedures) = (Arc::clone(&served.local), Arc::clone(&served.procedures));
     let ticket = lease::ticket(&headers);
     // The key stays taken until this is done, even if the client leaves meanwhile.
-    let done = blocking::run(move || {
+    let done = served.write(shared.limits, move || {
         let work = Work { local: Arc::clone(&local), text, key, procedures };
         let request: Request<'_> = read(&work.text)?;
         if request.base.is_some() {

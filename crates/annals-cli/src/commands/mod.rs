@@ -59,6 +59,8 @@ pub(crate) mod schema;
 #[cfg(feature = "net")]
 pub(crate) mod serve;
 pub(crate) mod shell;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sql;
 #[cfg(feature = "net")]
 pub(crate) mod token;
 mod version_text;

@@ -55,7 +55,12 @@ impl Access {
         if super::archive(url.as_ref()).is_some() {
             return Ok(Arc::new(Archive::new(Bucket::open(url)?)));
         }
-        Ok(Arc::new(Http::new(url, self.token())?))
+        Ok(Arc::new(self.http(url)?))
+    }
+
+    /// Prepares requests to a URL.
+    pub(crate) fn http(&self, url: &str) -> Result<Http> {
+        Http::new(url, self.token())
     }
 
     /// Returns the place that a URL names: a file on a web server, if it ends with `.annals`.
@@ -63,7 +68,7 @@ impl Access {
         if super::archive(url.as_ref()).is_some() {
             return Ok(Place::Archive(Arc::new(Archive::new(Bucket::open(url)?))));
         }
-        match url.ends_with(".annals") {
+        match url.ends_with(".annals") && !url.starts_with("ssh://") {
             true => Ok(Place::Web(Arc::new(Web::new(url, self.token())?))),
             false => Ok(Place::Server(Arc::new(Http::new(url, self.token())?))),
         }

@@ -3,6 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "tests look at the program from outside")]
 
+#[cfg(all(unix, feature = "net"))]
+mod archived;
+#[cfg(all(unix, feature = "net"))]
+mod backed;
 mod damage;
 #[cfg(target_os = "linux")]
 mod device;
@@ -39,6 +43,8 @@ mod served;
 mod shared_log;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sql;
+#[cfg(all(unix, feature = "net"))]
+mod stdio;
 mod streams;
 #[cfg(unix)]
 mod terminal;

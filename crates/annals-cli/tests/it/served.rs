@@ -25,7 +25,7 @@ impl Served {
         Self::of(dir, file, &["--listen", "127.0.0.1:0", "--no-token", "--follow", url])
     }
 
-    fn of(dir: &Path, file: &str, options: &[&str]) -> Self {
+    pub(crate) fn of(dir: &Path, file: &str, options: &[&str]) -> Self {
         let arguments = [&["serve", file], options].concat();
         let mut child = annals(dir, &arguments)
             .stdout(Stdio::piped())
@@ -48,7 +48,7 @@ impl Served {
         self.url.trim_start_matches("http://").split('/').next().unwrap()
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -252,4 +252,35 @@ fn wrong_arguments_are_explained() {
     refused(&["token", "revoke", "a.annals", "x"], "has no token");
     refused(&["token", "add", "a.annals", "--role", "king"], "read, write or admin");
     assert!(!dir.join("b.annals").exists());
+}
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn a_server_is_asked_with_sql() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let served = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+    let url = served.url.as_str();
+    succeed(
+        dir,
+        &["shell", "--replica-of", url, "b.annals"],
+        "insert page \"one, two\"\ninsert page \"\"\n",
+    );
+    let query =
+        ["sql", url, "SELECT id, title, NULL AS empty FROM page WHERE id < ?", "--param", "9"];
+    for format in ["table", "line", "csv", "json", "ndjson"] {
+        let here = [&query[..1], &["b.annals"], &query[2..], &["--format", format]].concat();
+        let there = [&query, &["--format", format][..]].concat();
+        // The server's numbers are texts in a table: they begin at the left.
+        let plain = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let empty = |text: String| text.replace("NULL", "");
+        let [here, there] =
+            [here, there].map(|arguments| plain(empty(succeed(dir, &arguments, ""))));
+        assert_eq!(here, there, "{format}");
+    }
+    let refused = run(dir, &["sql", url, "DELETE FROM page"], b"");
+    assert_ne!(refused.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("SQL only reads"), "{refused:?}");
+    served.end();
 }

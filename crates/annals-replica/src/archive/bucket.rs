@@ -34,6 +34,13 @@ pub struct Bucket {
     runtime: Runtime,
 }
 
+/// True if a failure may pass: a connection that breaks, a store that is overloaded. That a request is refused doesn't, and is of
+/// the same kind, with the status in its text only.
+fn may_pass(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::Generic { .. })
+        && !error.to_string().contains("status code: 4")
+}
+
 impl fmt::Debug for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bucket {}", self.name)
@@ -133,7 +140,7 @@ impl Bucket {
         let (begun, mut pause) = (SystemClock.elapsed(), PAUSE.min(self.patience));
         loop {
             let done = work();
-            let may_pass = matches!(done, Err(object_store::Error::Generic { .. }));
+            let may_pass = done.as_ref().is_err_and(may_pass);
             if !may_pass || SystemClock.elapsed().saturating_sub(begun) >= self.patience {
                 return done;
             }

@@ -21,7 +21,8 @@ use super::{Fetching, Lazy, Ranges};
 /// # fn open(ranges: Arc<dyn Ranges>) -> annals::Result<()> {
 /// // let ranges = Arc::new(annals_replica::Http::new("http://127.0.0.1:8080/v1/tutorial", token)?);
 /// let tutorial = TypedLazy::<tutorial::Schema>::open(ranges, "tutorial.annals")?;
-/// let lille = tutorial.read().city().by_name().get("Lille")?; // fetches some pages
+/// let now = tutorial.read();
+/// let lille = now.city().by_name().get("Lille")?; // fetches some pages
 /// # drop(lille);
 /// # Ok(())
 /// # }

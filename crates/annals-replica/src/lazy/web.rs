@@ -37,7 +37,7 @@ impl Web {
         if !matches!(parsed.scheme(), "http" | "https") || !is_file {
             return Err(wrong("write https://HOST/PATH/NAME.annals".to_owned()));
         }
-        let client = client().map_err(|error| wrong(whole(&error)))?;
+        let client = client().build().map_err(|error| wrong(whole(&error)))?;
         Ok(Self { url: parsed, client, token })
     }
 

@@ -16,8 +16,8 @@ use crate::answer::{Answer, Refusal};
 use crate::openapi;
 use crate::rows::{id, table};
 use crate::shared::Shared;
+use crate::Role;
 use crate::transactions::Failed;
-use crate::{Role, blocking};
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(restore))
@@ -52,8 +52,10 @@ async fn restore(
     // Pages of other sites can't send JSON without asking.
     Json(Wanted { moment, comment }): Json<Wanted>,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Write)?.local);
-    let restored = blocking::run(move || {
+    let served = shared.permit(&headers, &name, Role::Write)?;
+    served.check_backup(shared.limits)?;
+    let local = Arc::clone(&served.local);
+    let restored = served.write(shared.limits, move || {
         let moment: Moment =
             moment.parse().map_err(|error| Refusal::bad(format!("moment: {error}")))?;
         let (_, accepted) = local

@@ -45,6 +45,7 @@ struct Storage {
 
 /// A file of the journal.
 #[derive(Serialize, ToSchema)]
+#[schema(as = StoredSegment)]
 struct Segment {
     number: u64,
     bytes: u64,

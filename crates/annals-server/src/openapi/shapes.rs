@@ -16,6 +16,28 @@ pub(crate) struct Failure {
     message: String,
 }
 
+/// A refusal because history isn't kept any more.
+#[derive(ToSchema)]
+pub(crate) struct Gone {
+    error: String,
+    message: String,
+    /// The oldest transaction after which all is kept.
+    oldest: u64,
+    /// The erasures since the cursor.
+    erasures: Vec<Erasure>,
+    /// The cursor in the present history, if the erasures say which it is.
+    carried: Option<String>,
+}
+
+/// An erasure of values.
+#[derive(ToSchema)]
+pub(crate) struct Erasure {
+    /// The transaction that marks it.
+    txid: u64,
+    /// The first transaction that was written again.
+    from: u64,
+}
+
 /// Facts of a database.
 #[derive(ToSchema)]
 pub(crate) struct Facts {

@@ -8,7 +8,8 @@ use annals_replica::lazy::testing::{QUESTIONS, create, touch};
 use annals_replica::{Fetching, Http, Lazy, Patience, Ranges};
 use annals_server::{Limits, Server};
 
-use crate::proxy::{Direction, Proxy};
+use crate::effort::is_full;
+use crate::proxy::{Direction, Fault, Proxy};
 use crate::running::Running;
 
 const PERSONS: u64 = 20_000;
@@ -91,27 +92,25 @@ fn it_starts_over_when_its_root_was_replaced() {
 }
 
 #[test]
-fn broken_connections_are_tried_again_at_every_byte() {
+fn broken_connections_are_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.annals");
     let database = create(&path, 5000);
     let running = serve(&database, Limits::default());
     let (proxy, expected) = (Proxy::start(running.address), answers(&path));
-    let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
-    let step = if full { 997 } else { 120_011 };
-    let mut bytes = 0;
-    loop {
-        let cuts = proxy.cuts();
-        proxy.cut_after(Direction::ToClient, bytes);
-        let lazy = open(&format!("{}/v1/a", proxy.url())).unwrap();
-        ask_all(&lazy, &expected);
-        if proxy.cuts() == cuts {
-            break;
-        }
-        bytes += step;
+    let ask_through = || ask_all(&open(&proxy.of("a")).unwrap(), &expected);
+    // The list of files, cut at each byte.
+    for bytes in (0..600).step_by(if is_full() { 1 } else { 151 }) {
+        proxy.next(Fault::Cut(Direction::ToClient, bytes));
+        ask_through();
     }
-    assert!(bytes > 3 * step, "some of them were cut");
-    proxy.cut_after(Direction::ToClient, -1);
+    // And everything, as a plan has it.
+    for seed in 0..if is_full() { 100 } else { 3 } {
+        proxy.follow(seed, 20);
+        ask_through();
+    }
+    assert!(proxy.faults() > 10, "some exchanges had a fault: {}", proxy.faults());
+    proxy.settle();
 }
 
 #[test]

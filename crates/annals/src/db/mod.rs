@@ -91,9 +91,10 @@ pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
 pub use replication::{End, transaction_ends};
 pub use replication::{
-    Batch, Beginning, Contents, ExposedFile, ExposedFiles, FileRange, JournalFileKind, Origin,
-    Proposal, Source, SourceFacts, begin_replica, begin_replica_in, check_readable,
-    continue_segment, count_frames, frames_up_to, head_up_to, segment_number, upgrade_in,
+    Batch, Beginning, Carrying, Contents, ExposedFile, ExposedFiles, FileRange, JournalFileKind,
+    Origin, Proposal, Source, SourceFacts, Witness, begin_replica, begin_replica_in,
+    check_readable, continue_segment, count_frames, frames_up_to, head_up_to, segment_number,
+    upgrade_in,
 };
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
 pub use stats::{CacheStats, Latencies, OldestState, Stats};

@@ -9,7 +9,7 @@ use crate::db::replication::proposal::Proposal;
 use crate::event::{self, Event};
 use crate::journal::format::{FRAME_HEADER_LEN, HEADER_LEN};
 use crate::journal::segments::Place;
-use crate::journal::{Committed, Frame, FrameReader, Outline};
+use crate::journal::{Committed, Erasure, Frame, FrameReader, Outline};
 use crate::{Error, ErrorKind, Result};
 
 /// How far a commit's time may be ahead of this machine's clock: 10 s, in microseconds.
@@ -201,6 +201,11 @@ impl<'db> Transaction<'db> {
                 "transaction {txid} holds {unknown}, which only a newer version understands"
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        // Only the owner of a history erases; a mark changes no row.
+        if origin == Origin::History && Erasure::of(frame).is_some() {
+            let held = self.writing.writer.hold_frame(frame, None);
+            return held.map_err(|error| Error::io("can't spool the frames of a push", error));
         }
         if !frame.header.has_events() {
             let message = format!(
