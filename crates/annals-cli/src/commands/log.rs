@@ -7,7 +7,7 @@ use annals::{Committed, Events, Moment, Result, Schema, Tail, View};
 use clap::{Args, ValueEnum};
 
 #[cfg(feature = "net")]
-use crate::commands::log_create;
+use crate::commands::{log_create, log_trim};
 use crate::commands::log_range::{Part, Printer, Range};
 use crate::dump::HistorySql;
 use crate::output::Output;
@@ -65,6 +65,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum SharedLog {
     Create(log_create::Arguments),
+    Trim(log_trim::Arguments),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -80,8 +81,10 @@ enum Format {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     #[cfg(feature = "net")]
-    if let Some(SharedLog::Create(create)) = &arguments.log {
-        return log_create::run(create);
+    match &arguments.log {
+        Some(SharedLog::Create(create)) => return log_create::run(create),
+        Some(SharedLog::Trim(trim)) => return log_trim::run(trim),
+        None => {}
     }
     let file = arguments.file.as_deref().unwrap_or(Path::new(""));
     let local = arguments.access.fetch(file)?;

@@ -44,6 +44,8 @@ pub(crate) mod log;
 #[cfg(feature = "net")]
 pub(crate) mod log_create;
 pub(crate) mod log_range;
+#[cfg(feature = "net")]
+pub(crate) mod log_trim;
 pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod pack;

@@ -11,11 +11,12 @@ use annals_storage::{Clock as _, Directory as _, MemoryDirectory, Spool, SystemC
 use super::copies::{Copies, Found, Whole};
 use super::finding;
 use super::jetstream::{Access, JetStream};
-use super::log::Log;
+use super::log::{Extent, Log};
 use super::message::Kind;
 use super::place::{Place, Places};
 use super::reading::{self, Read};
 use super::status::{Counts, Status};
+use super::trimming::{self, Trimmed};
 use super::writing::{Outcome, Outgoing};
 use crate::{Connection, Description, Figure, Granted, LAG, Local, Patience, Pulled, Pushed, Sent};
 
@@ -138,21 +139,58 @@ impl SharedLog {
         Ok(read)
     }
 
-    /// Begins a replica: from the log, whose first message this node appends if there is none; or from the archive.
+    /// Reads from the archive what the log doesn't have any more, or has lost.
+    fn from_archive(&self, after: Cursor, error: Error, into: &mut Spool) -> Result<Pulled> {
+        let is_gone = matches!(error.kind(), ErrorKind::Forgotten | ErrorKind::Corrupt);
+        let Some(archive) = self.archive.as_ref().filter(|_| is_gone) else { return Err(error) };
+        into.truncate(into.begin());
+        self.state().sent = None;
+        let problem = match archive.pull(Some(after), Duration::ZERO, into) {
+            Ok(pulled) if into.begin() < into.end() => {
+                Counts::add(&self.copies.counts.archived);
+                return Ok(pulled);
+            }
+            Ok(_) => format!("{}: has nothing after it", archive.name()),
+            Err(problem) => problem.to_string(),
+        };
+        Err(Error::new(error.kind(), format!("{error}; {problem}")))
+    }
+
+    /// Checks that the archive, which has something, is of the journal in the log.
+    fn check_archive(&self, archive: &dyn Connection, extent: Extent) -> Result<()> {
+        let what = match extent.first {
+            _ if extent.last == 0 => {
+                "it is empty, and its archive isn't: restore that, and fill the log with `annals log create --from`"
+            }
+            1 if archive.describe()?.id != beginning_of(&self.first()?.payload())?.0.id => {
+                "its archive is of another journal"
+            }
+            _ => return Ok(()),
+        };
+        Err(self.error(ErrorKind::Diverged, &format!("{what} ({})", archive.name())))
+    }
+
+    /// Begins a replica: from the archive, if there is one; else from the log, whose first message this node appends if there
+    /// is none.
     fn begin(&self, into: &mut Spool) -> Result<Pulled> {
         let extent = self.copies.log.extent()?;
+        if let Some(archive) = &self.archive {
+            match archive.pull(None, Duration::ZERO, into) {
+                Ok(pulled) if into.begin() < into.end() => {
+                    return self.check_archive(&**archive, extent).map(|()| pulled);
+                }
+                Err(error) if extent.first > 1 => return Err(error),
+                // Nothing is there yet, or it can't be reached; and the log has all.
+                Ok(_) | Err(_) => into.truncate(into.begin()),
+            }
+        }
         if extent.last == 0 {
             let new = Options::new().open_in(MemoryDirectory::new().again(), "new", Arc::new(SystemClock))?;
             let batch = Local::new(new).batch(None)?;
             self.append_beginning(batch.next, &batch.header)?;
         } else if extent.first > 1 {
-            return match &self.archive {
-                Some(archive) => archive.pull(None, Duration::ZERO, into),
-                None => Err(self.error(
-                    ErrorKind::Forgotten,
-                    "its first messages were removed: begin from the archive",
-                )),
-            };
+            let what = "its first messages were removed: begin from the archive (--log-archive URL)";
+            return Err(self.error(ErrorKind::Forgotten, what));
         }
         let first = self.first()?;
         let appended = into.append(&first.payload());
@@ -170,6 +208,17 @@ impl SharedLog {
                 "its first message isn't the beginning of a journal: something else uses this log",
             )),
         }
+    }
+
+    /// Removes the messages before the last `keep`, as far as an archive has the same transactions: each byte is compared. The
+    /// last message that the archive has stays.
+    ///
+    /// Cost: these messages, and the same part of the archive, are read.
+    ///
+    /// # Errors
+    /// `Diverged`: the archive is of another journal; those of the archive and of the log.
+    pub fn trim(&self, archive: &dyn Connection, keep: u64) -> Result<Trimmed> {
+        trimming::trim(&self.copies, archive, keep)
     }
 
     /// Fills an empty log with the history of a file, which others may read meanwhile.
@@ -271,7 +320,10 @@ impl Connection for SharedLog {
     }
 
     fn describe(&self) -> Result<Description> {
-        let (Description { id, first, .. }, _) = beginning_of(&self.first()?.payload())?;
+        let Description { id, first, .. } = match &self.archive {
+            Some(archive) if self.copies.log.extent()?.first > 1 => archive.describe()?,
+            _ => beginning_of(&self.first()?.payload())?.0,
+        };
         Ok(Description { id, first, end: finding::end(&self.copies)? })
     }
 
@@ -280,11 +332,8 @@ impl Connection for SharedLog {
         let begun = SystemClock.elapsed();
         loop {
             let read = match self.read(after, into) {
-                Err(error) if error.kind() == ErrorKind::Forgotten => match &self.archive {
-                    Some(archive) => return archive.pull(Some(after), wait, into),
-                    None => return Err(error),
-                },
-                read => read?,
+                Err(error) => return self.from_archive(after, error, into),
+                Ok(read) => read,
             };
             let passed = SystemClock.elapsed().saturating_sub(begun);
             if read.counted > 0 || passed >= wait {
@@ -369,6 +418,7 @@ impl Connection for SharedLog {
             figure("log_void_total", "Messages that don't count, for any node.", status.void),
             figure("log_skipped_total", "Fences, and parts without their end.", status.skipped),
             figure("log_repaired_total", "Messages read from another replica.", status.repaired),
+            figure("log_archived_total", "Times the archive was read.", status.archived),
             figure("log_unknown_total", "Appends that got no answer.", status.unknown),
         ])
     }

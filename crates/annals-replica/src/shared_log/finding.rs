@@ -69,7 +69,7 @@ pub(super) fn chain_of(copies: &Copies, txid: Txid) -> Result<Option<u64>> {
 }
 
 /// True if a message ends transactions.
-fn is_end(head: &Head) -> bool {
+pub(super) fn is_end(head: &Head) -> bool {
     head.kind == Kind::Frames && head.is_last()
 }
 
@@ -118,8 +118,12 @@ impl<'c> Walk<'c> {
     /// Returns the first message that verifies of those from `sequence` on and before `end`.
     fn whole_from(&self, sequence: u64, end: u64) -> Result<Option<Whole>> {
         for sequence in sequence..end {
-            if let Found::Whole(whole) = self.copies.fetch(sequence)? {
-                return Ok(Some(whole));
+            match self.copies.fetch(sequence) {
+                Ok(Found::Whole(whole)) => return Ok(Some(whole)),
+                Ok(Found::Void) => {}
+                // It is lost: what follows it can be read all the same.
+                Err(error) if error.kind() == ErrorKind::Corrupt => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(None)

@@ -75,6 +75,12 @@ pub trait Log: Debug + Send + Sync {
     /// `Unreachable`.
     fn extent(&self) -> Result<Extent>;
 
+    /// Removes all messages before a sequence.
+    ///
+    /// # Errors
+    /// `Unreachable`; `Unsupported`: the log doesn't allow that.
+    fn remove(&self, before: u64) -> Result<()>;
+
     /// Waits until there may be a message after a sequence, up to `timeout`.
     fn wait(&self, after: u64, timeout: Duration);
 }

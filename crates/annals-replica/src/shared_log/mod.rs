@@ -7,14 +7,17 @@
 //!
 //! - `log`: what is asked of a log; `message`: its messages, byte by byte.
 //! - `copies`: which copy of a message is believed; `finding`: where a cursor is; `place`: places that are known.
-//! - `reading`: which messages count; `writing`: appending, and fences; `status`: what happened meanwhile.
+//! - `reading`: which messages count; `writing`: appending, and fences; `trimming`: removing;
+//!   `status`: what happened meanwhile.
 //! - `connection`: all of it as a [`Connection`](crate::Connection).
-//! - `jetstream`: a stream of NATS as a log; `testing`: servers of NATS for tests.
+//! - `jetstream`: a stream of NATS as a log; `testing`: servers of NATS for tests, with `links` that can be cut.
 
 mod connection;
 mod copies;
 mod finding;
 pub mod jetstream;
+#[cfg(feature = "testing")]
+mod links;
 mod log;
 mod message;
 mod place;
@@ -23,8 +26,10 @@ mod status;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+mod trimming;
 mod writing;
 
 pub use connection::SharedLog;
 pub use log::{Appended, Extent, Log, Message, Source};
 pub use status::{Status, Void};
+pub use trimming::Trimmed;

@@ -20,6 +20,8 @@ pub struct Status {
     pub skipped: u64,
     /// How many messages were missing or damaged, and then read from another replica.
     pub repaired: u64,
+    /// How often the archive was read, since the log didn't have what came next.
+    pub archived: u64,
     /// How many appends had an unknown outcome, which was then settled.
     pub unknown: u64,
     /// The last void messages.
@@ -50,6 +52,7 @@ pub(super) struct Counts {
     pub(super) void: AtomicU64,
     pub(super) skipped: AtomicU64,
     pub(super) repaired: AtomicU64,
+    pub(super) archived: AtomicU64,
     pub(super) unknown: AtomicU64,
     /// True if the replica that answers first lacked a message that the leader had.
     pub(super) is_suspicious: AtomicBool,
@@ -85,6 +88,7 @@ impl Counts {
             void: count(&self.void),
             skipped: count(&self.skipped),
             repaired: count(&self.repaired),
+            archived: count(&self.archived),
             unknown: count(&self.unknown),
             reasons: reasons.iter().cloned().collect(),
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use annals_storage::{Clock as _, SystemClock};
 
 use super::jetstream::Access;
+use super::links::Link;
 
 /// How long servers may take to begin, or to elect a leader.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -18,8 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Server {
     child: Option<Child>,
     folder: PathBuf,
-    port: u16,
     monitor: u16,
+    /// The way of clients to it.
+    clients: Link,
+    /// Its ways to the other servers.
+    routes: [Link; 3],
 }
 
 /// Three servers, which end with this.
@@ -29,7 +33,8 @@ pub struct Cluster {
 }
 
 /// Returns the path of the program, if it is installed.
-fn program() -> Option<PathBuf> {
+#[must_use]
+pub fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = std::env::home_dir().map(|home| home.join("go/bin"));
     let folders = std::env::split_paths(&path).chain(home);
@@ -40,6 +45,25 @@ fn program() -> Option<PathBuf> {
 fn ports<const N: usize>() -> [u16; N] {
     let listeners: [_; N] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
     listeners.map(|listener| listener.local_addr().expect("an address").port())
+}
+
+impl Server {
+    /// Writes its settings; it is to listen at these ports, for clients and for other servers.
+    fn configure(&self, number: usize, [client, route]: [u16; 2], sync: &str) {
+        let others = self.routes.iter().enumerate().filter(|(to, _)| *to != number);
+        let others = others.map(|(_, link)| format!("nats://127.0.0.1:{}", link.port()));
+        let config = format!(
+            "server_name: n{number}\nlisten: 127.0.0.1:{client}\nhttp: 127.0.0.1:{}\n\
+             client_advertise: \"127.0.0.1:{}\"\n\
+             jetstream {{ store_dir: {:?}, max_mem: 64M, max_file: 2G, sync_interval: {sync} }}\n\
+             cluster {{ name: test, listen: 127.0.0.1:{route}, no_advertise: true, routes: {:?} }}\n",
+            self.monitor,
+            self.clients.port(),
+            self.folder.display().to_string(),
+            others.collect::<Vec<_>>(),
+        );
+        std::fs::write(self.folder.join("nats.conf"), config).expect("a file");
+    }
 }
 
 impl Cluster {
@@ -57,21 +81,18 @@ impl Cluster {
             return None;
         };
         let (clients, routes, monitors) = (ports::<3>(), ports::<3>(), ports::<3>());
-        let all: Vec<_> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
         let servers = (0..3).map(|number| {
             let at = folder.join(format!("n{number}"));
             std::fs::create_dir(&at).expect("a folder");
-            let config = format!(
-                "server_name: n{number}\nlisten: 127.0.0.1:{}\nhttp: 127.0.0.1:{}\n\
-                 jetstream {{ store_dir: {:?}, max_mem: 64M, max_file: 2G, sync_interval: {sync} }}\n\
-                 cluster {{ name: test, listen: 127.0.0.1:{}, routes: {all:?} }}\n",
-                clients[number],
-                monitors[number],
-                at.display().to_string(),
-                routes[number],
-            );
-            std::fs::write(at.join("nats.conf"), config).expect("a file");
-            Server { child: None, folder: at, port: clients[number], monitor: monitors[number] }
+            let server = Server {
+                child: None,
+                folder: at,
+                monitor: monitors[number],
+                clients: Link::to(clients[number]),
+                routes: routes.map(Link::to),
+            };
+            server.configure(number, [clients[number], routes[number]], sync);
+            server
         });
         let mut cluster = Self { servers: servers.collect() };
         for number in 0..3 {
@@ -122,18 +143,34 @@ impl Cluster {
         assert!(sent.expect("a signal").success());
     }
 
+    /// Cuts a server off from the other servers, or connects it again.
+    pub fn cut_servers(&self, number: usize, is_cut: bool) {
+        for (from, server) in self.servers.iter().enumerate() {
+            for (to, link) in server.routes.iter().enumerate() {
+                if from == number || to == number {
+                    link.set_cut(is_cut);
+                }
+            }
+        }
+    }
+
+    /// Cuts a server off from all clients, or connects it again.
+    pub fn cut_clients(&self, number: usize, is_cut: bool) {
+        self.servers[number].clients.set_cut(is_cut);
+    }
+
     /// Returns the URL of a stream.
     #[must_use]
     pub fn url(&self, stream: &str) -> String {
         let hosts: Vec<_> =
-            self.servers.iter().map(|server| format!("127.0.0.1:{}", server.port)).collect();
+            self.servers.iter().map(|server| format!("127.0.0.1:{}", server.clients.port())).collect();
         format!("nats://{}/{stream}", hosts.join(","))
     }
 
     /// Returns the URL of a stream by one server.
     #[must_use]
     pub fn url_of(&self, number: usize, stream: &str) -> String {
-        format!("nats://127.0.0.1:{}/{stream}", self.servers[number].port)
+        format!("nats://127.0.0.1:{}/{stream}", self.servers[number].clients.port())
     }
 
     /// Returns the access with which the settings of the servers are checked.

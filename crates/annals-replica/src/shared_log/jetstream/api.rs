@@ -178,6 +178,16 @@ pub(super) async fn get_from_leader(
     }
 }
 
+/// Removes all messages before a sequence.
+pub(super) async fn purge(
+    client: &Client,
+    stream: &str,
+    before: u64,
+) -> std::result::Result<(), Failure> {
+    let subject = format!("$JS.API.STREAM.PURGE.{stream}");
+    call::<serde_json::Value>(client, subject, &json!({ "seq": before })).await.map(drop)
+}
+
 /// Reads a message from the replica that answers first.
 pub(super) async fn get(
     client: &Client,

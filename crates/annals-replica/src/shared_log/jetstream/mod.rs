@@ -448,6 +448,15 @@ impl Log for JetStream {
         Ok(Extent { first, last: state.last_seq })
     }
 
+    fn remove(&self, before: u64) -> Result<()> {
+        self.checked()?;
+        self.run(move |shared| async move {
+            let client = shared.client().await?;
+            let removed = api::purge(&client, &shared.address.stream, before).await;
+            removed.map_err(|failure| failure.into_error(shared.address.shown()))
+        })
+    }
+
     fn wait(&self, after: u64, timeout: Duration) {
         let until = SystemClock.elapsed() + timeout;
         let work = self.run(move |shared| async move {

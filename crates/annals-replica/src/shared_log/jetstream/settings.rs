@@ -30,7 +30,6 @@ pub(super) struct Config {
     max_msgs_per_subject: i64,
     pub(super) max_msg_size: i64,
     deny_delete: bool,
-    deny_purge: bool,
     allow_direct: bool,
 }
 
@@ -48,7 +47,6 @@ impl Default for Config {
             max_msgs_per_subject: -1,
             max_msg_size: -1,
             deny_delete: false,
-            deny_purge: false,
             allow_direct: false,
         }
     }
@@ -93,7 +91,8 @@ pub(super) fn wanted(stream: &str, replicas: usize) -> serde_json::Value {
         // The expected sequence recognises repetitions.
         "duplicate_window": 1_000_000_000_u64,
         "deny_delete": true,
-        "deny_purge": true,
+        // Messages that the archive has are removed.
+        "deny_purge": false,
         "allow_direct": true,
     })
 }
@@ -132,7 +131,6 @@ impl Info {
         let per_subject = config.max_msgs_per_subject;
         need(per_subject < 1, "max_msgs_per_subject", &per_subject, "-1 (no limit)");
         need(config.deny_delete, "deny_delete", &false, "true");
-        need(config.deny_purge, "deny_purge", &false, "true");
         need(config.allow_direct, "allow_direct", &false, "true");
         need(config.subjects.len() == 1, "subjects", &config.subjects.len(), "one");
         faults

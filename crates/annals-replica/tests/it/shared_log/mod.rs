@@ -1,5 +1,6 @@
 //! Nodes of a shared log: over a simulated one always, and over servers of NATS where they are installed.
 
+mod archived;
 mod linear;
 mod nodes;
 mod poison;
@@ -14,7 +15,7 @@ use annals::{
     Transaction, Type, ValueRef,
 };
 use annals_replica::shared_log::Log;
-use annals_replica::{Patience, Replica, SharedLog};
+use annals_replica::{Connection, Patience, Replica, SharedLog};
 use annals_storage::{Directory as _, MemoryDirectory};
 
 const ITEM: TableNumber = TableNumber(0);
@@ -43,7 +44,20 @@ impl Member {
     }
 
     fn open(directory: MemoryDirectory, log: Arc<dyn Log>) -> Result<Self> {
-        let log = Arc::new(SharedLog::over(log).patience(patience()));
+        Self::open_with(directory, log, None)
+    }
+
+    /// With an archive.
+    fn open_with(
+        directory: MemoryDirectory,
+        log: Arc<dyn Log>,
+        archive: Option<Arc<dyn Connection>>,
+    ) -> Result<Self> {
+        let log = SharedLog::over(log).patience(patience());
+        let log = Arc::new(match archive {
+            Some(archive) => log.archive(archive),
+            None => log,
+        });
         let (connection, options) = (Arc::clone(&log), Options::new());
         let replica =
             Replica::connect_in(connection, directory.again(), "node", &options, patience())?;

@@ -122,6 +122,8 @@ fn run(seed: u64) {
         worked.into_iter().for_each(|it| it.expect("no panic"));
     });
     log.set_faults(Faults::default());
+    // Garbage that is damaged at the leader is judged once that is repaired.
+    log.damage(0, 0);
     // One that was there all the time, and one that begins now.
     first.replica.pull().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let late = Member::join(Arc::new(log.clone())).expect("a node");

@@ -32,6 +32,8 @@ pub(crate) struct Faults {
 
 struct State {
     messages: Vec<Message>,
+    /// How many messages were removed, from the first one on.
+    removed: u64,
     /// What each replica has wrong.
     damage: [BTreeMap<u64, Damage>; 3],
     leader: usize,
@@ -61,6 +63,7 @@ impl Simulated {
     pub(crate) fn new(seed: u64, faults: Faults) -> Self {
         Self(Arc::new(Mutex::new(State {
             messages: Vec::new(),
+            removed: 0,
             damage: Default::default(),
             leader: 0,
             delayed: Vec::new(),
@@ -156,6 +159,9 @@ impl State {
     /// Returns a message as a replica has it.
     fn of(&self, replica: usize, sequence: u64) -> Option<Message> {
         let place = usize::try_from(sequence.checked_sub(1)?).ok()?;
+        if sequence <= self.removed {
+            return None;
+        }
         let mut message = self.messages.get(place)?.clone();
         match self.damage.get(replica)?.get(&sequence) {
             None => {}
@@ -252,7 +258,12 @@ impl Log for Simulated {
         if state.rng.percent(silent) {
             return Err(unreachable("no answer"));
         }
-        Ok(Extent { first: 1, last: state.messages.len() as u64 })
+        Ok(Extent { first: state.removed + 1, last: state.messages.len() as u64 })
+    }
+
+    fn remove(&self, before: u64) -> Result<()> {
+        self.state().removed = before - 1;
+        Ok(())
     }
 
     fn wait(&self, after: u64, timeout: Duration) {

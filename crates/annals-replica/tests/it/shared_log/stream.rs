@@ -105,7 +105,7 @@ fn hurt(cluster: &Mutex<Cluster>, fault: u64, rng: &mut Rng) {
     let lock = || cluster.lock().unwrap();
     let leader = lock().leader(STREAM);
     let follower = (leader + 1 + rng.index(2)) % 3;
-    match fault % 10 {
+    match fault % 20 {
         0 => {
             lock().kill(leader);
             pause(500);
@@ -116,15 +116,33 @@ fn hurt(cluster: &Mutex<Cluster>, fault: u64, rng: &mut Rng) {
             pause(3000);
             lock().signal(leader, "CONT");
         }
-        7 if fault > 10 || full() => {
+        // It believes that it leads, and clients reach it, or don't.
+        10 | 15 => {
+            lock().cut_servers(leader, true);
+            lock().cut_clients(leader, fault % 20 == 15);
+            pause(4000);
+            lock().cut_servers(leader, false);
+            lock().cut_clients(leader, false);
+        }
+        17 => {
             (0..3).for_each(|number| lock().kill(number));
             pause(300);
             (0..3).for_each(|number| lock().restart(number));
         }
-        2 | 4 | 8 => {
+        2 | 12 => {
             lock().signal(follower, "STOP");
             pause(400);
             lock().signal(follower, "CONT");
+        }
+        4 | 14 => {
+            lock().cut_servers(follower, true);
+            pause(400);
+            lock().cut_servers(follower, false);
+        }
+        8 | 18 => {
+            lock().cut_clients(leader, true);
+            pause(400);
+            lock().cut_clients(leader, false);
         }
         _ => {
             lock().kill(follower);
