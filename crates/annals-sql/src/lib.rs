@@ -60,7 +60,7 @@ pub use extension::init;
 #[cfg(feature = "bundled")]
 pub use limits::Limits;
 #[cfg(feature = "bundled")]
-pub use render::{Format, Render};
+pub use render::{Format, Render, is_large, push_plain};
 #[cfg(feature = "bundled")]
 pub use rusqlite::types::{Value, ValueRef};
 pub use session::Source;
