@@ -43,7 +43,7 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
   const count = Math.ceil(seen.height / HEIGHT) + 1;
   useEffect(() => onPlace(first), [first]);
 
-  const shown = rows.order == null
+  const shown = model.isPrinting ? rows.rows : rows.order == null
     ? rows.rows.filter((row) => row.id >= first).slice(0, count)
     : rows.rows.slice(Math.max(0, first - rows.from), Math.max(0, first - rows.from) + count);
   const removed = [...touched].filter(([, it]) => it.kind === 'delete').map(([id]) => id);

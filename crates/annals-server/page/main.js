@@ -4,7 +4,7 @@ import { html, render, useEffect, useReducer, useState } from './vendor/preact.j
 import { Model } from './model.js';
 import { name } from './net.js';
 import { writeLink } from './state.js';
-import { allZones, number } from './moment.js';
+import { number, zones } from './moment.js';
 import { Timeline, colourOf } from './timeline.js';
 import { Grid } from './grid.js';
 import { RowView } from './row.js';
@@ -12,21 +12,22 @@ import { SchemaView } from './schema.js';
 import { LogView } from './log.js';
 import { StorageView } from './storage.js';
 import { SearchView, useFiltered } from './search.js';
-import { copy, formats } from './copy.js';
+import { SqlView } from './sql.js';
+import { copy, fieldsOf, formats } from './copy.js';
 
 /** So many names of tables are listed; further ones are found by typing. */
 const MOST_TABLES = 200;
 
 const KEYS = [
-  ['← →', 'one transaction back or on'], ['shift ← →', 'one day back or on'], ['Home End', 'the first transaction, and now'],
+  ['← →', 'one transaction back or on'], ['shift ← →', 'one day back or on'], ['[ ]', 'the mark before, and the next one'], ['Home End', 'the first transaction, and now'],
   ['P', 'play'], ['M', 'pin this moment, to compare with'], ['F', 'follow what is committed'], ['/', 'search'],
-  ['↑ ↓ Enter', 'in a table: choose a row, and open it'], ['T S L G', 'tables, schema, log, storage'],
+  ['↑ ↓ Enter', 'in a table: choose a row, and open it'], ['T S L Q G', 'tables, schema, log, SQL, storage'],
   ['Escape', 'back to the table'], ['?', 'these keys'],
 ];
 
 function App({ model }) {
   const [, redraw] = useReducer((count) => count + 1, 0);
-  const [zone, setZone] = useState('UTC');
+  const { zone } = model.link;
   const [isHelp, showHelp] = useState(false);
   useEffect(() => model.on(redraw), []);
   useEffect(() => {
@@ -39,10 +40,10 @@ function App({ model }) {
   return html`
     <header>
       <h1>${name}</h1>
-      <nav aria-label="pages">${[['schema', 'schema'], ['log', 'log'], ['search', 'search'], ['storage', 'storage']].map(([view, label]) => html`
+      <nav aria-label="pages">${[['schema', 'schema'], ['log', 'log'], ['search', 'search'], ['sql', 'SQL'], ['storage', 'storage']].map(([view, label]) => html`
         <a href=${writeLink({ ...model.link, view })} aria-current=${model.link.view === view ? 'page' : null}>${label}</a> `)}</nav>
-      <label class="zone">times in <select value=${zone} onChange=${(event) => setZone(event.target.value)}>
-        ${allZones.map((it) => html`<option value=${it}>${it}</option>`)}</select></label>
+      <label class="zone">times in <select value=${zone} onChange=${(event) => model.want({ zone: event.target.value }, true)}>
+        ${zones(zone).map((it) => html`<option value=${it}>${it}</option>`)}</select></label>
       <button aria-label="light or dark" title="light or dark" onClick=${toggleTheme}>◐</button>
       <button aria-label="keys" title="keys (?)" aria-expanded=${isHelp} onClick=${() => showHelp(!isHelp)}>?</button>
     </header>
@@ -57,6 +58,7 @@ function App({ model }) {
 
 function Page({ model, zone }) {
   const { view } = model.link;
+  if (view === 'sql') return html`<${SqlView} model=${model} />`;
   if (view === 'schema') return html`<${SchemaView} model=${model} />`;
   if (view === 'log') return html`<${LogView} model=${model} zone=${zone} />`;
   if (view === 'storage') return html`<${StorageView} model=${model} />`;
@@ -86,7 +88,7 @@ function TableView({ model, table, zone }) {
     if (!model.rows?.has({ order: link.order, from: first, count: 60 })) model.go(model.link);
   };
   const take = async (format) => {
-    await copy(format, table, source.rows);
+    await copy(format, fieldsOf(table), source.rows);
     say(`${number(source.rows.length)} rows copied as ${format}`);
   };
   return html`
@@ -99,7 +101,7 @@ function TableView({ model, table, zone }) {
         onChange=${(event) => model.want({ order: event.target.value || null, from: 0 })}>
         <option value="">id</option>${table.indexes.map((it) => html`<option value=${it.name}>${it.name}</option>`)}</select></label>`}
       <span class="copies">copy ${Object.keys(formats).map((format) => html`<button onClick=${() => take(format)}>${format}</button>`)}</span>
-      <button onClick=${() => print()}>print</button>
+      <button data-do="print" onClick=${() => model.print()}>print</button>
       <span role="status">${said}</span>
       ${model.pinned?.note && html`<span>${model.pinned.note}</span>`}
       ${isFiltered && filtered.next && html`<button onClick=${filtered.more}>search on</button>`}
@@ -140,6 +142,8 @@ function keyPressed(event, model, toggleHelp) {
     ArrowRight: () => (event.shiftKey ? model.stepDay(1) : model.wantTxid(at + 1)),
     Home: () => model.wantTxid(model.first),
     End: () => model.wantTxid(model.last),
+    '[': () => model.stepMark(-1),
+    ']': () => model.stepMark(1),
     p: () => document.querySelector('[data-do=play]')?.click(),
     m: () => document.querySelector('[data-do=pin]')?.click(),
     f: () => document.querySelector('[data-do=follow]')?.click(),
@@ -147,6 +151,7 @@ function keyPressed(event, model, toggleHelp) {
     t: () => document.querySelector('.tables a')?.focus(),
     s: () => model.want({ view: 'schema' }),
     l: () => model.want({ view: 'log' }),
+    q: () => model.want({ view: 'sql' }).then(() => document.querySelector('.sql textarea')?.focus()),
     g: () => model.want({ view: 'storage' }),
     Escape: () => model.want({ view: 'table' }),
     '?': toggleHelp,

@@ -1,6 +1,7 @@
 // What is shown, and how it becomes something else. The link says what is wanted; this fetches what is missing.
 
 import { Refused, asked, follow, get } from './net.js';
+import { begin, end } from './ready.js';
 import { Rows, added, touched, transaction } from './rows.js';
 import { readLink, writeLink } from './state.js';
 
@@ -65,6 +66,15 @@ export class Model {
     this.setCounts(catalog);
   }
 
+  /** Looks what was committed, and whether it changed the schema. */
+  async loadNews() {
+    await this.loadActivity().catch(() => {});
+    const changed = this.activity.marks.findLast((mark) => mark.kind === 'schema')?.txid ?? 0;
+    if (changed <= this.catalog.last) return;
+    await this.loadCatalog().catch(() => {});
+    this.tell();
+  }
+
   setCounts(catalog) {
     this.counts = new Map(catalog.tables.map((table) => [table.name, table.rows]));
     this.countsOf = catalog.txid;
@@ -99,7 +109,7 @@ export class Model {
     this.link = link;
     this.wait?.abort();
     this.wait = new AbortController();
-    mark(null);
+    begin('model');
     this.tell();
     try {
       await this.resolve(this.wait.signal);
@@ -219,19 +229,38 @@ export class Model {
     return touched(changes, this.link.table);
   }
 
+  /** Prints all rows that are here, not only those that are seen. */
+  print() {
+    this.isPrinting = true;
+    this.tell();
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      print();
+      this.isPrinting = false;
+      this.tell();
+    }));
+  }
+
   keepFollowing() {
     const wants = this.link.follow;
     if (wants && !this.stopFollowing) {
       this.stopFollowing = follow(this.last, (txid) => {
         if (txid <= this.last) return;
         this.news = txid;
-        this.loadActivity().catch(() => {});
+        this.loadNews();
         if (this.link.follow) this.go({ ...this.link, at: null });
       });
     } else if (!wants && this.stopFollowing) {
       this.stopFollowing();
       this.stopFollowing = null;
     }
+  }
+
+  /** Moves to the next mark in a direction: a comment, a change of the schema, an erasure, or a mark of valid data. */
+  stepMark(direction) {
+    const at = this.link.at ?? this.last;
+    const marks = (this.activity?.marks ?? []).map((mark) => mark.txid).filter((txid) => (txid - at) * direction > 0);
+    if (!marks.length) return undefined;
+    return this.wantTxid(direction > 0 ? Math.min(...marks) : Math.max(...marks));
   }
 
   /** Moves by a day. */
@@ -249,19 +278,11 @@ export class Model {
   }
 }
 
-/** Says on the body what is shown: for tests, and for whoever scripts the page. */
+/** Says on the body what is shown. */
 function mark(model) {
   const { dataset } = document.body;
-  if (!model) {
-    dataset.ready = '0';
-    return;
-  }
-  requestAnimationFrame(() => requestAnimationFrame(() => {
-    if (model.turn !== mark.turn) return;
-    dataset.ready = '1';
-    dataset.requests = asked.count;
-  }));
-  mark.turn = model.turn;
   dataset.txid = model.txid ?? '';
   dataset.table = model.link.table ?? '';
+  dataset.requests = asked.count;
+  end('model');
 }

@@ -1,7 +1,8 @@
 // A row: its fields, all of its versions, since when each value is there, and who refers to it.
 
-import { html, useEffect, useState } from './vendor/preact.js';
+import { html, useEffect, useLayoutEffect, useState } from './vendor/preact.js';
 import { get, post, tablePath } from './net.js';
+import { asking } from './ready.js';
 import { Value } from './cells.js';
 import { number, showTime } from './moment.js';
 import { writeLink } from './state.js';
@@ -25,24 +26,20 @@ export function RowView({ model, table, zone }) {
   const [versions, setVersions] = useState([]);
   const [problem, setProblem] = useState(null);
   const { txid, last } = model;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (txid == null) return undefined;
-    const wait = new AbortController();
-    document.body.dataset.ready = '0';
+    setProblem(null);
     const at = txid === last ? null : `txid:${txid}`;
-    const tell = (found) => (error) => {
-      if (error.name === 'AbortError') return;
-      if (error.status !== 404) setProblem(error.message);
-      found();
+    const or = (missing) => (error) => {
+      if (error.status !== 404) throw error;
+      return missing;
     };
-    const ofRow = get(path, { at }, wait.signal).then(setRow).catch(tell(() => setRow(null)));
-    const ofHistory = get(`${path}/history`, { limit: MOST }, wait.signal)
-      .then(setVersions).catch(tell(() => setVersions([])));
-    Promise.all([ofRow, ofHistory]).then(() => {
-      if (wait.signal.aborted) return;
-      requestAnimationFrame(() => { document.body.dataset.ready = '1'; });
-    });
-    return () => wait.abort();
+    return asking('row', async (signal) => {
+      const ofRow = get(path, { at }, signal).catch(or(null));
+      const ofHistory = get(`${path}/history`, { limit: MOST }, signal).catch(or([]));
+      setRow(await ofRow);
+      setVersions(await ofHistory);
+    }, (error) => setProblem(error.message));
   }, [path, txid, last]);
   const since = blame(versions, txid);
   return html`
@@ -54,7 +51,7 @@ export function RowView({ model, table, zone }) {
         ${table.fields.map((field) => html`<tr key=${field.key}>
           <th scope="row" title=${field.type}>${field.key}</th>
           <td data-field=${field.key} class=${since.get(field.key)?.txid === txid ? 'changed' : ''}>
-            <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} /></td>
+            <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} origin=${{ table: table.name, id, txid }} /></td>
           <td class="since"><${Since} model=${model} version=${since.get(field.key)} zone=${zone} /></td>
         </tr>`)}
       </tbody></table>`}
@@ -77,7 +74,8 @@ function Version({ model, table, path, version, zone }) {
   const fields = Object.keys(version.new ?? version.old ?? {});
   const ofKey = (key) => table.fields.find((field) => field.key === key) ?? { key, type: 'string' };
   const shown = (side, key) => (version[side] == null ? null : html`
-    <${Value} field=${ofKey(key)} value=${version[side][key]} link=${model.link} zone=${zone} />`);
+    <${Value} field=${ofKey(key)} value=${version[side][key]} link=${model.link} zone=${zone}
+      origin=${{ table: table.name, id: model.link.id, txid: side === 'old' ? version.txid - 1 : version.txid }} />`);
   const restore = async () => {
     const comment = prompt(`Restore row ${model.link.id} of ${table.name} as it was after transaction ${version.txid}?\n\n`
       + 'It becomes a new transaction. Its comment:', `restore ${table.name} ${model.link.id}`);

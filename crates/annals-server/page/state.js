@@ -1,9 +1,10 @@
 // The link: all of what is shown is in the address, after `#`.
 //
 //   #/T?at=txid:17                     a table     #/T/5?at=txid:17     a row
-//   #:schema  #:log  #:storage  #:search?text=..   pages of their own
+//   #:schema  #:log  #:storage  #:search?text=..  #:sql?sql=SELECT ..&chart=KIND,ACROSS,UP   pages of their own
 //
-// Further parameters: `pin=txid:3` the moment to compare with, `order=INDEX`, `from=ID`, `filter=TEXT`, `follow=1`.
+// Further parameters: `pin=txid:3` the moment to compare with, `order=INDEX`, `from=ID`, `filter=TEXT`, `follow=1`,
+// `zone=ZONE` the one in which times are written.
 
 const txidOf = (text) => (/^txid:\d+$/.test(text ?? '') ? Number(text.slice(5)) : null);
 
@@ -19,7 +20,10 @@ export function readLink(hash) {
     from: Number(parameters.get('from') ?? 0) || 0,
     filter: parameters.get('filter') ?? '',
     text: parameters.get('text') ?? '',
+    sql: parameters.get('sql') ?? '',
+    chart: parameters.get('chart') ?? '',
     follow: parameters.get('follow') === '1',
+    zone: parameters.get('zone') ?? 'UTC',
   };
   if (path.startsWith(':')) return { ...link, view: path.slice(1) };
   const [, table, id] = path.split('/').map(decodeURIComponent);
@@ -38,6 +42,8 @@ export function writeLink(link) {
   if (isTable && link.filter) parameters.set('filter', link.filter);
   if (link.view === 'table' && link.from) parameters.set('from', link.from);
   if (link.view === 'search' && link.text) parameters.set('text', link.text);
+  for (const key of link.view === 'sql' ? ['sql', 'chart'] : []) if (link[key]) parameters.set(key, link[key]);
+  if (link.zone !== 'UTC') parameters.set('zone', link.zone);
   let path = `:${link.view}`;
   if (isTable) path = `/${encodeURIComponent(link.table ?? '')}`;
   if (link.view === 'row') path += `/${link.id}`;

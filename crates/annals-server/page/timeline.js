@@ -27,7 +27,8 @@ function draw(canvas, model) {
   // Most transactions are small: the root shows them beside a large import.
   const tall = (count) => Math.sqrt(count / most) * (height - 10);
   for (const bucket of activity.buckets) {
-    const [left, right] = [x(bucket.first), x(bucket.last + 1)];
+    // The slider is in the middle of what its transaction changed.
+    const [left, right] = [x(bucket.first - 0.5), x(bucket.last + 0.5)];
     const all = sum(bucket);
     let base = height;
     for (const [table, count] of Object.entries(bucket.changes)) {
@@ -39,7 +40,8 @@ function draw(canvas, model) {
     }
   }
   pen.globalAlpha = 1;
-  const marks = { schema: '#c0392b', erasure: '#000000', valid_data: '#27ae60', comment: '#999999' };
+  const front = getComputedStyle(canvas).color;
+  const marks = { schema: '#c0392b', erasure: front, valid_data: '#27ae60', comment: '#999999' };
   for (const mark of activity.marks) {
     pen.fillStyle = marks[mark.kind];
     pen.fillRect(x(mark.txid), 0, mark.kind === 'comment' ? 1 : 2, mark.kind === 'comment' ? 4 : 8);
@@ -49,7 +51,14 @@ function draw(canvas, model) {
     pen.fillRect(Math.min(x(txid), width - 2), 0, 2, height);
   };
   if (model.link.pin != null) line(model.link.pin, '#d9822b');
-  line(model.link.at ?? model.last, getComputedStyle(canvas).color);
+  line(model.link.at ?? model.last, front);
+}
+
+const KINDS = { schema: 'schema', erasure: 'erased', valid_data: 'valid data' };
+
+function changes(found) {
+  const count = found.changes.length + (found.left_out ?? 0);
+  return `${number(count)} change${count === 1 ? '' : 's'}`;
 }
 
 export function Timeline({ model, zone }) {
@@ -98,9 +107,9 @@ export function Timeline({ model, zone }) {
         <output class=${isPast ? 'past' : ''}>
           <b>transaction ${number(at)}</b> of ${number(model.last)}
           ${found && txid === at && html`${' · '}<time>${showTime(found.time, zone)}</time>
-            ${' · '}${number(found.changes.length + (found.left_out ?? 0))} changes
+            ${' · '}${changes(found)}
             ${found.comment && html`${' · '}<q>${found.comment}</q>`}`}
-          ${marks.map((mark) => html`${' · '}<span class=${`mark ${mark.kind}`}>${mark.kind}: ${mark.text}</span>`)}
+          ${marks.map((mark) => html`${' · '}<span class=${`mark ${mark.kind}`}>${KINDS[mark.kind]}${mark.text && `: ${mark.text}`}</span>`)}
           ${model.activity && model.activity.known < model.activity.last && !model.activity.failure
             && html`${' · '}reading the journal: ${Math.floor((100 * model.activity.known) / model.activity.last)} %`}
         </output>

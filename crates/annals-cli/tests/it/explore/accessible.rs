@@ -6,13 +6,15 @@ use super::browser::Browser;
 use super::{Explored, library};
 
 /// Every page.
-const LINKS: [&str; 7] = [
+const LINKS: [&str; 9] = [
     "#/book?at=txid:9&pin=txid:3",
     "#/book/5?at=txid:9",
     "#:schema",
     "#:log",
     "#:search?text=germ",
     "#:storage",
+    "#:sql",
+    "#:sql?sql=SELECT+txid,+changes+FROM+annals_log&chart=bars,txid,changes",
     "#/book?filter=terre",
 ];
 

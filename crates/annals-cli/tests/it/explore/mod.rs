@@ -6,6 +6,7 @@ mod large;
 mod live;
 mod pages;
 mod safe;
+mod sql;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -19,6 +20,8 @@ const LEFT: char = '\u{e012}';
 const UP: char = '\u{e013}';
 const RIGHT: char = '\u{e014}';
 const DOWN: char = '\u{e015}';
+const TAB: char = '\u{e004}';
+const CONTROL: char = '\u{e009}';
 const ENTER: char = '\u{e007}';
 const HOME: char = '\u{e011}';
 const END: char = '\u{e010}';
