@@ -21,10 +21,10 @@ export function widthOf(field) {
   return 220;
 }
 
-/** The text of a value, for cells and for copies. */
+/** The text of a value, for cells; without a zone as the server writes it, for copies. */
 export function textOf(field, value, zone) {
   if (value == null) return '';
-  if (kindOf(field) === 'timestamp') return showTime(value, zone);
+  if (zone && kindOf(field) === 'timestamp') return showTime(value, zone, true);
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 

@@ -22,7 +22,7 @@ export const formats = {
 };
 
 function cellsOf(fields, rows) {
-  return rows.map((row) => fields.map((field) => (row[field.key] == null ? null : textOf(field, row[field.key], 'UTC'))));
+  return rows.map((row) => fields.map((field) => (row[field.key] == null ? null : textOf(field, row[field.key]))));
 }
 
 export const fieldsOf = (table) => [{ key: 'id', type: 'id' }, ...table.fields];

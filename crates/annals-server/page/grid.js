@@ -46,7 +46,7 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
   const shown = model.isPrinting ? rows.rows : rows.order == null
     ? rows.rows.filter((row) => row.id >= first).slice(0, count)
     : rows.rows.slice(Math.max(0, first - rows.from), Math.max(0, first - rows.from) + count);
-  const removed = [...touched].filter(([, it]) => it.kind === 'delete').map(([id]) => id);
+  const removed = link.only ? [] : [...touched].filter(([, it]) => it.kind === 'delete').map(([id]) => id);
 
   const key = (event) => {
     const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: count - 2, PageUp: 2 - count };

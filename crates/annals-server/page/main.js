@@ -20,7 +20,7 @@ const MOST_TABLES = 200;
 
 const KEYS = [
   ['← →', 'one transaction back or on'], ['shift ← →', 'one day back or on'], ['[ ]', 'the mark before, and the next one'], ['Home End', 'the first transaction, and now'],
-  ['P', 'play'], ['M', 'pin this moment, to compare with'], ['F', 'follow what is committed'], ['/', 'search'],
+  ['P', 'play'], ['M', 'pin this moment, to compare with'], ['F', 'follow what is committed'], ['C', 'only what changed'], ['/', 'search'],
   ['↑ ↓ Enter', 'in a table: choose a row, and open it'], ['T S L Q G', 'tables, schema, log, SQL, storage'],
   ['Escape', 'back to the table'], ['?', 'these keys'],
 ];
@@ -73,14 +73,16 @@ function TableView({ model, table, zone }) {
   const { link } = model;
   const filtered = useFiltered(model);
   const [said, say] = useState('');
-  const isFiltered = Boolean(link.filter);
+  const isChanged = link.only === 'changed';
+  const isFiltered = isChanged || Boolean(link.filter);
   const isStale = model.countsOf !== model.txid;
-  const source = isFiltered ? { rows: filtered.rows, order: 'filter', from: 0 } : model.rows;
+  const listed = isChanged ? model.changedRows() : filtered.rows;
+  const source = isFiltered ? { rows: listed, order: 'filter', from: 0 } : model.rows;
   const count = model.counts.get(table.name) ?? 0;
   const isById = !isFiltered && !link.order;
   // In the order of ids the scroll bar stands for ids.
   const start = isById ? Math.min(table.first_id, model.rows?.rows[0]?.id ?? Infinity) : 0;
-  const total = isFiltered ? filtered.rows.length : isById ? Math.max(table.next_id - start, count) : count;
+  const total = isFiltered ? listed.length : isById ? Math.max(table.next_id - start, count) : count;
   const place = (first) => {
     if (isFiltered || first === Math.max(start, link.from)) return;
     model.link = { ...link, from: first };
@@ -96,7 +98,9 @@ function TableView({ model, table, zone }) {
       <h2>${table.name}</h2>
       <span class=${isStale ? 'stale' : ''} data-count=${isStale ? '' : count}>${number(count)} rows</span>
       <input type="search" aria-label="filter" placeholder="filter" value=${link.filter}
-        onChange=${(event) => model.want({ filter: event.target.value, from: 0 })} />
+        onChange=${(event) => model.want({ filter: event.target.value, only: '', from: 0 })} />
+      <button data-do="changes" aria-pressed=${isChanged} title="only the rows that the transaction changed, or that differ from the pinned moment (C)"
+        onClick=${() => model.want({ only: isChanged ? '' : 'changed', filter: '', from: 0 })}>${model.pinned ? 'differences' : 'changes'}: ${number(model.touched().size)}</button>
       ${table.indexes.length > 0 && html`<label>order <select value=${link.order ?? ''}
         onChange=${(event) => model.want({ order: event.target.value || null, from: 0 })}>
         <option value="">id</option>${table.indexes.map((it) => html`<option value=${it.name}>${it.name}</option>`)}</select></label>`}
@@ -104,9 +108,9 @@ function TableView({ model, table, zone }) {
       <button data-do="print" onClick=${() => model.print()}>print</button>
       <span role="status">${said}</span>
       ${model.pinned?.note && html`<span>${model.pinned.note}</span>`}
-      ${isFiltered && filtered.next && html`<button onClick=${filtered.more}>search on</button>`}
+      ${link.filter && filtered.next && html`<button onClick=${filtered.more}>search on</button>`}
     </div>
-    ${source && html`<${Grid} key=${`${table.name}/${link.order}/${link.filter}`} model=${model} table=${table} rows=${source}
+    ${source && html`<${Grid} key=${`${table.name}/${link.order}/${link.filter}/${link.only}`} model=${model} table=${table} rows=${source}
       start=${start} total=${total} from=${link.from} onPlace=${place} zone=${zone} />`}`;
 }
 
@@ -120,7 +124,7 @@ function Tables({ model }) {
       ${model.catalog.tables.length > 20 && html`<input type="search" aria-label="find a table" placeholder="table"
         value=${text} onInput=${(event) => setText(event.target.value)} />`}
       <ul>${all.slice(0, MOST_TABLES).map((it) => html`<li key=${it.name}>
-        <a href=${writeLink({ ...model.link, view: 'table', table: it.name, from: 0, order: null, filter: '' })}
+        <a href=${writeLink({ ...model.link, view: 'table', table: it.name, from: 0, order: null, filter: '', only: '' })}
           aria-current=${it.name === model.link.table ? 'page' : null}><i style=${{ background: colourOf(model, it.name) }}></i>${it.name}</a>
         <small class=${`${changed.has(it.name) ? 'changed' : ''}${isStale ? ' stale' : ''}`}>${number(model.counts.get(it.name) ?? 0)}</small></li>`)}</ul>
       ${all.length > MOST_TABLES && html`<p>and ${number(all.length - MOST_TABLES)} more</p>`}
@@ -147,6 +151,7 @@ function keyPressed(event, model, toggleHelp) {
     p: () => document.querySelector('[data-do=play]')?.click(),
     m: () => document.querySelector('[data-do=pin]')?.click(),
     f: () => document.querySelector('[data-do=follow]')?.click(),
+    c: () => document.querySelector('[data-do=changes]')?.click(),
     '/': () => model.want({ view: 'search' }).then(() => document.querySelector('.search input')?.focus()),
     t: () => document.querySelector('.tables a')?.focus(),
     s: () => model.want({ view: 'schema' }),

@@ -2,7 +2,7 @@
 
 import { Refused, asked, follow, get } from './net.js';
 import { begin, end } from './ready.js';
-import { Rows, added, touched, transaction } from './rows.js';
+import { Rows, added, changedRows, touched, transaction } from './rows.js';
 import { readLink, writeLink } from './state.js';
 
 /** A jump over at most so many transactions is made by the difference. */
@@ -223,10 +223,19 @@ export class Model {
     }
   }
 
+  /** What the transaction changed; with a pinned moment what differs from it. */
+  get changes() {
+    return this.pinned ? this.pinned.changes : this.found?.changes;
+  }
+
   /** Returns the cells of the shown table to be coloured. */
   touched() {
-    const changes = this.pinned ? this.pinned.changes : this.found?.changes;
-    return touched(changes, this.link.table);
+    return touched(this.changes, this.link.table);
+  }
+
+  /** Returns its rows that have such cells, and those that were deleted. */
+  changedRows() {
+    return changedRows(this.changes, this.link.table);
   }
 
   /** Prints all rows that are here, not only those that are seen. */
@@ -263,18 +272,30 @@ export class Model {
     return this.wantTxid(direction > 0 ? Math.min(...marks) : Math.max(...marks));
   }
 
+  /** Returns the last transaction up to a time; the first one, if all are later. */
+  async atTime(time) {
+    try {
+      return (await get('/at', { moment: `time:${time}` })).txid;
+    } catch (error) {
+      if (!(error instanceof Refused) || error.status === 0) throw error;
+      return this.first;
+    }
+  }
+
+  async wantTime(time) {
+    try {
+      await this.wantTxid(await this.atTime(time));
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
   /** Moves by a day. */
   async stepDay(direction) {
     const time = this.found && new Date(this.found.time).getTime();
     if (!time) return this.wantTxid(this.txid + direction);
-    const then = new Date(time + direction * 86_400_000).toISOString();
-    try {
-      const { txid } = await get('/at', { moment: `time:${then}` });
-      const moved = direction > 0 ? Math.max(txid, this.txid + 1) : Math.min(txid, this.txid - 1);
-      return this.wantTxid(moved);
-    } catch {
-      return this.wantTxid(direction > 0 ? this.last : this.first);
-    }
+    const there = await this.atTime(new Date(time + direction * 86_400_000).toISOString());
+    return this.wantTxid(direction > 0 ? Math.max(there, this.txid + 1) : Math.min(there, this.txid - 1));
   }
 }
 

@@ -28,10 +28,19 @@ function parts(text, zone) {
   return Object.fromEntries(formatOf(zone).formatToParts(date).map((it) => [it.type, it.value]));
 }
 
-/** Returns a time of the server as `2024-02-29 12:00:00`; as it is, if the browser doesn't know such a time. */
-export function showTime(text, zone) {
+/** Returns a time of the server as `2024-02-29 12:00:00`; as it is, if the browser doesn't know such a time. Parts of a second
+ *  are left out, unless it shall be exact. */
+export function showTime(text, zone, isExact) {
   const it = text && parts(text, zone);
-  return it ? `${it.year}-${it.month}-${it.day} ${it.hour}:${it.minute}:${it.second}` : text ?? '';
+  const fraction = (isExact && text?.match(/\.\d+/)?.[0]) || '';
+  return it ? `${it.year}-${it.month}-${it.day} ${it.hour}:${it.minute}:${it.second}${fraction}` : text ?? '';
+}
+
+/** Returns the last moment of a day, `2024-02-29`, in a zone. */
+export function endOfDay(day, zone) {
+  const end = Date.parse(`${day}T23:59:59.999Z`);
+  const there = Date.parse(`${showTime(new Date(end).toISOString(), zone).replace(' ', 'T')}.999Z`);
+  return new Date(end - (there - end)).toISOString();
 }
 
 export const number = (value) => Number(value).toLocaleString('en-US');

@@ -12,7 +12,9 @@ export function begin(part) {
 export function end(part) {
   waiting.delete(part);
   requestAnimationFrame(() => requestAnimationFrame(() => {
-    if (waiting.size === 0) document.body.dataset.ready = '1';
+    if (waiting.size > 0) return;
+    document.body.dataset.ready = '1';
+    document.body.dataset.after ??= Math.round(performance.now());
   }));
 }
 

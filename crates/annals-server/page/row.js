@@ -46,7 +46,7 @@ export function RowView({ model, table, zone }) {
     <article class="of-row" data-row=${id}>
       <h2><a href=${writeLink({ ...model.link, view: 'table', from: id })}>${table.name}</a> ${id}</h2>
       ${problem && html`<p class="error">${problem}</p>`}
-      ${!row && html`<p class="none">There is no such row at this moment.</p>`}
+      ${!row && html`<p class="none">There is no such row at this moment${versions.length ? ': see its versions' : ', and was none in the kept history'}.</p>`}
       ${row && html`<table class="fields"><thead><tr><th>field</th><th>value</th><th>since</th></tr></thead><tbody>
         ${table.fields.map((field) => html`<tr key=${field.key}>
           <th scope="row" title=${field.type}>${field.key}</th>
@@ -91,8 +91,7 @@ function Version({ model, table, path, version, zone }) {
   };
   const isShown = version.txid === model.txid;
   return html`<li class=${`version ${version.kind}${isShown ? ' shown' : ''}`} data-version=${version.txid}>
-    <p><a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>
-      · ${showTime(version.time, zone)} · ${version.kind}${version.comment && html` · <q>${version.comment}</q>`}
+    <p><a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>${' · '}${showTime(version.time, zone)} · ${version.kind}${version.comment && html` · <q>${version.comment}</q>`}
       ${model.catalog.can_write && html` <button data-do="restore" onClick=${restore}>restore</button>`}</p>
     <table><tbody>${fields.map((key) => html`<tr key=${key}><th scope="row">${key}</th>
       <td class="old">${shown('old', key)}</td><td class="new">${shown('new', key)}</td></tr>`)}</tbody></table>

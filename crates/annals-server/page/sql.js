@@ -51,7 +51,7 @@ export function SqlView({ model }) {
   return html`
     <article class="sql"><h2>SQL</h2>
       <${Editor} key=${link.sql} model=${model} sql=${link.sql} problem=${problem} onRun=${run} />
-      ${!link.sql && html`<p>A query reads tables as they are now, and with <code>T_at(:moment)</code> at the slider's moment.
+      ${!link.sql && html`<p>A query reads tables as they are now, and with <code>T_at(:moment)</code> at the slider's moment.${' '}
         <code>T_history</code>, <code>T_changes(A, B)</code>, <code>T_blame</code> and <code>annals_log</code> have the past. For example:</p>
         <ul class="examples">${examples(model).map(([text, sql, chart]) => html`<li><a href=${writeLink({ ...link, sql, chart: chart ?? '' })}>${text}</a></li>`)}</ul>`}
       ${problem && html`<${Problem} ...${problem} />`}

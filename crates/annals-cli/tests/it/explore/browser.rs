@@ -19,6 +19,8 @@ pub(super) struct Browser {
     runtime: Runtime,
     client: Option<Client>,
     driver: Child,
+    /// The address of the driver.
+    address: String,
     profile: TempDir,
 }
 
@@ -79,7 +81,7 @@ impl Browser {
             builder.capabilities(capabilities).connect(&address).await
         });
         let client = Some(client.expect("the browser starts"));
-        Some(Self { runtime, client, driver, profile })
+        Some(Self { runtime, client, driver, address, profile })
     }
 
     fn client(&self) -> &Client {
@@ -148,6 +150,15 @@ impl Browser {
             actions = actions.then(action);
         }
         self.runtime.block_on(self.client().perform_actions(actions)).unwrap();
+    }
+
+    /// Has the browser's own tools do something, as printing.
+    pub(super) fn devtools(&self, command: &str, parameters: &Value) -> Value {
+        let session = self.runtime.block_on(self.client().session_id()).unwrap().unwrap();
+        let url = format!("{}/session/{session}/goog/cdp/execute", self.address);
+        let body = json!({ "cmd": command, "params": parameters }).to_string();
+        let answer = Command::new("curl").args(["-s", "-d", &body, &url]).output().unwrap();
+        serde_json::from_slice::<Value>(&answer.stdout).unwrap()["value"].take()
     }
 
     pub(super) fn picture(&self) -> Vec<u8> {

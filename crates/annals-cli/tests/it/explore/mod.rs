@@ -7,6 +7,7 @@ mod live;
 mod pages;
 mod safe;
 mod sql;
+mod values;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
