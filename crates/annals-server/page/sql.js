@@ -44,7 +44,7 @@ export function SqlView({ model }) {
     return asking('sql', async (signal) => {
       const begun = performance.now();
       const found = await query(link.sql, moment && { moment }, signal);
-      setAnswer({ ...found, milliseconds: performance.now() - begun });
+      setAnswer({ ...found, moment, milliseconds: performance.now() - begun });
     }, fail);
   }, [link.sql, moment, txid == null, turn]);
   const run = (sql) => (sql === link.sql ? again((count) => count + 1) : model.want({ sql, chart: '' }));
@@ -114,7 +114,7 @@ function Editor({ model, sql, problem, onRun }) {
   return html`
     <div class="editor">
       <textarea ref=${box} aria-label="query" spellcheck="false" autocapitalize="off" autocomplete="off"
-        rows=${Math.min(12, Math.max(4, text.split('\n').length + 1))} placeholder="SELECT .." value=${text}
+        rows=${Math.min(12, Math.max(3, text.split('\n').length + 1))} placeholder="SELECT .." value=${text}
         aria-autocomplete="list" aria-controls=${options.length ? 'completions' : null}
         aria-activedescendant=${options.length ? `completion-${chosen}` : null}
         onInput=${typed} onKeyDown=${key} onBlur=${() => offer(null)}></textarea>
@@ -126,7 +126,7 @@ function Editor({ model, sql, problem, onRun }) {
 }
 
 function Answer({ model, answer }) {
-  const { fields, rows, txid, milliseconds } = answer;
+  const { fields, rows, txid, moment, milliseconds } = answer;
   const [said, say] = useState('');
   const numeric = useMemo(() => new Set(fields.map((it) => it.key).filter((key) => rows.some((row) => typeof row[key] === 'number'))), [answer]);
   const [kind, x, y] = (model.link.chart || ',,').split(',').map(decodeURIComponent);
@@ -144,7 +144,7 @@ function Answer({ model, answer }) {
   };
   return html`
     <div class="tools" data-answer=${rows.length}>
-      <span>${number(rows.length)} row${rows.length === 1 ? '' : 's'} · transaction ${number(txid)} · ${milliseconds.toFixed(0)} ms</span>
+      <span>${number(rows.length)} row${rows.length === 1 ? '' : 's'} · ${moment ? `:moment is ${moment}` : `asked at transaction ${number(txid)}`} · ${milliseconds.toFixed(0)} ms</span>
       ${rows.length > 0 && html`
         <span class="copies">copy ${Object.keys(formats).map((it) => html`<button onClick=${() => take(it)}>${it}</button>`)}</span>
         <span class="copies">save ${Object.keys(formats).map((it) => html`<button aria-label=${`save ${it}`} onClick=${() => save(it, 'answer', fields, rows)}>${it}</button>`)}</span>

@@ -34,12 +34,6 @@ fn pages_fit_each_width() {
             assert!(wide.as_u64().unwrap() <= u64::from(width), "{link} is {wide} wide");
         }
         browser.check();
-        // To look at.
-        if let Some(folder) = std::env::var_os("ANNALS_PICTURES") {
-            browser.show("#/book?at=txid:9");
-            let path = std::path::Path::new(&folder).join(format!("explorer-{width}.png"));
-            std::fs::write(path, browser.picture()).unwrap();
-        }
     }
 }
 

@@ -5,6 +5,7 @@ mod browser;
 mod large;
 mod live;
 mod pages;
+mod pictures;
 mod safe;
 mod sql;
 mod values;
