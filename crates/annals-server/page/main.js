@@ -1,7 +1,7 @@
 // The explorer of a database: tables at every moment of their past.
 
 import { html, render, useEffect, useReducer, useState } from './vendor/preact.js';
-import { Model } from './model.js';
+import { MOST_TABLES, Model } from './model.js';
 import { name } from './net.js';
 import { writeLink } from './state.js';
 import { number, zones } from './moment.js';
@@ -14,9 +14,6 @@ import { StorageView } from './storage.js';
 import { SearchView, useFiltered } from './search.js';
 import { SqlView } from './sql.js';
 import { copy, fieldsOf, formats } from './copy.js';
-
-/** So many names of tables are listed; further ones are found by typing. */
-const MOST_TABLES = 200;
 
 const KEYS = [
   ['← →', 'one transaction back or on'], ['shift ← →', 'one day back or on'], ['[ ]', 'the mark before, and the next one'], ['Home End', 'the first transaction, and now'],
@@ -126,7 +123,7 @@ function Tables({ model }) {
       <ul>${all.slice(0, MOST_TABLES).map((it) => html`<li key=${it.name}>
         <a href=${writeLink({ ...model.link, view: 'table', table: it.name, from: 0, order: null, filter: '', only: '' })}
           aria-current=${it.name === model.link.table ? 'page' : null}><i style=${{ background: colourOf(model, it.name) }}></i>${it.name}</a>
-        <small class=${`${changed.has(it.name) ? 'changed' : ''}${isStale ? ' stale' : ''}`}>${number(model.counts.get(it.name) ?? 0)}</small></li>`)}</ul>
+        <small class=${`${changed.has(it.name) ? 'changed' : ''}${isStale ? ' stale' : ''}`}>${model.counts.has(it.name) && number(model.counts.get(it.name))}</small></li>`)}</ul>
       ${all.length > MOST_TABLES && html`<p>and ${number(all.length - MOST_TABLES)} more</p>`}
     </nav>`;
 }

@@ -7,6 +7,8 @@ import { readLink, writeLink } from './state.js';
 
 /** A jump over at most so many transactions is made by the difference. */
 const NEAR = 64;
+/** Of so many tables the numbers of rows are asked for at each jump; of more only that of the table that is shown. */
+export const MOST_TABLES = 200;
 /** So many rows may differ from the pinned moment to be coloured. */
 const MOST_DIFFERENT = 5000;
 
@@ -60,6 +62,7 @@ export class Model {
 
   async loadCatalog() {
     const catalog = await get('/schema');
+    catalog.tables.forEach((table, place) => { table.place = place; });
     catalog.byName = new Map(catalog.tables.map((table) => [table.name, table]));
     catalog.last = catalog.txid;
     this.catalog = catalog;
@@ -191,7 +194,7 @@ export class Model {
   count({ txid, found, before }) {
     const { counts } = this;
     const change = (of, sign) => {
-      for (const [table, number] of added(of)) counts.set(table, (counts.get(table) ?? 0) + sign * number);
+      for (const [table, number] of added(of)) if (counts.has(table)) counts.set(table, counts.get(table) + sign * number);
       this.countsOf = txid;
     };
     if (this.countsOf === txid - 1 && found && !found.left_out) change(found, 1);
@@ -204,7 +207,8 @@ export class Model {
     setTimeout(async () => {
       if (turn !== this.turn) return;
       const at = this.txid === this.last ? null : `txid:${this.txid}`;
-      const catalog = await get('/schema', { at }).catch(() => null);
+      const table = this.catalog.tables.length > MOST_TABLES ? this.link.table ?? this.catalog.tables[0].name : null;
+      const catalog = await get('/schema', { at, table }).catch(() => null);
       if (turn !== this.turn || !catalog) return;
       this.setCounts({ ...catalog, txid: this.txid });
       this.tell();

@@ -6,9 +6,8 @@ import { endOfDay, number, showTime } from './moment.js';
 const COLOURS = ['#3b76c4', '#d9822b', '#3d9970', '#b4436c', '#7a5ccc', '#8c7a2e', '#2aa1b3', '#a05a2c'];
 
 export function colourOf(model, table) {
-  const names = model.catalog?.tables ?? [];
-  const place = names.findIndex((it) => it.name === table);
-  return place < 0 ? '#888888' : COLOURS[place % COLOURS.length];
+  const place = model.catalog?.byName.get(table)?.place;
+  return place == null ? '#888888' : COLOURS[place % COLOURS.length];
 }
 
 function draw(canvas, model) {

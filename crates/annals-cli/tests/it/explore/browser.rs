@@ -108,11 +108,15 @@ impl Browser {
 
     /// Waits until an expression is true.
     pub(super) fn until(&self, expression: &str) {
+        self.until_within(LONGEST, expression);
+    }
+
+    pub(super) fn until_within(&self, longest: Duration, expression: &str) {
         let begun = Instant::now();
         while self.get(expression) != Value::Bool(true) {
             let body =
                 "document.body.outerHTML.slice(0, 300) + document.body.innerText.slice(0, 2000)";
-            assert!(begun.elapsed() < LONGEST, "{expression} isn't so:\n{}", self.text(body));
+            assert!(begun.elapsed() < longest, "{expression} isn't so:\n{}", self.text(body));
             std::thread::sleep(Duration::from_millis(10));
         }
     }
