@@ -120,10 +120,13 @@ fn measure(looked: &Looked, link: &str) -> Result<Measured, Failure> {
     let mut times = numbers(&wait(&browser, &drag));
     measured.add("Annals", ("dragging: a frame of data, p95", "ms"), percentile(&mut times, 95));
     let before = metric(&browser, "TaskDuration");
-    let mut times = numbers(&wait(&browser, &format!(
-        "const times = []; for (let i = 0; i < {PLACES}; i += 1) {{ const begun = performance.now(); \
+    let mut times = numbers(&wait(
+        &browser,
+        &format!(
+            "const times = []; for (let i = 0; i < {PLACES}; i += 1) {{ const begun = performance.now(); \
          await step('ArrowLeft'); times.push(performance.now() - begun); }} return times;"
-    )));
+        ),
+    ));
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let work = (metric(&browser, "TaskDuration") - before) * 1e3 / PLACES as f64;
     measured.add("Annals", ("a step: the browser's work", "ms"), work);
@@ -137,7 +140,11 @@ fn measure(looked: &Looked, link: &str) -> Result<Measured, Failure> {
     browser.go("about:blank");
     browser.run(SCRIPTS);
     let mut frames = numbers(&wait(&browser, "return scroll(10000, 1500)"));
-    measured.add("an empty page", ("scrolling: the longest frame", "ms"), percentile(&mut frames, 100));
+    measured.add(
+        "an empty page",
+        ("scrolling: the longest frame", "ms"),
+        percentile(&mut frames, 100),
+    );
     measured.add("an empty page", ("scrolling: p99 of frames", "ms"), percentile(&mut frames, 99));
     Ok(measured)
 }
@@ -184,7 +191,14 @@ fn remember(looked: &Looked, browser: &Browser, measured: &mut Measured) -> Resu
             wait(browser, "for (let i = 0; i < 10; i += 1) await step('ArrowRight')");
             wait(browser, "await scroll(500, 5000)");
         }
-        for link in ["#/person/777", "#:log", "#:schema", "#:search?text=42", "#/person?order=by_age", "#/person"] {
+        for link in [
+            "#/person/777",
+            "#:log",
+            "#:schema",
+            "#:search?text=42",
+            "#/person?order=by_age",
+            "#/person",
+        ] {
             browser.show(link);
         }
         if is_first {
@@ -195,12 +209,17 @@ fn remember(looked: &Looked, browser: &Browser, measured: &mut Measured) -> Resu
     add_memory(browser, "at the end", measured)
 }
 
-fn add_memory(browser: &Browser, when: &'static str, measured: &mut Measured) -> Result<(), Failure> {
+fn add_memory(
+    browser: &Browser,
+    when: &'static str,
+    measured: &mut Measured,
+) -> Result<(), Failure> {
     browser.devtools("HeapProfiler.collectGarbage", &json!({}));
     let heap = metric(browser, "JSHeapUsedSize") / f64::from(1 << 20);
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let server: f64 = line.and_then(|line| line.split_whitespace().next()).unwrap_or("0").parse()?;
+    let server: f64 =
+        line.and_then(|line| line.split_whitespace().next()).unwrap_or("0").parse()?;
     let (page, own) = match when {
         "at the end" => ("memory of the page at the end", "memory of the server at the end"),
         _ => ("memory of the page after one round", "memory of the server after one round"),

@@ -29,7 +29,9 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
   const { link } = model;
 
   useLayoutEffect(() => {
-    const resized = new ResizeObserver(() => see((it) => ({ ...it, height: box.current?.clientHeight ?? it.height })));
+    // On paper the table is as high as its rows.
+    const resized = new ResizeObserver(() => matchMedia('print').matches
+      || see((it) => ({ ...it, height: box.current?.clientHeight ?? it.height })));
     resized.observe(box.current);
     return () => resized.disconnect();
   }, []);

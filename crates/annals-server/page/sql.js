@@ -50,7 +50,7 @@ export function SqlView({ model }) {
   const run = (sql) => (sql === link.sql ? again((count) => count + 1) : model.want({ sql, chart: '' }));
   return html`
     <article class="sql"><h2>SQL</h2>
-      <${Editor} key=${link.sql} model=${model} sql=${link.sql} problem=${problem} onRun=${run} />
+      <${Editor} model=${model} sql=${link.sql} problem=${problem} onRun=${run} />
       ${!link.sql && html`<p>A query reads tables as they are now, and with <code>T_at(:moment)</code> at the slider's moment.${' '}
         <code>T_history</code>, <code>T_changes(A, B)</code>, <code>T_blame</code> and <code>annals_log</code> have the past. For example:</p>
         <ul class="examples">${examples(model).map(([text, sql, chart]) => html`<li><a href=${writeLink({ ...link, sql, chart: chart ?? '' })}>${text}</a></li>`)}</ul>`}
@@ -83,6 +83,7 @@ function Editor({ model, sql, problem, onRun }) {
   const [text, setText] = useState(sql);
   const [offered, offer] = useState(null);
   const [chosen, choose] = useState(0);
+  useEffect(() => setText(sql), [sql]);
   useEffect(() => {
     const place = problem && placeOf(problem.message, problem.sql);
     if (place != null && document.activeElement === box.current) box.current.setSelectionRange(place, place);

@@ -49,7 +49,7 @@ export function writeLink(link) {
   let path = `:${link.view}`;
   if (isTable) path = `/${encodeURIComponent(link.table ?? '')}`;
   if (link.view === 'row') path += `/${link.id}`;
-  // A link is easier to read with its colon.
-  const text = parameters.toString().replaceAll('%3A', ':');
+  // A link is easier to read with its colons and commas.
+  const text = parameters.toString().replaceAll('%3A', ':').replaceAll('%2C', ',');
   return `#${path}${text && `?${text}`}`;
 }

@@ -87,9 +87,8 @@ async fn catalog(
 ) -> Answer {
     let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
     let can_write = shared.permit(&headers, &name, Role::Write).is_ok();
-    let catalog = blocking::run(move || {
-        of_state(&state(&local, at.as_deref())?, can_write, only.as_deref())
-    });
+    let catalog =
+        blocking::run(move || of_state(&state(&local, at.as_deref())?, can_write, only.as_deref()));
     Ok(Json(catalog.await?).into_response())
 }
 

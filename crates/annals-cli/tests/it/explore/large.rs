@@ -120,9 +120,7 @@ fn a_long_history_is_dragged() {
         browser.ready();
         assert_eq!(browser.get("Number(document.body.dataset.txid)"), json!(txid));
         let id = change % 100;
-        let value = format!(
-            "(explorer.rows.rows.find(it => it.id === {id}) ?? {{}}).value"
-        );
+        let value = format!("(explorer.rows.rows.find(it => it.id === {id}) ?? {{}}).value");
         assert_eq!(browser.get(&value), json!(change));
     }
     // A transaction and a page of rows each, and the numbers of rows when nothing else is wanted.

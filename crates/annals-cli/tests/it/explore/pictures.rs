@@ -39,7 +39,8 @@ fn pictures_are_drawn_where_that_is_asked_for() {
     assert!(build.status().unwrap().success());
     let program = std::env::current_exe().unwrap();
     let program = program.parent().unwrap().with_file_name("examples").join("explore");
-    let mut example = Command::new(program).arg("--no-open").stdout(Stdio::piped()).spawn().unwrap();
+    let mut example =
+        Command::new(program).arg("--no-open").stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(example.stdout.take().unwrap()).lines().map_while(Result::ok);
     let link = lines.find(|line| line.starts_with("http")).expect("it prints a link");
     let _example = Example(example);

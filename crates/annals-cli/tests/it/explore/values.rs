@@ -51,8 +51,9 @@ fn values_are_shown_by_their_types() {
     browser.run("navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }");
     browser.run("document.querySelector('.copies button').click()");
     browser.until("globalThis.copied !== undefined");
-    let expected =
-        format!("id,seen,more,picture,words,scan,size\n0,2024-02-29T12:00:00.25Z,\"{{\"\"a\"\":[1,2]}}\",0x{PICTURE},0x68656c6c6f,blob:1,18446744073709551615\n");
+    let expected = format!(
+        "id,seen,more,picture,words,scan,size\n0,2024-02-29T12:00:00.25Z,\"{{\"\"a\"\":[1,2]}}\",0x{PICTURE},0x68656c6c6f,blob:1,18446744073709551615\n"
+    );
     assert_eq!(browser.text("copied"), expected);
     browser.check();
 }
@@ -69,7 +70,9 @@ fn marks_are_reached_with_the_keyboard() {
     browser.press(&[], &[END]);
     let said = || browser.text("document.querySelector('output').innerText");
     assert!(said().contains("valid data"), "{}", said());
-    for (txid, text) in [("10", "schema: add_field author note"), ("8", "a date was found"), ("1", "the first two")] {
+    for (txid, text) in
+        [("10", "schema: add_field author note"), ("8", "a date was found"), ("1", "the first two")]
+    {
         browser.press(&[], &['[']);
         assert_eq!(browser.text("document.body.dataset.txid"), txid);
         assert!(said().contains(text), "{}", said());
@@ -93,7 +96,8 @@ fn paper_has_the_rows_and_the_moment() {
     browser.until("globalThis.printed === 59");
     browser.until("document.querySelectorAll('[data-row]').length < 59");
     browser.devtools("Emulation.setEmulatedMedia", &json!({ "media": "print" }));
-    let shown = |what: &str| browser.get(&format!("document.querySelector('{what}').checkVisibility()"));
+    let shown =
+        |what: &str| browser.get(&format!("document.querySelector('{what}').checkVisibility()"));
     assert_eq!(shown(".plot"), json!(false));
     assert_eq!(shown(".tables"), json!(false));
     assert_eq!(shown("output"), json!(true));
@@ -121,8 +125,10 @@ fn only_what_changed_is_listed_and_a_day_is_gone_to() {
     assert!(browser.get(&format!("{rows}.length > 10")).as_bool().unwrap());
     // Days before all, and after all.
     let day = |day: &str| {
-        browser.run(&format!("document.body.dataset.ready = '0'; const it = document.querySelector('[type=date]'); \
-             it.value = '{day}'; it.dispatchEvent(new Event('change', {{ bubbles: true }}))"));
+        browser.run(&format!(
+            "document.body.dataset.ready = '0'; const it = document.querySelector('[type=date]'); \
+             it.value = '{day}'; it.dispatchEvent(new Event('change', {{ bubbles: true }}))"
+        ));
         browser.ready();
         browser.text("document.body.dataset.txid")
     };
