@@ -18,7 +18,7 @@ pub(crate) fn stream<'py>(
     batches: impl RecordBatchReader + Send + 'static,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let stream = FFI_ArrowArrayStream::new(Box::new(batches));
-    PyCapsule::new(py, stream, Some(c"arrow_array_stream".to_owned()))
+    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
 /// Returns the schema of batches as a capsule.
@@ -28,7 +28,7 @@ pub(crate) fn schema<'py>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let made = FFI_ArrowSchema::try_from(batches.schema().as_ref());
     let made = made.map_err(annals_arrow::from_arrow).or_raise()?;
-    PyCapsule::new(py, made, Some(c"arrow_schema".to_owned()))
+    PyCapsule::new_with_value(py, made, c"arrow_schema")
 }
 
 /// Takes a stream from an object that has one; `None` if it has none.
@@ -64,6 +64,6 @@ impl Changeset {
         let taken = self.0.lock().map_or(None, |mut batches| batches.take());
         let batches = taken.ok_or_else(|| invalid("the changes were taken already; ask for them again"))?;
         let stream = FFI_ArrowArrayStream::new(batches);
-        PyCapsule::new(py, stream, Some(c"arrow_array_stream".to_owned()))
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 }

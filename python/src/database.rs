@@ -136,14 +136,16 @@ impl Database {
     }
 
     /// Returns the state at a moment: the number of a transaction, a `datetime`, or `"comment:.."`.
-    fn at(&self, py: Python<'_>, moment_: &Bound<'_, PyAny>) -> PyResult<Snapshot> {
-        let at = moment(moment_)?;
+    #[pyo3(signature = (when, /))]
+    fn at(&self, py: Python<'_>, when: &Bound<'_, PyAny>) -> PyResult<Snapshot> {
+        let at = moment(when)?;
         of!(self, source => py.detach(|| source.at(at)).or_raise().map(Snapshot))
     }
 
     /// Returns the number of the transaction at whose end a moment is.
-    fn txid_of(&self, py: Python<'_>, moment_: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let at = moment(moment_)?;
+    #[pyo3(signature = (when, /))]
+    fn txid_of(&self, py: Python<'_>, when: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let at = moment(when)?;
         of!(self, source => py.detach(|| source.txid_of(at)).or_raise().map(|txid| txid.0))
     }
 
