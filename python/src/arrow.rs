@@ -62,7 +62,8 @@ impl Changeset {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
         let taken = self.0.lock().map_or(None, |mut batches| batches.take());
-        let batches = taken.ok_or_else(|| invalid("the changes were taken already; ask for them again"))?;
+        let batches =
+            taken.ok_or_else(|| invalid("the changes were taken already; ask for them again"))?;
         let stream = FFI_ArrowArrayStream::new(batches);
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }

@@ -31,7 +31,10 @@ pub(crate) struct Database {
 fn parsed(text: &str) -> PyResult<Schema> {
     let parsed = annals_schema::parse(text);
     parsed.map(|file| file.schema).map_err(|mistakes| {
-        let lines: Vec<String> = mistakes.iter().map(|mistake| format!("line {}: {}", mistake.line, mistake.message)).collect();
+        let lines: Vec<String> = mistakes
+            .iter()
+            .map(|mistake| format!("line {}: {}", mistake.line, mistake.message))
+            .collect();
         invalid(format!("the schema: {}", lines.join("\n")))
     })
 }
@@ -85,7 +88,10 @@ pub(crate) fn in_memory(schema: &str) -> PyResult<Database> {
 /// Reads a moment: a number, a `datetime`, or a text as in `comment:before the fair`.
 fn moment(at: &Bound<'_, PyAny>) -> PyResult<Moment> {
     if let Ok(text) = at.cast::<PyString>() {
-        return text.to_str()?.parse().map_err(|error: annals::MomentError| invalid(error.to_string()));
+        return text
+            .to_str()?
+            .parse()
+            .map_err(|error: annals::MomentError| invalid(error.to_string()));
     }
     if is_time(at)? {
         return Ok(Moment::Time(to_time(at)?));
@@ -180,7 +186,8 @@ impl Database {
         let now = self.now()?;
         let table = self.number(&now, table)?;
         let row = annals::RowId(id);
-        let all: annals::Result<Vec<_>> = of!(self, source => py.detach(|| source.history_of(table.number, row)?.collect()));
+        let all: annals::Result<Vec<_>> =
+            of!(self, source => py.detach(|| source.history_of(table.number, row)?.collect()));
         all.or_raise()?.iter().map(|it| version(py, &now.0, it)).collect()
     }
 

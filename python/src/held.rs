@@ -4,7 +4,10 @@
 //! 1. `transaction` borrows the database in the box, which doesn't move and is dropped after it.
 //! 2. It is touched and dropped only by the thread that began it, whose lock it holds. Another thread that drops the
 //!    whole leaks it: the lock stays taken, and `Turn` says so.
-#![allow(unsafe_code, reason = "a transaction borrows its database, and Python's objects have no lifetimes")]
+#![allow(
+    unsafe_code,
+    reason = "a transaction borrows its database, and Python's objects have no lifetimes"
+)]
 
 use std::mem::ManuallyDrop;
 use std::thread::ThreadId;

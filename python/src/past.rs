@@ -83,7 +83,11 @@ pub(crate) fn change(py: Python<'_>, snapshot: &Snapshot, row: &RowChange) -> Py
     Ok(Change { table, id: row.id.0, old, new })
 }
 
-pub(crate) fn version(py: Python<'_>, snapshot: &Snapshot, it: &annals::Version) -> PyResult<Version> {
+pub(crate) fn version(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    it: &annals::Version,
+) -> PyResult<Version> {
     Ok(Version {
         txid: it.txid.0,
         time: time(py, it.time)?,
@@ -111,7 +115,11 @@ pub(crate) fn blame(
     })
 }
 
-pub(crate) fn changed(py: Python<'_>, snapshot: &Snapshot, it: &annals::Changed) -> PyResult<Changed> {
+pub(crate) fn changed(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    it: &annals::Changed,
+) -> PyResult<Changed> {
     let rows = it.rows.iter().map(|row| Py::new(py, change(py, snapshot, row)?));
     let (rows, time) = (rows.collect::<PyResult<_>>()?, time(py, it.time)?);
     Ok(Changed { txid: it.txid.0, time, comment: comment(&it.comments), rows })
@@ -143,7 +151,10 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    pub(crate) fn new(feed: annals::Subscription, read: impl Fn() -> Snapshot + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(
+        feed: annals::Subscription,
+        read: impl Fn() -> Snapshot + Send + Sync + 'static,
+    ) -> Self {
         Self { feed: Mutex::new(Some(feed)), read: Box::new(read) }
     }
 }
@@ -155,7 +166,8 @@ impl Feed {
     fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Changed>> {
         let whole = match timeout {
             None => Duration::MAX,
-            Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| invalid("timeout: write seconds"))?,
+            Some(seconds) => Duration::try_from_secs_f64(seconds)
+                .map_err(|_| invalid("timeout: write seconds"))?,
         };
         let mut left = whole;
         loop {

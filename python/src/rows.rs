@@ -38,7 +38,11 @@ impl Row {
     ) -> PyResult<Self> {
         let values = table.fields.iter();
         let values = values.map(|field| to_python(py, row.value(field.number), blobs));
-        Ok(Self { table: Arc::clone(table), id: row.id().0, values: values.collect::<PyResult<_>>()? })
+        Ok(Self {
+            table: Arc::clone(table),
+            id: row.id().0,
+            values: values.collect::<PyResult<_>>()?,
+        })
     }
 
     fn find(&self, name: &str) -> Option<&Py<PyAny>> {
@@ -173,9 +177,15 @@ impl Rows {
     }
 
     fn __getitem__(&self, py: Python<'_>, place: isize) -> PyResult<Row> {
-        let at = if place < 0 { self.ids.len().checked_add_signed(place) } else { place.try_into().ok() };
+        let at = if place < 0 {
+            self.ids.len().checked_add_signed(place)
+        } else {
+            place.try_into().ok()
+        };
         let id = at.and_then(|at| self.ids.get(at));
-        let id = id.ok_or_else(|| PyIndexError::new_err(format!("{place}: there are {}", self.ids.len())))?;
+        let id = id.ok_or_else(|| {
+            PyIndexError::new_err(format!("{place}: there are {}", self.ids.len()))
+        })?;
         let view = self.snapshot.table(self.table.number).or_raise()?;
         let blobs = |blob| read_blob(&self.snapshot, blob);
         Row::of(py, &self.table, &view.get(*id).or_raise()?, &blobs)

@@ -63,9 +63,8 @@ impl Table {
     }
 
     fn __getitem__(&self, py: Python<'_>, id: u64) -> PyResult<Row> {
-        self.get(py, id)?.ok_or_else(|| {
-            not_found(format!("table `{}` has no row {id}", self.table.name))
-        })
+        self.get(py, id)?
+            .ok_or_else(|| not_found(format!("table `{}` has no row {id}", self.table.name)))
     }
 
     /// Returns the row of an id, or None.
@@ -145,7 +144,11 @@ impl Index {
         let index = self.snapshot.schema().index(self.number);
         let fields = index.map(|index| index.fields.clone()).unwrap_or_default();
         if key.len() > fields.len() {
-            return Err(invalid(format!("the index has {} fields, not {}", fields.len(), key.len())));
+            return Err(invalid(format!(
+                "the index has {} fields, not {}",
+                fields.len(),
+                key.len()
+            )));
         }
         let read = |(value, number): (Bound<'_, PyAny>, &annals::FieldNumber)| {
             let field = self.table.field(*number).ok_or_else(|| invalid("no such field"))?;
@@ -201,9 +204,9 @@ impl Index {
     #[pyo3(signature = (*key))]
     fn equal(&self, py: Python<'_>, key: &Bound<'_, PyTuple>) -> PyResult<Rows> {
         let key = self.key(key)?;
-        self.rows(py.detach(|| {
-            self.snapshot.index(self.number)?.equal(&refs(&key)).ids().collect()
-        }))
+        self.rows(
+            py.detach(|| self.snapshot.index(self.number)?.equal(&refs(&key)).ids().collect()),
+        )
     }
 
     /// Returns the rows whose key begins with these values, and then a string that begins with the last of them.
@@ -238,7 +241,8 @@ impl Index {
         };
         let (key, first, end) = (self.key(key)?, limit(first)?, limit(end)?);
         self.rows(py.detach(|| {
-            let first = first.as_ref().map_or(Limit::Unbounded, |first| Limit::Included(first.as_ref()));
+            let first =
+                first.as_ref().map_or(Limit::Unbounded, |first| Limit::Included(first.as_ref()));
             let end = end.as_ref().map_or(Limit::Unbounded, |end| Limit::Excluded(end.as_ref()));
             self.snapshot.index(self.number)?.range(&refs(&key), first, end).ids().collect()
         }))

@@ -4,7 +4,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use annals::{FieldNumber, Level, RowId, Savepoint as Point, Table as Schema, TableNumber, Value, ValueRef};
+use annals::{
+    FieldNumber, Level, RowId, Savepoint as Point, Table as Schema, TableNumber, Value, ValueRef,
+};
 use annals_arrow::{Incoming, Inserting};
 use arrow_array::RecordBatchReader as _;
 use pyo3::exceptions::PyAttributeError;
@@ -94,7 +96,11 @@ impl Drop for Transaction {
 }
 
 impl Transaction {
-    pub(crate) fn begin(py: Python<'_>, database: &annals::Database, turn: &Arc<Turn>) -> PyResult<Self> {
+    pub(crate) fn begin(
+        py: Python<'_>,
+        database: &annals::Database,
+        turn: &Arc<Turn>,
+    ) -> PyResult<Self> {
         turn.take(py)?;
         let held = py.detach(|| Held::begin(database)).or_raise();
         let held = held.inspect_err(|_| turn.give())?;
@@ -290,7 +296,10 @@ impl WritableTable {
     fn no_field(&self, name: &str) -> PyErr {
         let names: Vec<&str> = self.table.fields.iter().map(|field| field.name.as_str()).collect();
         let table = &self.table.name;
-        not_found(format!("table `{table}` has no field {name:?}; its fields are: {}", names.join(", ")))
+        not_found(format!(
+            "table `{table}` has no field {name:?}; its fields are: {}",
+            names.join(", ")
+        ))
     }
 
     /// Inserts a row of a dictionary; `id` is taken apart.
@@ -332,7 +341,12 @@ impl WritableTable {
 impl WritableTable {
     /// Inserts a row; fields that are left out have their default. Returns its id, the next one if none is given.
     #[pyo3(signature = (*, id = None, **fields))]
-    fn insert(&self, py: Python<'_>, id: Option<u64>, fields: Option<&Bound<'_, PyDict>>) -> PyResult<u64> {
+    fn insert(
+        &self,
+        py: Python<'_>,
+        id: Option<u64>,
+        fields: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<u64> {
         let none;
         let fields = match fields {
             Some(fields) => fields,
@@ -352,13 +366,13 @@ impl WritableTable {
             let mut count = 0;
             let columns = stream.schema();
             let number = self.number();
-            let way = transaction.with(|tx| Incoming::new(tx.view().schema(), number, &columns).or_raise())?;
+            let way = transaction
+                .with(|tx| Incoming::new(tx.view().schema(), number, &columns).or_raise())?;
             let mut stream = std::panic::AssertUnwindSafe(stream);
             while let Some(batch) = py.detach(|| stream.next()) {
                 let batch = batch.map_err(annals_arrow::from_arrow).or_raise()?;
-                count += transaction.with(|tx| {
-                    way.insert(&batch, &mut Inserting::new(tx, number)).or_raise()
-                })?;
+                count += transaction
+                    .with(|tx| way.insert(&batch, &mut Inserting::new(tx, number)).or_raise())?;
                 py.check_signals()?;
             }
             return Ok(count);
@@ -370,7 +384,8 @@ impl WritableTable {
                 Ok(row) => row.copy()?,
                 Err(_) => {
                     let mapping = row.cast::<PyMapping>();
-                    let mapping = mapping.map_err(|_| invalid("a row is a dictionary of fields"))?;
+                    let mapping =
+                        mapping.map_err(|_| invalid("a row is a dictionary of fields"))?;
                     let made = PyDict::new(py);
                     made.update(mapping)?;
                     made
@@ -403,7 +418,10 @@ impl WritableTable {
             changes.push((field.number, of_python(field, &value)?));
         }
         self.transaction.get().with(|tx| {
-            tx.view().table(self.number()).and_then(|view| view.get(RowId(id)).map(drop)).or_raise()?;
+            tx.view()
+                .table(self.number())
+                .and_then(|view| view.get(RowId(id)).map(drop))
+                .or_raise()?;
             for (field, given) in changes {
                 let value = ready(tx, given)?;
                 tx.update(self.number(), RowId(id), field, value.as_ref()).or_raise()?;

@@ -48,9 +48,9 @@ fn decimal_class<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
 }
 
 fn uuid_class<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
-    let class = classes(py)?.uuid.get_or_try_init(py, || {
-        Ok::<_, PyErr>(py.import("uuid")?.getattr("UUID")?.unbind())
-    })?;
+    let class = classes(py)?
+        .uuid
+        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("uuid")?.getattr("UUID")?.unbind()))?;
     Ok(class.bind(py))
 }
 
@@ -143,7 +143,8 @@ fn read(ty: Type, value: &Bound<'_, PyAny>) -> PyResult<Option<Given>> {
     let is_bool = value.is_instance_of::<PyBool>();
     let text = value.cast::<PyString>().ok();
     let bytes = || value.extract::<Vec<u8>>().ok().filter(|_| text.is_none());
-    let whole = || value.extract::<i128>().ok().filter(|_| !is_bool && value.is_instance_of::<PyInt>());
+    let whole =
+        || value.extract::<i128>().ok().filter(|_| !is_bool && value.is_instance_of::<PyInt>());
     let text = || text.and_then(|text| text.to_str().ok());
     let read = match ty {
         Type::Bool => is_bool.then(|| value.extract().map(Value::Bool)).transpose()?,

@@ -20,20 +20,62 @@ const BLOCK: u32 = 1 << 20;
 macro_rules! with_primitive {
     ($ty:expr, $rust:ident => $do:expr, else $other:expr) => {
         match $ty {
-            annals::Type::Int8 => { type $rust = i8; $do }
-            annals::Type::Int16 => { type $rust = i16; $do }
-            annals::Type::Int32 => { type $rust = i32; $do }
-            annals::Type::Int64 => { type $rust = i64; $do }
-            annals::Type::UInt8 => { type $rust = u8; $do }
-            annals::Type::UInt16 => { type $rust = u16; $do }
-            annals::Type::UInt32 => { type $rust = u32; $do }
-            annals::Type::UInt64 => { type $rust = u64; $do }
-            annals::Type::Float32 => { type $rust = f32; $do }
-            annals::Type::Float64 => { type $rust = f64; $do }
-            annals::Type::Timestamp => { type $rust = annals::Timestamp; $do }
-            annals::Type::Date => { type $rust = annals::Date; $do }
-            annals::Type::Uuid => { type $rust = annals::Uuid; $do }
-            annals::Type::Reference(..) => { type $rust = annals::RowId; $do }
+            annals::Type::Int8 => {
+                type $rust = i8;
+                $do
+            }
+            annals::Type::Int16 => {
+                type $rust = i16;
+                $do
+            }
+            annals::Type::Int32 => {
+                type $rust = i32;
+                $do
+            }
+            annals::Type::Int64 => {
+                type $rust = i64;
+                $do
+            }
+            annals::Type::UInt8 => {
+                type $rust = u8;
+                $do
+            }
+            annals::Type::UInt16 => {
+                type $rust = u16;
+                $do
+            }
+            annals::Type::UInt32 => {
+                type $rust = u32;
+                $do
+            }
+            annals::Type::UInt64 => {
+                type $rust = u64;
+                $do
+            }
+            annals::Type::Float32 => {
+                type $rust = f32;
+                $do
+            }
+            annals::Type::Float64 => {
+                type $rust = f64;
+                $do
+            }
+            annals::Type::Timestamp => {
+                type $rust = annals::Timestamp;
+                $do
+            }
+            annals::Type::Date => {
+                type $rust = annals::Date;
+                $do
+            }
+            annals::Type::Uuid => {
+                type $rust = annals::Uuid;
+                $do
+            }
+            annals::Type::Reference(..) => {
+                type $rust = annals::RowId;
+                $do
+            }
             _ => $other,
         }
     };

@@ -90,9 +90,7 @@ pub(crate) fn reader<'a>(array: &'a dyn Array) -> Option<Read<'a>> {
     let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     Some(match nulls {
         None => read,
-        Some(nulls) => {
-            Box::new(move |row| if nulls.is_null(row) { Wide::Null } else { read(row) })
-        }
+        Some(nulls) => Box::new(move |row| if nulls.is_null(row) { Wide::Null } else { read(row) }),
     })
 }
 
@@ -118,9 +116,7 @@ pub(crate) fn value(ty: Type, wide: Wide<'_>) -> Option<ValueRef<'_>> {
         (Type::Bool, Wide::Bool(v)) => ValueRef::Bool(v),
         (Type::Float32, Wide::Float32(v)) => ValueRef::Float32(v),
         (Type::Float32, Wide::Float64(v)) => narrow(v).map(ValueRef::Float32)?,
-        (Type::Float32, Wide::Integer(v)) => {
-            narrow(float(v)?).map(ValueRef::Float32)?
-        }
+        (Type::Float32, Wide::Integer(v)) => narrow(float(v)?).map(ValueRef::Float32)?,
         (Type::Float64, Wide::Float64(v)) => ValueRef::Float64(v),
         (Type::Float64, Wide::Float32(v)) => ValueRef::Float64(v.into()),
         (Type::Float64, Wide::Integer(v)) => ValueRef::Float64(float(v)?),
@@ -129,9 +125,7 @@ pub(crate) fn value(ty: Type, wide: Wide<'_>) -> Option<ValueRef<'_>> {
         (Type::Uuid, Wide::Bytes(v)) => ValueRef::Uuid(Uuid(v.try_into().ok()?)),
         (Type::Uuid, Wide::Text(v)) => ValueRef::Uuid(v.parse().ok()?),
         (Type::Timestamp, Wide::Microseconds(v)) => ValueRef::Timestamp(v),
-        (Type::Timestamp, Wide::Days(v)) => {
-            ValueRef::Timestamp(i64::from(v).checked_mul(DAY)?)
-        }
+        (Type::Timestamp, Wide::Days(v)) => ValueRef::Timestamp(i64::from(v).checked_mul(DAY)?),
         (Type::Timestamp, Wide::Text(v)) => ValueRef::Timestamp(v.parse::<Timestamp>().ok()?.0),
         (Type::Date, Wide::Days(v)) => ValueRef::Date(Date(v)),
         (Type::Date, Wide::Microseconds(v)) if v % DAY == 0 => {

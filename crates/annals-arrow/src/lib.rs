@@ -56,9 +56,7 @@ pub fn from_arrow(error: ArrowError) -> Error {
             Ok(error) => *error,
             Err(error) => Error::new(ErrorKind::Invalid, error.to_string()),
         },
-        ArrowError::IoError(message, error) => {
-            Error::io(message, error)
-        }
+        ArrowError::IoError(message, error) => Error::io(message, error),
         error => Error::new(ErrorKind::Invalid, error.to_string()),
     }
 }

@@ -164,7 +164,6 @@ impl PastBatches {
     }
 }
 
-
 /// The values before or after, as a struct.
 struct Side {
     columns: Vec<Filled>,
@@ -221,4 +220,3 @@ impl RecordBatchReader for PastBatches {
         Arc::clone(&self.columns)
     }
 }
-

@@ -95,8 +95,6 @@ pub(crate) fn data_type(ty: Type, layout: Layout) -> DataType {
         Type::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         Type::Date => DataType::Date32,
         Type::Decimal(scale) => DataType::Decimal128(38, scale.cast_signed()),
-        Type::Enum(_) => {
-            DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
-        }
+        Type::Enum(_) => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
     }
 }
