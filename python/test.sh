@@ -16,7 +16,8 @@ bin=$target/python-test/bin
 ls "$target"/wheels/annals-*-abi3-*.whl >/dev/null
 "$bin/pip" install --quiet --no-index "$target"/wheels/annals-*.whl
 cp -r tests "$target/python-test/"
+export ANNALS_GUIDE=$PWD/../docs/guide/src
 cd "$target/python-test"
 bin/pytest --quiet tests
-bin/mypy --strict tests/typed.py
+bin/mypy --strict tests/typed.py tests/library.py
 bin/stubtest annals --ignore-missing-stub --allowlist tests/stubtest.txt

@@ -358,6 +358,13 @@ impl WritableTable {
         self.transaction.get().with(|tx| self.insert_row(tx, fields, id))
     }
 
+    /// Inserts a row of a dictionary, whose keys may be any names of fields; returns its id.
+    #[pyo3(name = "insert_row", signature = (fields, *, id = None))]
+    fn insert_dictionary(&self, fields: &Bound<'_, PyDict>, id: Option<u64>) -> PyResult<u64> {
+        let fields = fields.copy()?;
+        self.transaction.get().with(|tx| self.insert_row(tx, &fields, id))
+    }
+
     /// Inserts rows: of anything that is an Arrow stream (a DataFrame, a table of DuckDB or pyarrow), or of an iterable
     /// of dictionaries. `id` is the row's id, if it is there. Returns how many there were.
     fn insert_all(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<u64> {

@@ -15,6 +15,8 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from uuid import UUID
 
+sys.path.insert(0, os.path.dirname(__file__))
+
 import annals
 import annals._subscription
 import pytest
@@ -375,6 +377,33 @@ def test_ctrl_c_ends_a_wait():
         time.sleep(0.3)
         child.send_signal(signal.SIGINT)
         assert child.communicate(timeout=20)[0] == b"interrupted\n"
+
+
+@pytest.mark.parametrize("chapter", ["python", "parquet"])
+def test_the_guide(chapter, tmp_path, monkeypatch):
+    pytest.importorskip("polars")
+    pytest.importorskip("duckdb")
+    folder = os.environ.get("ANNALS_GUIDE")
+    if folder is None:
+        pytest.skip("ANNALS_GUIDE isn't set: it is the folder of the guide's chapters")
+    monkeypatch.chdir(tmp_path)
+    text, names = open(os.path.join(folder, f"{chapter}.md")).read(), {}
+    blocks = text.split("```python\n")[1:]
+    assert blocks
+    for block in blocks:
+        exec(compile(block.split("```")[0], chapter, "exec"), names)
+
+
+def test_a_generated_module(tmp_path):
+    library = pytest.importorskip("library")
+    with library.open(tmp_path / "a.annals") as db:
+        with db.write() as tx:
+            lille = library.Town.insert(tx, name="Lille")
+            library.RoadSign.insert(tx, colour="red", class_=3, town=lille)
+        now = db.read()
+        assert library.Town.by_name(now, "Lille") == library.Town(lille, "Lille")
+        assert list(library.RoadSign.all(now)) == [library.RoadSign(0, "red", 3, lille, 7)]
+        assert library.RoadSign.get(now, 1) is None
 
 
 def test_examples_of_docstrings():
