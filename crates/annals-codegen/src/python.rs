@@ -125,12 +125,7 @@ fn getters(table: &Table) -> String {
     table.fields.iter().map(|field| format!(", row[\"{}\"]", field.name)).collect()
 }
 
-fn push_lookup(
-    code: &mut String,
-    table: &Table,
-    index: &Index,
-    class: &str,
-) -> std::fmt::Result {
+fn push_lookup(code: &mut String, table: &Table, index: &Index, class: &str) -> std::fmt::Result {
     let fields: Vec<&Field> =
         index.fields.iter().filter_map(|&number| table.field(number)).collect();
     let parameters: Vec<String> =

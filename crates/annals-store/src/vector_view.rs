@@ -211,7 +211,8 @@ impl<'a> VectorView<'a> {
     pub fn nulls(&self) -> impl Iterator<Item = Result<u64>> + use<'a> {
         let (vector, column) = (*self, self.column);
         let may_be_null = column.is_nullable();
-        let mut runs = vector.table.data.runs(vector.first, if may_be_null { vector.count } else { 0 });
+        let mut runs =
+            vector.table.data.runs(vector.first, if may_be_null { vector.count } else { 0 });
         // The run that is being read, and the number of values before it.
         let (mut slots, mut before, mut begin) = (0..0, 0_u64, 0);
         let mut next = move || -> Result<Option<u64>> {
