@@ -137,7 +137,8 @@ fn push_lookup(code: &mut String, table: &Table, index: &Index, class: &str) -> 
         code,
         "\n    @staticmethod\n    def {}(snapshot: _annals.Snapshot, {}) -> {class} | None:\n        \
          \"\"\"Return the row that has a key.\"\"\"\n        \
-         row = snapshot[\"{}\"].__getattr__(\"{}\").get({})\n        \
+         index: _annals.Index = getattr(snapshot[\"{}\"], \"{}\")\n        \
+         row = index.get({})\n        \
          return None if row is None else {class}.of(row)",
         name_of(short),
         parameters.join(", "),
