@@ -16,6 +16,8 @@ bin=$target/python-test/bin
 ls "$target"/wheels/annals-*-abi3-*.whl >/dev/null
 "$bin/pip" install --quiet --no-index "$target"/wheels/annals-*.whl
 cp -r tests "$target/python-test/"
+(cd .. && CARGO_TARGET_DIR=$target cargo run --quiet -p annals-cli -- compile --python \
+    python/tests/library.schema -o "$target/python-test/tests/library.py")
 export ANNALS_GUIDE=$PWD/../docs/guide/src
 cd "$target/python-test"
 bin/pytest --quiet tests
