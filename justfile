@@ -30,7 +30,7 @@ instructions *part:
 miri *modules:
     .ci/miri {{modules}}
 
-# Looks for bytes that break a target, for so many seconds: schema, codec, journal, image, shell, joedb (fuzz/README.md).
+# Looks for bytes that break a target, for so many seconds: schema, codec, journal, image, shell, joedb, request, answer (fuzz/README.md).
 fuzz target seconds="300":
     mkdir -p fuzz/target/corpus/{{target}}
     cargo +nightly fuzz run {{target}} fuzz/target/corpus/{{target}} fuzz/corpus/{{target}} -- \

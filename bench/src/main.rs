@@ -6,7 +6,8 @@
 //! `amplification` compares written with committed bytes; `size` measures a small database; `instructions` counts
 //! those of each operation. `growth` shows how costs grow with a table; `past` asks for histories, old rows and
 //! differences. `wide` measures rows of many fields with several indexes, `unique` a unique index beside a map,
-//! `mixed` readers beside a writer, `network` a server and its replicas, `compile` the build time of a schema. Without
+//! `mixed` readers beside a writer, `sql` lookups, a join and the past in SQL, `network` a server and its replicas,
+//! `lazy` replicas that fetch what they read, `compile` the build time of a schema. Without
 //! one of them, the table of all workloads is made, or of those after `--only`. Each engine is used as its own
 //! documentation recommends for speed at equal guarantees. Engines take turns; what is printed is the median of all
 //! turns.
@@ -27,6 +28,7 @@ mod floor;
 mod growth;
 mod instructions;
 mod keys;
+mod lazy;
 mod measured;
 mod mixed;
 mod network;
@@ -38,6 +40,7 @@ mod random;
 mod report;
 mod scenario;
 mod size;
+mod sql;
 mod unique;
 mod wide;
 mod workloads;
@@ -114,6 +117,10 @@ enum Part {
     Mixed(mixed::Work),
     /// A server and its replicas over loopback, beside the bare socket.
     Network(network::Load),
+    /// Questions to a lazy replica, through a link of a given rate.
+    Lazy(lazy::Link),
+    /// SQL over tables of Annals and of SQLite, and of the past.
+    Sql(sql::Work),
     /// Rows of twelve fields with long strings and three indexes.
     Wide(wide::Work),
     /// Histories, old rows, differences and undoing, beside SQLite with triggers and DoltLite.
@@ -234,6 +241,17 @@ fn figures_of(
             let title =
                 format!("A journal of {} MiB, and {} transactions", load.mib, load.transactions);
             (network::run(load, turns)?, load.mib, title)
+        }
+        Part::Lazy(link) => {
+            let title = format!(
+                "Questions to a lazy replica of {} MiB through a link of {} MB/s",
+                link.mib, link.rate
+            );
+            (lazy::run(link, turns)?, link.mib, title)
+        }
+        Part::Sql(work) => {
+            let title = format!("SQL over {} persons", work.rows);
+            (sql::run(work, turns)?, work.rows, title)
         }
         Part::Wide(work) => {
             let title = format!("{} rows of twelve fields with three indexes", work.rows);

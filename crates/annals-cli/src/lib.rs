@@ -74,6 +74,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Shell(commands::shell::Arguments),
+    #[cfg(feature = "sqlite")]
+    Sql(commands::sql::Arguments),
     Compile(commands::compile::Arguments),
     Log(commands::log::Arguments),
     Diff(commands::diff::Arguments),
@@ -90,9 +92,15 @@ enum Command {
     Backup(commands::backup::Arguments),
     Push(commands::push::Arguments),
     #[cfg(feature = "net")]
+    Archive(commands::archive::Arguments),
+    #[cfg(feature = "net")]
+    Restore(commands::restore::Arguments),
+    #[cfg(feature = "net")]
     Clone(commands::clone::Arguments),
     #[cfg(feature = "net")]
     Serve(commands::serve::Arguments),
+    #[cfg(feature = "net")]
+    Explore(commands::explore::Arguments),
     #[cfg(feature = "net")]
     Token(commands::token::Arguments),
     Pack(commands::pack::Arguments),
@@ -208,6 +216,8 @@ pub fn export_joedb(directory: &dyn Directory, name: &str) -> annals::Result<Vec
 fn run(command: &Command) -> annals::Result<Outcome> {
     match command {
         Command::Shell(arguments) => commands::shell::run(arguments),
+        #[cfg(feature = "sqlite")]
+        Command::Sql(arguments) => commands::sql::run(arguments),
         Command::Compile(arguments) => commands::compile::run(arguments),
         Command::Log(arguments) => commands::log::run(arguments),
         Command::Diff(arguments) => commands::diff::run(arguments),
@@ -224,9 +234,15 @@ fn run(command: &Command) -> annals::Result<Outcome> {
         Command::Backup(arguments) => commands::backup::run(arguments),
         Command::Push(arguments) => commands::push::run(arguments),
         #[cfg(feature = "net")]
+        Command::Archive(arguments) => commands::archive::run(arguments),
+        #[cfg(feature = "net")]
+        Command::Restore(arguments) => commands::restore::run(arguments),
+        #[cfg(feature = "net")]
         Command::Clone(arguments) => commands::clone::run(arguments),
         #[cfg(feature = "net")]
         Command::Serve(arguments) => commands::serve::run(arguments),
+        #[cfg(feature = "net")]
+        Command::Explore(arguments) => commands::explore::run(arguments),
         #[cfg(feature = "net")]
         Command::Token(arguments) => commands::token::run(arguments),
         Command::Pack(arguments) => commands::pack::run(arguments),

@@ -71,6 +71,8 @@ pub struct Outline {
     pub len: u64,
     /// True if it ends a transaction.
     pub is_commit: bool,
+    /// The low bits of its transaction's number, as the frame has them.
+    pub txid: u32,
 }
 
 impl Outline {
@@ -82,7 +84,8 @@ impl Outline {
         let len = frame_len(u64::from(u32::from_le_bytes([a, b, c, 0])));
         let [kind] = from.array(2);
         let is_frame = from.array(0) == FRAME_MAGIC && len <= MAX_FRAME_LEN;
-        is_frame.then_some(Self { len, is_commit: kind == format::KIND_COMMIT })
+        let txid = u32::from_le_bytes(from.array(24));
+        is_frame.then_some(Self { len, is_commit: kind == format::KIND_COMMIT, txid })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::format::{FRAME_HEADER_LEN, Point};
+use super::format::{FRAME_HEADER_LEN, MAX_FRAME_LEN, Point};
 use super::frame::{self, FrameHeader, Spot, Verified};
 use annals_storage::Storage;
 
@@ -51,6 +51,20 @@ impl<'s> Singles<'s> {
     /// Those of the file.
     #[inline]
     pub fn read<'b>(&self, at: u64, buffer: &'b mut Vec<u8>) -> io::Result<Option<Single<'b>>> {
+        let mut found = self.verified(at, buffer)?;
+        if found.is_none() {
+            self.storage.drop_copies(at..at + MAX_FRAME_LEN);
+            found = self.verified(at, buffer)?;
+        }
+        let Some((header, chain)) = found else { return Ok(None) };
+        let end = at + header.frame_len();
+        let (payload, time) = frame::payload(buffer, &header);
+        let header = FrameHeader { time: time.unwrap_or(header.time), ..header };
+        Ok(Some(Single { header, payload, end, chain }))
+    }
+
+    /// Reads the frame at a position into a buffer, which has just the frame then; returns its header and its chain.
+    fn verified(&self, at: u64, buffer: &mut Vec<u8>) -> io::Result<Option<(FrameHeader, u64)>> {
         self.fill(at, FIRST as u64, 0, buffer)?;
         let Some(header) = self.header(at, buffer) else { return Ok(None) };
         let len = header.frame_len();
@@ -62,13 +76,12 @@ impl<'s> Singles<'s> {
             self.fill(at, len, read, buffer)?;
         }
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        let Some(bytes) = buffer.get(..len) else { return Ok(None) };
-        let Some(Verified { trailer, .. }) = Verified::alone(bytes, &header) else {
+        if buffer.len() < len {
             return Ok(None);
-        };
-        let (payload, time) = frame::payload(bytes, &header);
-        let header = FrameHeader { time: time.unwrap_or(header.time), ..header };
-        Ok(Some(Single { header, payload, end: at + len as u64, chain: trailer.chain }))
+        }
+        buffer.truncate(len);
+        let verified = Verified::alone(buffer, &header);
+        Ok(verified.map(|Verified { trailer, .. }| (header, trailer.chain)))
     }
 
     /// Visits the headers of consecutive frames, from the one at a position on, while `visit` returns true; returns
@@ -107,14 +120,26 @@ impl<'s> Singles<'s> {
         Ok(at)
     }
 
-    /// Reads bytes from inside a frame into a buffer, which is shorter at the end of the file.
+    /// Reads bytes from inside a frame into a buffer, which is shorter at the end of the file; once more, if they aren't
+    /// right. Returns whether they are.
     ///
     /// # Errors
     /// Those of the file.
     #[inline]
-    pub fn bytes<'b>(&self, at: u64, len: u64, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+    pub fn bytes(
+        &self,
+        at: u64,
+        len: u64,
+        buffer: &mut Vec<u8>,
+        are_right: &dyn Fn(&[u8]) -> bool,
+    ) -> io::Result<bool> {
         self.fill(at, len, 0, buffer)?;
-        Ok(buffer)
+        if are_right(buffer) {
+            return Ok(true);
+        }
+        self.storage.drop_copies(at..at.saturating_add(len));
+        self.fill(at, len, 0, buffer)?;
+        Ok(are_right(buffer))
     }
 
     /// Decodes the header at the beginning of some bytes. The frame has the lower half of its transaction's number:

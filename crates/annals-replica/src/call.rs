@@ -8,6 +8,7 @@ use reqwest::StatusCode;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::http::MOST_OF_JSON;
 use crate::{Http, Patience};
 
 /// The longest pause between two tries.
@@ -58,20 +59,22 @@ impl Http {
         let mut may_have_run = false;
         loop {
             let error = match self.post_json("/transactions", &key, &body) {
-                Ok(response) if response.status() == StatusCode::OK => match response.text() {
-                    Ok(text) => {
-                        let read = serde_json::from_str(&text);
-                        return read.map_err(|error| {
-                            Error::invalid(format!(
-                                "{procedure} answered with another type: {error}"
-                            ))
-                        });
+                Ok(response) if response.status() == StatusCode::OK => {
+                    match self.read(response, MOST_OF_JSON) {
+                        Ok(text) => {
+                            let read = serde_json::from_slice(&text);
+                            return read.map_err(|error| {
+                                Error::invalid(format!(
+                                    "{procedure} answered with another type: {error}"
+                                ))
+                            });
+                        }
+                        Err(error) => {
+                            may_have_run = true;
+                            error
+                        }
                     }
-                    Err(error) => {
-                        may_have_run = true;
-                        self.unreachable(&error)
-                    }
-                },
+                }
                 Ok(response) => match response.status() {
                     StatusCode::BAD_GATEWAY
                     | StatusCode::SERVICE_UNAVAILABLE

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use annals::{Cursor, Error, Result, Txid};
+use annals::{Cursor, Error, ErrorKind, Result, Timestamp, Txid};
 use annals_storage::Spool;
 
 /// A way to a journal elsewhere: in another file, in memory, or on a server.
@@ -34,7 +34,33 @@ pub trait Connection: Debug + Send + Sync {
     /// They can't become history, and nothing was changed: `Diverged`: the journal doesn't have `from`; `Invalid`,
     /// `Unique`, `Reference` and others: they don't apply; `TooLarge`, `NoSpace`; those of the connection, where it is
     /// certain that the frames did not arrive.
-    fn push(&self, from: Cursor, frames: &Spool) -> Result<Pushed>;
+    ///
+    /// `Conflict`: another has a [lease](Self::lock), and `lease` isn't its ticket.
+    fn push(&self, from: Cursor, frames: &Spool, lease: Option<u64>) -> Result<Pushed>;
+
+    /// Asks for a lease: until it ends, or is given back, pushes with its ticket are judged alone. With the ticket of the
+    /// present one that is extended. It ends by itself, after 60 s at most.
+    ///
+    /// # Errors
+    /// `Conflict`, which names its end: another has one; `Unsupported`: there are none here; those of the connection.
+    fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted>;
+
+    /// Gives a lease back. One that has ended is none: nothing happens.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    fn unlock(&self, ticket: u64) -> Result<()>;
+
+    /// Asks that the journal continues in another segment, as the one did that it is a backup of: the bytes are the
+    /// seal of a segment, which ends at `from`, and the state with which the next one begins.
+    ///
+    /// # Errors
+    /// `Unsupported`: it is no connection to a backup; `Invalid`: they are something else; those of the connection.
+    fn push_seal(&self, _from: Cursor, _bytes: &Spool) -> Result<Pushed> {
+        let message =
+            format!("{}: can't be a backup of a journal of several segments", self.name());
+        Err(Error::new(ErrorKind::Unsupported, message))
+    }
 
     /// Returns the chains after some transactions; `None` for those that aren't in the kept history. By them the last
     /// common transaction of two histories is found.
@@ -42,6 +68,15 @@ pub trait Connection: Debug + Send + Sync {
     /// # Errors
     /// Those of the connection.
     fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>>;
+}
+
+/// A lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// What proves it.
+    pub ticket: u64,
+    /// When it ends, by the clock of the other side.
+    pub until: Timestamp,
 }
 
 /// Facts of a journal.

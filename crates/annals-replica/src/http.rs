@@ -7,22 +7,36 @@ use std::time::Duration;
 
 use annals::{Cursor, Error, ErrorKind, Result, Txid};
 use annals_storage::{Spool, Storage as _};
-use reqwest::blocking::{Body, Client, RequestBuilder, Response};
+use reqwest::blocking::{Body, Client, ClientBuilder, RequestBuilder, Response};
 use reqwest::header::HeaderValue;
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
 
-use crate::{Connection, Description, Pulled, Pushed};
+use crate::tunnel::Tunnel;
+use crate::{Connection, Description, Granted, Pulled, Pushed};
 
 /// How long connecting may take, and how long a server may be silent in an answer.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// The most bytes of an answer in JSON.
+pub(crate) const MOST_OF_JSON: u64 = 64 << 20;
+/// The most bytes of an error.
+const MOST_OF_REFUSAL: u64 = 64 << 10;
+/// The most bytes of frames that are taken along with a conflict; more are pulled.
+const MOST_NEWS: u64 = 8 << 20;
+/// The header with the ticket of a lease.
+const LEASE: &str = "Annals-Lease";
 
 /// A database on a server. Connections are kept open and used again; a broken one is replaced by the next request.
 #[derive(Debug)]
 pub struct Http {
     url: Url,
+    /// The URL as messages show it.
+    shown: String,
     token: Option<String>,
     client: Client,
+    /// Dropped after the client, whose connections it passes on.
+    tunnel: Option<Tunnel>,
     /// How many pushes in a row came too late.
     conflicts: AtomicU64,
     /// The ticket of the turn that the server has given for the next push.
@@ -47,6 +61,12 @@ struct Described {
 }
 
 #[derive(Deserialize)]
+struct Leased {
+    lease: String,
+    until: String,
+}
+
+#[derive(Deserialize)]
 struct Chains {
     chains: Vec<Option<String>>,
 }
@@ -54,46 +74,54 @@ struct Chains {
 impl Http {
     /// Prepares a connection; nothing is sent yet. The token says who asks: see `annals token`.
     ///
+    /// `ssh://[USER@]HOST[:PORT]/PATH` names a file on another machine: `ssh` runs `annals serve PATH --stdio` there
+    /// while this exists, and no token is needed. The environment variable `ANNALS_SSH` names another program than
+    /// `ssh`, and `ANNALS_REMOTE` another than `annals` there. A path `/~/PATH` is relative to the home folder.
+    ///
     /// # Errors
-    /// `Invalid`: the URL isn't one of a database.
+    /// `Invalid`: the URL isn't one of a database; `Unsupported`: ssh, on another system than a Unix.
     pub fn new(url: &str, token: Option<String>) -> Result<Self> {
         let wrong = |what: &str| {
             Error::invalid(format!(
-                "{url:?} isn't the URL of a database: {what}; write http://HOST:PORT/v1/NAME"
+                "{url:?} isn't the URL of a database: {what}; write http://HOST:PORT/v1/NAME or ssh://HOST/PATH"
             ))
         };
         let parsed =
             Url::parse(url.trim_end_matches('/')).map_err(|error| wrong(&error.to_string()))?;
-        let names = parsed.path_segments().map(Iterator::collect::<Vec<_>>).unwrap_or_default();
-        if !matches!(parsed.scheme(), "http" | "https")
+        let (shown, tunnel) = (parsed.to_string(), Tunnel::of(&parsed, wrong)?);
+        let (url, builder) = match &tunnel {
+            Some(tunnel) => (tunnel.url()?, tunnel.lead(client())),
+            None => (parsed, client()),
+        };
+        let names = url.path_segments().map(Iterator::collect::<Vec<_>>).unwrap_or_default();
+        if !matches!(url.scheme(), "http" | "https")
             || !matches!(names[..], ["v1", name] if !name.is_empty())
         {
             return Err(wrong("it doesn't end with /v1/NAME"));
         }
-        // Another provider may have been chosen by the program.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .connect_timeout(SILENCE)
-            .timeout(SILENCE)
-            .http2_initial_stream_window_size(8 << 20)
-            .http2_initial_connection_window_size(16 << 20)
-            .user_agent(concat!("annals/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| wrong(&reason(&error)))?;
+        let client = builder.build().map_err(|error| wrong(&whole(&error)))?;
         let (conflicts, turn) = (AtomicU64::new(0), Mutex::default());
-        Ok(Self { url: parsed, token, client, conflicts, turn })
+        Ok(Self { url, shown, token, client, tunnel, conflicts, turn })
     }
 
     fn turn(&self) -> MutexGuard<'_, Option<HeaderValue>> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) const fn url(&self) -> &Url {
+        &self.url
+    }
+
+    pub(crate) const fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Returns the URL of something of the database.
-    fn at(&self, rest: &str) -> String {
+    pub(crate) fn at(&self, rest: &str) -> String {
         format!("{}{rest}", self.url)
     }
 
-    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+    pub(crate) fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,
@@ -101,7 +129,7 @@ impl Http {
     }
 
     /// Sends a request that changes nothing.
-    fn get(&self, rest: &str, wait: Duration) -> Result<Response> {
+    pub(crate) fn get(&self, rest: &str, wait: Duration) -> Result<Response> {
         let request = self.authorized(self.client.get(self.at(rest))).timeout(wait + SILENCE);
         let response = request.send().map_err(|error| self.unreachable(&error))?;
         match response.status() {
@@ -117,15 +145,32 @@ impl Http {
         self.authorized(request).send()
     }
 
+    /// Asks the server a query of SQL; returns the answer as a text of the type `accept`, as `text/csv`. `body` is JSON:
+    /// `{"sql":"SELECT ..","params":[..]}`.
+    ///
+    /// # Errors
+    /// `Invalid`, `Unsupported`: the server refuses the query, with its message; `Unreachable`; those of tokens.
+    pub fn sql(&self, body: &str, accept: &str) -> Result<String> {
+        let request = self.client.post(self.at("/sql")).header("Content-Type", "application/json");
+        let request = self.authorized(request.header("Accept", accept).body(body.to_owned()));
+        let response = request.send().map_err(|error| self.unreachable(&error))?;
+        match response.status() {
+            StatusCode::OK => response.text().map_err(|error| self.unreachable(&error)),
+            _ => Err(self.refused(response)),
+        }
+    }
+
     pub(crate) fn unreachable(&self, error: &dyn std::error::Error) -> Error {
-        Error::new(ErrorKind::Unreachable, format!("{}: {}", self.url, whole(error)))
+        let failure = self.tunnel.as_ref().and_then(Tunnel::failure);
+        let why = failure.unwrap_or_else(|| whole(error));
+        Error::new(ErrorKind::Unreachable, format!("{}: {why}", self.shown))
     }
 
     /// Returns the error that a server answered with.
     pub(crate) fn refused(&self, response: Response) -> Error {
         let status = response.status();
-        let text = response.text().unwrap_or_default();
-        let problem: Problem = serde_json::from_str(&text).unwrap_or_default();
+        let text = self.read(response, MOST_OF_REFUSAL).unwrap_or_default();
+        let problem: Problem = serde_json::from_slice(&text).unwrap_or_default();
         let kind = match status {
             StatusCode::UNAUTHORIZED => ErrorKind::Unauthenticated,
             StatusCode::FORBIDDEN => ErrorKind::Forbidden,
@@ -135,7 +180,7 @@ impl Http {
             StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
             StatusCode::UNPROCESSABLE_ENTITY => kind_named(&problem.error),
             StatusCode::INSUFFICIENT_STORAGE => ErrorKind::NoSpace,
-            StatusCode::PRECONDITION_FAILED => ErrorKind::Conflict,
+            StatusCode::PRECONDITION_FAILED | StatusCode::LOCKED => ErrorKind::Conflict,
             _ if problem.error == "unknown" => ErrorKind::UnknownOutcome,
             status if status.is_server_error() => ErrorKind::Unreachable,
             _ => ErrorKind::Invalid,
@@ -144,18 +189,76 @@ impl Http {
             "" => status.to_string(),
             message => message.to_owned(),
         };
-        Error::new(kind, format!("{}: {message}", self.url))
+        Error::new(kind, format!("{}: {message}", self.shown))
     }
 
-    fn json<T: for<'de> Deserialize<'de>>(&self, response: Response) -> Result<T> {
-        let text = response.text().map_err(|error| self.unreachable(&error))?;
-        serde_json::from_str(&text).map_err(|_| self.strange("something else than was asked for"))
+    pub(crate) fn json<T: for<'de> Deserialize<'de>>(&self, response: Response) -> Result<T> {
+        let text = self.read(response, MOST_OF_JSON)?;
+        serde_json::from_slice(&text).map_err(|_| self.strange("something else than was asked for"))
     }
 
-    fn strange(&self, what: &str) -> Error {
+    /// Reads a body into memory, so many bytes at most: whoever answers may not be a server of ours.
+    pub(crate) fn read(&self, response: Response, most: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let read = response.take(most + 1).read_to_end(&mut bytes);
+        read.map_err(|error| self.unreachable(&error))?;
+        if bytes.len() as u64 > most {
+            return Err(self.strange(&format!("more than {most} bytes")));
+        }
+        Ok(bytes)
+    }
+
+    /// Begins a request that pushes bytes after a cursor.
+    fn pushing(&self, from: Cursor, bytes: &Spool) -> Result<RequestBuilder> {
+        let io = |error| Error::io("can't read the spooled frames", error);
+        let frames = bytes.without(0).map_err(io)?;
+        let len = frames.end() - frames.begin();
+        let body = Body::sized(Reading { at: frames.begin(), frames }, len);
+        let request = self.client.post(self.at("/frames")).body(body);
+        Ok(request.header("If-Match", format!("\"{from}\"")))
+    }
+
+    /// Returns the outcome of a push.
+    fn pushed(&self, sent: reqwest::Result<Response>) -> Result<Pushed> {
+        let response = match sent {
+            Ok(response) => response,
+            Err(error) if error.is_connect() => return Err(self.unreachable(&error)),
+            Err(error) => return Ok(Pushed::Unknown(self.unreachable(&error))),
+        };
+        match response.status() {
+            StatusCode::OK => {
+                self.conflicts.store(0, Ordering::Relaxed);
+                Ok(Pushed::Committed)
+            }
+            StatusCode::PRECONDITION_FAILED => {
+                self.conflicts.fetch_add(1, Ordering::Relaxed);
+                *self.turn() = response.headers().get("Annals-Turn").cloned();
+                let has_frames = response.headers().contains_key("Annals-Next");
+                let expected = response.content_length().filter(|_| has_frames);
+                let frames = self.read(response, MOST_NEWS).ok();
+                let is_whole = |it: &Vec<u8>| expected == Some(it.len() as u64);
+                // Else they are pulled.
+                Ok(Pushed::Conflict(frames.filter(is_whole)))
+            }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                let error = self.refused(response);
+                match error.kind() {
+                    ErrorKind::UnknownOutcome => Ok(Pushed::Unknown(error)),
+                    _ => Err(error),
+                }
+            }
+            // A proxy may answer so after it has passed the request on.
+            StatusCode::INTERNAL_SERVER_ERROR
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::GATEWAY_TIMEOUT => Ok(Pushed::Unknown(self.refused(response))),
+            _ => Err(self.refused(response)),
+        }
+    }
+
+    pub(crate) fn strange(&self, what: &str) -> Error {
         Error::invalid(format!(
             "{}: the server answered with {what}: is it one of Annals?",
-            self.url
+            self.shown
         ))
     }
 
@@ -165,13 +268,20 @@ impl Http {
     }
 }
 
-/// Returns what went wrong, without the URL, which the message has already.
-fn reason(error: &reqwest::Error) -> String {
-    whole(error)
+/// Makes a client of servers.
+pub(crate) fn client() -> ClientBuilder {
+    // Another provider may have been chosen by the program.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .connect_timeout(SILENCE)
+        .timeout(SILENCE)
+        .http2_initial_stream_window_size(8 << 20)
+        .http2_initial_connection_window_size(16 << 20)
+        .user_agent(concat!("annals/", env!("CARGO_PKG_VERSION")))
 }
 
 /// Joins an error with its causes.
-fn whole(error: &dyn std::error::Error) -> String {
+pub(crate) fn whole(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -213,7 +323,7 @@ impl Read for Reading {
 
 impl Connection for Http {
     fn name(&self) -> String {
-        self.url.to_string()
+        self.shown.clone()
     }
 
     fn describe(&self) -> Result<Description> {
@@ -241,50 +351,54 @@ impl Connection for Http {
             written.map_err(|error| Error::io("can't spool what was pulled", error))?;
         }
         if expected.is_some_and(|expected| expected != into.end() - begin) {
-            let message = format!("{}: the answer was cut off", self.url);
+            let message = format!("{}: the answer was cut off", self.shown);
             return Err(Error::new(ErrorKind::Unreachable, message));
         }
         Ok(Pulled { next, is_seal })
     }
 
-    fn push(&self, from: Cursor, frames: &Spool) -> Result<Pushed> {
-        let io = |error| Error::io("can't read the spooled frames", error);
-        let frames = frames.without(0).map_err(io)?;
-        let len = frames.end() - frames.begin();
-        let body = Body::sized(Reading { at: frames.begin(), frames }, len);
+    fn push_seal(&self, from: Cursor, bytes: &Spool) -> Result<Pushed> {
+        let request = self.pushing(from, bytes)?.header("Annals-Seal", "1");
+        self.pushed(self.authorized(request).send())
+    }
+
+    fn push(&self, from: Cursor, frames: &Spool, lease: Option<u64>) -> Result<Pushed> {
         let mut request = self
-            .client
-            .post(self.at("/frames"))
-            .header("If-Match", format!("\"{from}\""))
+            .pushing(from, frames)?
             .header("Prefer", "return=representation")
             .header("Annals-Conflicts", self.conflicts.load(Ordering::Relaxed));
+        if let Some(ticket) = lease {
+            request = request.header(LEASE, format!("{ticket:016x}"));
+        }
         if let Some(turn) = self.turn().take() {
             request = request.header("Annals-Turn", turn);
         }
-        let response = match self.authorized(request.body(body)).send() {
-            Ok(response) => response,
-            Err(error) if error.is_connect() => return Err(self.unreachable(&error)),
-            Err(error) => return Ok(Pushed::Unknown(self.unreachable(&error))),
-        };
+        self.pushed(self.authorized(request).send())
+    }
+
+    fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted> {
+        let seconds = lasting.as_secs_f64();
+        let mut request = self.client.post(self.at(&format!("/lease?seconds={seconds}")));
+        if let Some(ticket) = ticket {
+            request = request.header(LEASE, format!("{ticket:016x}"));
+        }
+        let response = self.authorized(request).send();
+        let response = response.map_err(|error| self.unreachable(&error))?;
+        if response.status() != StatusCode::OK {
+            return Err(self.refused(response));
+        }
+        let Leased { lease, until } = self.json(response)?;
+        let ticket = u64::from_str_radix(&lease, 16).map_err(|_| self.strange("a wrong lease"))?;
+        let until = until.parse().map_err(|_| self.strange("a wrong time"))?;
+        Ok(Granted { ticket, until })
+    }
+
+    fn unlock(&self, ticket: u64) -> Result<()> {
+        let request = self.client.delete(self.at("/lease")).header(LEASE, format!("{ticket:016x}"));
+        let response = self.authorized(request).send();
+        let response = response.map_err(|error| self.unreachable(&error))?;
         match response.status() {
-            StatusCode::OK => {
-                self.conflicts.store(0, Ordering::Relaxed);
-                Ok(Pushed::Committed)
-            }
-            StatusCode::PRECONDITION_FAILED => {
-                self.conflicts.fetch_add(1, Ordering::Relaxed);
-                *self.turn() = response.headers().get("Annals-Turn").cloned();
-                let has_frames = response.headers().contains_key("Annals-Next");
-                let expected = response.content_length().filter(|_| has_frames);
-                let frames = response.bytes().map(Vec::from).ok();
-                let is_whole = |it: &Vec<u8>| expected == Some(it.len() as u64);
-                // Else they are pulled.
-                Ok(Pushed::Conflict(frames.filter(is_whole)))
-            }
-            // A proxy may answer so after it has passed the request on.
-            StatusCode::INTERNAL_SERVER_ERROR
-            | StatusCode::BAD_GATEWAY
-            | StatusCode::GATEWAY_TIMEOUT => Ok(Pushed::Unknown(self.refused(response))),
+            StatusCode::OK | StatusCode::NO_CONTENT => Ok(()),
             _ => Err(self.refused(response)),
         }
     }

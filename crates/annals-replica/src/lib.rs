@@ -11,25 +11,37 @@
 //!
 //! The crate moves frames, and leaves rows to `annals`.
 
+#[cfg(feature = "archive")]
+pub mod archive;
+mod backup;
 #[cfg(feature = "http")]
 mod call;
 mod connection;
 #[cfg(feature = "http")]
 mod http;
+pub mod lazy;
+mod lease;
 mod local;
+mod offline;
 mod outgoing;
 mod replica;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+#[cfg(feature = "http")]
+mod tunnel;
 mod typed;
 
+pub use backup::Backup;
 #[cfg(feature = "http")]
 pub use call::Called;
-pub use connection::{Connection, Description, Pulled, Pushed};
+pub use connection::{Connection, Description, Granted, Pulled, Pushed};
 #[cfg(feature = "http")]
 pub use http::Http;
+pub use lazy::{Fetched, Fetching, Lazy, Ranges, TypedLazy};
+pub use lease::Lease;
 pub use local::{Answer, BATCH, Local};
+pub use offline::{Offline, Rebased, has_offline_changes, rebase_journal};
 pub use outgoing::{Sent, push};
 pub use replica::{Accepted, Patience, Replica};
-pub use typed::TypedReplica;
+pub use typed::{TypedLease, TypedOffline, TypedReplica};

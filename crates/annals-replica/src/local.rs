@@ -2,20 +2,36 @@
 
 use std::time::Duration;
 
-use annals::internals::{Batch, Origin, Source, count_frames, end_of, take};
-use annals::{Cursor, Database, Error, ErrorKind, Result, Txid};
+use annals::internals::{
+    Batch, Origin, Source, continue_segment, count_frames, end_of, settle, take,
+};
+use annals::{
+    Blame, Cursor, Database, Error, ErrorKind, History, Moment, Reader, Result, RowId, Snapshot,
+    Subscription, TableNumber, Txid,
+};
 use annals_storage::Spool;
 
-use crate::{Connection, Description, Pulled, Pushed};
+use crate::lease::Leases;
+use crate::{Connection, Description, Granted, Pulled, Pushed};
 
 /// So many bytes of transactions are passed on at once, if one has no more.
 pub const BATCH: u64 = 8 << 20;
 
-/// Another handle of an open database, as a connection: for tests, and under a server.
+/// Another handle of an open database, or of a file that is open for reading, as a connection: for tests, and under a
+/// server.
 #[derive(Debug)]
 pub struct Local {
     source: Source,
-    database: Database,
+    of: Of,
+    leases: Leases,
+}
+
+/// What it reads.
+#[derive(Debug)]
+enum Of {
+    Database(Database),
+    /// A file that other programs may write.
+    Reader(Reader),
 }
 
 /// The answers to a push that a server distinguishes.
@@ -33,7 +49,15 @@ impl Local {
     /// Connects to an open database.
     #[must_use]
     pub fn new(database: Database) -> Self {
-        Self { source: Source::new(database.clone()), database }
+        let source = Source::new(database.clone());
+        Self { source, of: Of::Database(database), leases: Leases::default() }
+    }
+
+    /// Connects to a file that is open for reading: nothing can be pushed. Other programs may write it meanwhile.
+    #[must_use]
+    pub fn of_reader(reader: Reader) -> Self {
+        let source = Source::of_reader(reader.clone());
+        Self { source, of: Of::Reader(reader), leases: Leases::default() }
     }
 
     /// Returns the reader of its frames.
@@ -42,10 +66,103 @@ impl Local {
         &self.source
     }
 
-    /// Returns the database.
+    /// Returns the database, to write it, or for its figures.
+    ///
+    /// # Errors
+    /// `Unsupported`: the file is open for reading only.
+    pub fn database(&self) -> Result<&Database> {
+        match &self.of {
+            Of::Database(database) => Ok(database),
+            Of::Reader(_) => {
+                let message = format!("{}: is open for reading only here", self.source.name());
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
+        }
+    }
+
+    /// Returns the file, if it is open for reading only.
     #[must_use]
-    pub const fn database(&self) -> &Database {
-        &self.database
+    pub const fn reader(&self) -> Option<&Reader> {
+        match &self.of {
+            Of::Database(_) => None,
+            Of::Reader(reader) => Some(reader),
+        }
+    }
+
+    /// Returns the last committed state that is known here. Never waits.
+    #[must_use]
+    pub fn read(&self) -> Snapshot {
+        match &self.of {
+            Of::Database(database) => database.read(),
+            Of::Reader(reader) => reader.read(),
+        }
+    }
+
+    /// Returns the last committed state; of a file that others write, with what they have committed by now, which is
+    /// read from it.
+    ///
+    /// # Errors
+    /// Those of [`Reader::pull`].
+    pub fn refresh(&self) -> Result<Snapshot> {
+        match &self.of {
+            Of::Database(database) => Ok(database.read()),
+            Of::Reader(reader) => reader.pull(),
+        }
+    }
+
+    /// Returns the state at a moment: see [`Database::at`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
+        match &self.of {
+            Of::Database(database) => database.at(moment),
+            Of::Reader(reader) => reader.at(moment),
+        }
+    }
+
+    /// Returns the transaction of a moment: see [`Database::txid_of`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<Txid> {
+        match &self.of {
+            Of::Database(database) => database.txid_of(moment),
+            Of::Reader(reader) => reader.txid_of(moment),
+        }
+    }
+
+    /// Returns the versions of a row: see [`Database::history_of`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
+        match &self.of {
+            Of::Database(database) => database.history_of(table, row),
+            Of::Reader(reader) => reader.history_of(table, row),
+        }
+    }
+
+    /// Returns since when the fields of a row have their values: see [`Database::blame`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn blame(&self, table: TableNumber, row: RowId) -> Result<Vec<Blame>> {
+        match &self.of {
+            Of::Database(database) => database.blame(table, row),
+            Of::Reader(reader) => reader.blame(table, row),
+        }
+    }
+
+    /// Follows commits from a transaction on: see [`Database::subscribe_from`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn subscribe_from(&self, first: Txid) -> Result<Subscription> {
+        match &self.of {
+            Of::Database(database) => database.subscribe_from(first),
+            Of::Reader(reader) => reader.subscribe_from(first),
+        }
     }
 
     /// Returns transactions after a cursor, as they are in the files: see [`Connection::pull`].
@@ -56,17 +173,25 @@ impl Local {
         self.source.after(after, BATCH)
     }
 
+    /// Fails if another than the holder of the ticket has a lease. The caller has begun a transaction.
+    ///
+    /// # Errors
+    /// `Conflict`, which names its end.
+    pub fn check_lease(&self, ticket: Option<u64>) -> Result<()> {
+        self.leases.check(ticket)
+    }
+
     /// Makes frames history, if the journal ends at `from`. Nothing is believed: they are verified, decoded and applied
     /// before anything is written.
     ///
     /// The answers are judged in this order: frames that aren't whole are an error; frames that are there already,
-    /// whatever `from` says; a cursor that isn't in this history is an error; one that isn't its end is a conflict; then
-    /// frames that don't apply are an error.
+    /// whatever `from` says; a cursor that isn't in this history is an error; so is a lease of another; one that isn't its end
+    /// is a conflict; then frames that don't apply are an error.
     ///
     /// # Errors
     /// `Invalid`, `Unique`, `Reference`, `Refused` and others: they can't become history; `Diverged`: `from` isn't in
     /// this history; `Io`, `UnknownOutcome`.
-    pub fn accept(&self, from: Cursor, frames: &mut Spool) -> Result<Answer> {
+    pub fn accept(&self, from: Cursor, frames: &mut Spool, lease: Option<u64>) -> Result<Answer> {
         let contents = count_frames(frames)?;
         let end = Cursor { txid: from.txid + contents.transactions, chain: contents.chain };
         if self.source.has(end)? {
@@ -79,10 +204,17 @@ impl Local {
             );
             return Err(Error::new(ErrorKind::Diverged, message));
         }
-        let transaction = self.database().begin()?;
+        let transaction = self.database()?.begin()?;
         // Nothing is written meanwhile.
+        self.leases.check(lease)?;
         if end_of(&transaction) != from {
-            return Ok(Answer::Conflict);
+            // What came first may be these frames: a client sent them before, and they aren't flushed yet.
+            drop(transaction);
+            settle(self.database()?)?;
+            return Ok(match self.source.has(end)? {
+                true => Answer::AlreadyThere,
+                false => Answer::Conflict,
+            });
         }
         take(transaction, frames, Origin::Proposed)?.accept()?;
         Ok(Answer::Committed)
@@ -118,15 +250,35 @@ impl Connection for Local {
         Ok(Pulled { next: batch.next, is_seal: batch.is_seal })
     }
 
-    fn push(&self, from: Cursor, frames: &Spool) -> Result<Pushed> {
+    fn push(&self, from: Cursor, frames: &Spool, lease: Option<u64>) -> Result<Pushed> {
         let io = |error| Error::io("can't copy the spooled frames", error);
         let mut frames = frames.without(0).map_err(io)?;
-        match self.accept(from, &mut frames) {
+        match self.accept(from, &mut frames, lease) {
             Ok(Answer::Committed | Answer::AlreadyThere) => Ok(Pushed::Committed),
             Ok(Answer::Conflict) => Ok(Pushed::Conflict(None)),
             Err(error) if error.kind() == ErrorKind::UnknownOutcome => Ok(Pushed::Unknown(error)),
             Err(error) => Err(error),
         }
+    }
+
+    fn push_seal(&self, from: Cursor, bytes: &Spool) -> Result<Pushed> {
+        if self.source.end()? != from {
+            return Ok(Pushed::Conflict(None));
+        }
+        let io = |error| Error::io("can't copy the spooled frames", error);
+        continue_segment(self.database()?, &mut bytes.without(0).map_err(io)?)?;
+        Ok(Pushed::Committed)
+    }
+
+    fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted> {
+        // A transaction that is under way ends first.
+        let _transaction = self.database()?.begin()?;
+        self.leases.lock(lasting, ticket)
+    }
+
+    fn unlock(&self, ticket: u64) -> Result<()> {
+        self.leases.unlock(ticket);
+        Ok(())
     }
 
     fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>> {

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use annals::internals::Source;
+use annals::internals::{Source, locate};
 use annals::{Cursor, Error, ErrorKind, Options, Result, Txid};
-use annals_storage::{Clock as _, Spool, SystemClock};
+use annals_storage::{Clock as _, Directory, Spool, SystemClock};
 
 use crate::local::BATCH;
 use crate::{Connection, Patience, Pushed};
@@ -32,16 +32,33 @@ pub struct Sent {
 /// [`Connection::push`], of opening the journal, and of the connection.
 pub fn push(connection: &dyn Connection, journal: &Path) -> Result<Sent> {
     let source = Source::of_reader(Options::new().hard_only(true).open_read_only(journal)?);
+    let (directory, name) = locate(journal)?;
+    let way = Way { connection, directory: &*directory, name: &name };
+    match send_after(&way, &source)? {
+        Some(sent) => Ok(sent),
+        None => Err(diverged(connection, &source, connection.describe()?.end)),
+    }
+}
+
+/// Where to send, and where what is on its way is kept.
+pub(crate) struct Way<'w> {
+    pub(crate) connection: &'w dyn Connection,
+    pub(crate) directory: &'w dyn Directory,
+    pub(crate) name: &'w str,
+}
+
+/// Sends all transactions that the other side doesn't have; `None` if it has others.
+pub(crate) fn send_after(way: &Way<'_>, source: &Source) -> Result<Option<Sent>> {
+    let Way { connection, directory, name } = *way;
     let mut end = connection.describe()?.end;
     if !source.has(end)? {
-        return Err(diverged(connection, &source, end));
+        return Ok(None);
     }
-    let (directory, name) = annals::internals::locate(journal)?;
     let mut transactions = 0;
     loop {
         let batch = source.after(Some(end), BATCH)?;
         if batch.is_empty() {
-            return Ok(Sent { transactions, end });
+            return Ok(Some(Sent { transactions, end }));
         }
         if batch.is_seal {
             let message = format!(
@@ -56,33 +73,27 @@ pub fn push(connection: &dyn Connection, journal: &Path) -> Result<Sent> {
         let random = SystemClock.random();
         let mut frames = Spool::new(directory.again(), format!("{name}-spool-{random:016x}"), 0);
         batch.copy_to(&mut frames)?;
-        send(connection, end, batch.next, &frames)?;
+        if !send(connection, end, batch.next, &frames)? {
+            return Ok(None);
+        }
         transactions += batch.transactions;
         end = batch.next;
     }
 }
 
-/// Pushes frames until it is known that they are there, or can't be.
-fn send(connection: &dyn Connection, from: Cursor, next: Cursor, frames: &Spool) -> Result<()> {
+/// Pushes frames until it is known that they are there; returns false if they can't be, since others came first.
+fn send(connection: &dyn Connection, from: Cursor, next: Cursor, frames: &Spool) -> Result<bool> {
     let Patience { deadline, mut pause } = Patience::default();
     let begun = SystemClock.elapsed();
     loop {
-        let cause = match connection.push(from, frames)? {
-            Pushed::Committed => return Ok(()),
-            Pushed::Conflict(_) => {
-                let message = format!(
-                    "{}: another transaction came first, after {}; nothing of the rest was changed: pull it, and \
-                     push again",
-                    connection.name(),
-                    from.txid
-                );
-                return Err(Error::new(ErrorKind::Conflict, message));
-            }
+        let cause = match connection.push(from, frames, None)? {
+            Pushed::Committed => return Ok(true),
+            Pushed::Conflict(_) => return Ok(false),
             Pushed::Unknown(error) => error,
         };
         let chains = connection.chains(&[next.txid]);
         if chains.is_ok_and(|chains| chains.first() == Some(&Some(next.chain))) {
-            return Ok(());
+            return Ok(true);
         }
         if SystemClock.elapsed().saturating_sub(begun) >= deadline {
             let message = format!(
@@ -100,12 +111,13 @@ fn send(connection: &dyn Connection, from: Cursor, next: Cursor, frames: &Spool)
 /// Returns the error that two histories differ, with the last transaction that they have in common.
 fn diverged(connection: &dyn Connection, source: &Source, end: Cursor) -> Error {
     let name = source.name();
-    match last_common(connection, source, end.txid) {
+    let theirs = |txid| Ok(connection.chains(&[txid])?.first().copied().flatten());
+    match last_common(&theirs, source, Txid(0), end.txid) {
         Ok(common) => Error::new(
             ErrorKind::Diverged,
             format!(
-                "{name} and {} differ after transaction {common}; nothing was changed: clone it again, and apply the \
-                 later changes of {name} there",
+                "{name} and {} differ after transaction {common}; nothing was changed: rebase the later changes of \
+                 {name}, or clone it again, and apply them there",
                 connection.name()
             ),
         ),
@@ -113,12 +125,18 @@ fn diverged(connection: &dyn Connection, source: &Source, end: Cursor) -> Error 
     }
 }
 
-/// Finds the last transaction that two histories have in common, by bisection.
-fn last_common(connection: &dyn Connection, source: &Source, end: Txid) -> Result<Txid> {
-    let (mut low, mut high) = (Txid(0), end.min(source.end()?.txid) + 1);
+/// Finds the last transaction that two histories have in common, by bisection; `low` is known to be. `theirs` returns
+/// the chain after a transaction on the other side, whose last one is `end`.
+pub(crate) fn last_common(
+    theirs: &dyn Fn(Txid) -> Result<Option<u64>>,
+    source: &Source,
+    low: Txid,
+    end: Txid,
+) -> Result<Txid> {
+    let (mut low, mut high) = (low, end.min(source.end()?.txid) + 1);
     while low + 1 < high {
         let middle = Txid(low.0 + (high.0 - low.0) / 2);
-        let theirs = connection.chains(&[middle])?.first().copied().flatten();
+        let theirs = theirs(middle)?;
         let ours = source.chain(middle)?;
         // What one side has forgotten says nothing: the histories are the same there, if they are later.
         match theirs.zip(ours).is_none_or(|(theirs, ours)| theirs == ours) {

@@ -11,7 +11,7 @@ use annals::internals::{
 use annals::{
     Commit, Cursor, Database, Error, ErrorKind, Level, Options, Result, Snapshot, Transaction, Txid,
 };
-use annals_storage::{Access, Clock as _, Directory, Spool, SystemClock};
+use annals_storage::{Access, Clock as _, Directory, MemoryDirectory, Spool, SystemClock};
 
 use crate::{Connection, Pushed};
 
@@ -30,6 +30,9 @@ impl Default for Patience {
     }
 }
 
+/// The pause before another try while another has a lease.
+const LEASED: Duration = Duration::from_millis(100);
+
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -47,6 +50,18 @@ pub struct Replica {
     patience: Patience,
     /// Held while frames are pulled, so that they are fetched once.
     pulling: Mutex<()>,
+    pub(crate) files: Files,
+}
+
+/// The file of a replica.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) directory: Arc<dyn Directory>,
+    pub(crate) name: String,
+    /// The options for what is committed offline.
+    pub(crate) options: Options,
+    /// False for a file that can't continue in another segment.
+    takes_seals: bool,
 }
 
 /// The report of a transaction.
@@ -98,15 +113,41 @@ impl Replica {
         if is_new {
             begin(&*connection, &directory, name)?;
         }
+        let files = Files {
+            directory: directory.again(),
+            name: name.to_owned(),
+            options: options.clone(),
+            takes_seals: true,
+        };
         // The other side has it on permanent storage.
         let options = options.clone().level(Level::Soft);
         let database = options.open_in(directory, name, Arc::new(SystemClock))?;
         follow(&database, &connection.name());
-        let replica = Self { database, connection, patience, pulling: Mutex::default() };
+        let pulling = Mutex::default();
+        let replica = Self { database, connection, patience, pulling, files };
         match replica.pull() {
-            Err(error) if !is_new && error.kind() == ErrorKind::Unreachable => Ok(replica),
-            pulled => pulled.map(|_| replica),
+            Err(error) if !is_new && error.kind() == ErrorKind::Unreachable => {}
+            pulled => drop(pulled?),
         }
+        // An error is that of whoever needs it.
+        let _ = replica.note_arrived();
+        Ok(replica)
+    }
+
+    /// Makes a replica of an open database, whose file is for a moment only.
+    pub(crate) fn over(database: Database, connection: Arc<dyn Connection>) -> Self {
+        let files = Files {
+            directory: MemoryDirectory::new().again(),
+            name: String::new(),
+            options: Options::new(),
+            takes_seals: false,
+        };
+        let (patience, pulling) = (Patience::default(), Mutex::default());
+        Self { database, connection, patience, pulling, files }
+    }
+
+    pub(crate) fn connection(&self) -> &dyn Connection {
+        &*self.connection
     }
 
     /// Returns a snapshot of the last transaction that is here.
@@ -160,6 +201,14 @@ impl Replica {
         if bytes.begin() == bytes.end() {
             return Ok(false);
         }
+        if pulled.is_seal && !self.files.takes_seals {
+            let message = format!(
+                "{}: continued in another file after transaction {}: clone it again, and apply the changes there",
+                self.connection.name(),
+                after.txid
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
         if pulled.is_seal {
             return continue_segment(&self.database, &mut bytes).map(|_| true);
         }
@@ -187,13 +236,15 @@ impl Replica {
         &self,
         mut change: impl FnMut(&mut Transaction<'_>) -> Result<T>,
     ) -> Result<(T, Accepted)> {
-        self.run(&mut by_value(|mut transaction| Ok((change(&mut transaction)?, transaction))))
+        let mut work = by_value(|mut transaction| Ok((change(&mut transaction)?, transaction)));
+        self.run(&mut work, None)
     }
 
     /// Does what [`transaction`](Self::transaction) does, with work that gets the transaction itself.
     pub(crate) fn run<T>(
         &self,
         work: &mut impl for<'db> FnMut(Transaction<'db>) -> Result<(T, Transaction<'db>)>,
+        lease: Option<u64>,
     ) -> Result<(T, Accepted)> {
         let begun = SystemClock.elapsed();
         let mut runs = 0;
@@ -206,7 +257,15 @@ impl Replica {
             let Some(proposal) = propose(transaction)? else {
                 return Ok((value, Accepted { txid: from.txid, runs }));
             };
-            match self.push(proposal, begun)? {
+            let pushed = match self.propose_to(proposal, begun, lease) {
+                // Another has a lease.
+                Err(error) if error.kind() == ErrorKind::Conflict && !self.is_over(begun) => {
+                    SystemClock.pause(LEASED);
+                    continue;
+                }
+                pushed => pushed?,
+            };
+            match pushed {
                 Ok(commit) => return Ok((value, Accepted { txid: commit.txid, runs })),
                 Err(_) if self.is_over(begun) => {
                     let message = format!(
@@ -223,7 +282,7 @@ impl Replica {
     }
 
     /// Takes frames that came after a cursor; returns false if something was pulled meanwhile.
-    fn take_news(&self, from: Cursor, frames: &[u8]) -> Result<bool> {
+    pub(crate) fn take_news(&self, from: Cursor, frames: &[u8]) -> Result<bool> {
         let _alone = self.pulling.lock().unwrap_or_else(PoisonError::into_inner);
         let transaction = self.database.begin()?;
         if end_of(&transaction) != from {
@@ -237,19 +296,24 @@ impl Replica {
 
     /// Pushes a proposal; the inner error is a conflict. The same frames may be pushed again and again: they become history
     /// once, or never.
-    fn push(
+    pub(crate) fn propose_to(
         &self,
         proposal: Proposal<'_>,
         begun: Duration,
+        lease: Option<u64>,
     ) -> Result<std::result::Result<Commit, Option<Vec<u8>>>> {
         let Some(frames) = proposal.frames() else { return Ok(Err(None)) };
-        let mut pause = self.patience.pause;
+        let (mut pause, mut is_first) = (self.patience.pause, true);
         loop {
-            let cause = match self.connection.push(proposal.from(), frames)? {
-                Pushed::Committed => return proposal.accept().map(Ok),
-                Pushed::Conflict(frames) => return Ok(Err(frames)),
-                Pushed::Unknown(error) => error,
+            let cause = match self.connection.push(proposal.from(), frames, lease) {
+                Ok(Pushed::Committed) => return proposal.accept().map(Ok),
+                Ok(Pushed::Conflict(frames)) => return Ok(Err(frames)),
+                Ok(Pushed::Unknown(error)) => error,
+                // This time they didn't arrive; but an earlier time they may have.
+                Err(error) if !is_first && error.kind() == ErrorKind::Unreachable => error,
+                Err(error) => return Err(error),
             };
+            is_first = false;
             if self.has_arrived(proposal.end(), begun, &cause)? {
                 return proposal.accept().map(Ok);
             }
@@ -258,7 +322,7 @@ impl Replica {
         }
     }
 
-    fn is_over(&self, begun: Duration) -> bool {
+    pub(crate) fn is_over(&self, begun: Duration) -> bool {
         SystemClock.elapsed().saturating_sub(begun) >= self.patience.deadline
     }
 
@@ -307,7 +371,11 @@ where
 }
 
 /// Creates the file of a replica, with the first transactions.
-fn begin(connection: &dyn Connection, directory: &Arc<dyn Directory>, name: &str) -> Result<()> {
+pub(crate) fn begin(
+    connection: &dyn Connection,
+    directory: &Arc<dyn Directory>,
+    name: &str,
+) -> Result<()> {
     let random = SystemClock.random();
     let spool = format!("{name}-spool-{random:016x}");
     let mut bytes = Spool::new(Arc::clone(directory), spool, 0);
@@ -315,7 +383,7 @@ fn begin(connection: &dyn Connection, directory: &Arc<dyn Directory>, name: &str
     begin_replica_in(&**directory, name, &SystemClock, &mut bytes).map(drop)
 }
 
-fn exists(directory: &dyn Directory, name: &str) -> Result<bool> {
+pub(crate) fn exists(directory: &dyn Directory, name: &str) -> Result<bool> {
     match directory.open(name, Access::Read) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),

@@ -24,10 +24,23 @@ type Case = fn(&Setup<'_>);
 /// # Panics
 /// The connection does something else than its trait says.
 pub fn run(folder: &Path, open: &dyn Fn(&Database) -> Arc<dyn Connection>) {
-    let cases: [(&str, Case); 7] = [
+    run_over(folder, &|path| Options::new().open(path).expect("a database"), open);
+}
+
+/// Runs the suite over databases that `create_database` creates, each at a path that no other has.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_over(
+    folder: &Path,
+    create_database: &dyn Fn(&Path) -> Database,
+    open: &dyn Fn(&Database) -> Arc<dyn Connection>,
+) {
+    let cases: [(&str, Case); 8] = [
         ("history", a_replica_has_the_same_history),
         ("transactions", transactions_of_replicas_become_history_once),
         ("conflict", a_conflict_changes_nothing),
+        ("lease", a_lease_excludes_others_until_it_is_given_back),
         ("garbage", garbage_is_refused_and_changes_nothing),
         ("segments", a_replica_continues_in_new_segments),
         ("waiting", a_pull_waits_for_news),
@@ -36,7 +49,7 @@ pub fn run(folder: &Path, open: &dyn Fn(&Database) -> Arc<dyn Connection>) {
     for (name, case) in cases {
         let folder = folder.join(name);
         std::fs::create_dir(&folder).expect("a folder for the case");
-        let origin = Options::new().open(folder.join("origin")).expect("a database");
+        let origin = create_database(&folder.join("origin"));
         origin.write(create).expect("a first transaction");
         case(&Setup { folder: &folder, connection: open(&origin), origin });
     }
@@ -176,6 +189,26 @@ fn a_conflict_changes_nothing(setup: &Setup<'_>) {
     assert_same(setup, replica, "replica");
 }
 
+fn a_lease_excludes_others_until_it_is_given_back(setup: &Setup<'_>) {
+    let (one, two) = (setup.replica("one"), setup.replica("two"));
+    let lease = one.lock_pull(Duration::from_secs(60)).expect("a lease");
+    let until = lease.until().to_string();
+    let refused = two.lock_pull(Duration::from_secs(1)).expect_err("another has it");
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    assert!(refused.to_string().contains(&until), "{refused}");
+    let offline = two.offline().expect("an offline journal");
+    offline.write(|tx| insert(tx, "offline")).expect("a commit");
+    offline.close().expect("closing");
+    let refused = two.push().expect_err("another has it");
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    assert!(refused.to_string().contains(&until), "{refused}");
+    lease.push_unlock(|tx| insert(tx, "under the lease")).expect("a transaction");
+    assert_eq!(two.rebase().expect("a rebase").transactions, 1);
+    assert_eq!(names(&setup.origin.read()), ["under the lease", "offline"]);
+    assert_same(setup, one, "one");
+    assert_same(setup, two, "two");
+}
+
 /// Returns the frames of a transaction that follows the origin's end, made in a copy of it, and the copy.
 fn frames(
     setup: &Setup<'_>,
@@ -209,7 +242,13 @@ fn garbage_is_refused_and_changes_nothing(setup: &Setup<'_>) {
     let push = |from: Cursor, bytes: &[u8]| {
         let mut frames = spool();
         frames.append(bytes).expect("a spool");
-        setup.connection.push(from, &frames)
+        loop {
+            // The same bytes again and again become history once, or never.
+            match setup.connection.push(from, &frames, None) {
+                Ok(Pushed::Unknown(_)) => {}
+                pushed => return pushed,
+            }
+        }
     };
     let good = frames(setup, "good", &|tx| insert(tx, "good").map(drop));
     for cut in (0..good.len()).step_by(7) {

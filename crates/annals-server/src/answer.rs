@@ -4,7 +4,7 @@ use annals::{Error, ErrorKind};
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A refusal: a status, the name of its reason, and a message that says what to do.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     pub(crate) error: &'static str,
     pub(crate) message: String,
+    /// More members of the answer, for programs.
+    pub(crate) more: Option<Box<Value>>,
 }
 
 /// Why an answer is a refusal, for the log.
@@ -26,7 +28,12 @@ pub(crate) type Answer<T = Response> = Result<T, Refusal>;
 
 impl Refusal {
     pub(crate) fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Self {
-        Self { status, error, message: message.into() }
+        Self { status, error, message: message.into(), more: None }
+    }
+
+    /// Adds the members of an object to the answer.
+    pub(crate) fn with(self, more: Value) -> Self {
+        Self { more: Some(Box::new(more)), ..self }
     }
 
     /// Refuses a request that isn't one.
@@ -95,8 +102,13 @@ impl From<Error> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let body = Json(json!({ "error": self.error, "message": self.message }));
-        let mut response = (self.status, body).into_response();
+        let mut body = json!({ "error": self.error, "message": self.message });
+        if let (Value::Object(body), Some(Value::Object(more))) =
+            (&mut body, self.more.map(|more| *more))
+        {
+            body.extend(more);
+        }
+        let mut response = (self.status, Json(body)).into_response();
         response.extensions_mut().insert(Refused { error: self.error, message: self.message });
         if self.status == StatusCode::UNAUTHORIZED {
             let scheme = HeaderValue::from_static("Bearer");

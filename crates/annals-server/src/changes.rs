@@ -8,14 +8,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::{Changed, ErrorKind, Schema, SubscriptionStream, TableNumber, Txid};
+use annals::{Changed, Cursor, ErrorKind, Schema, SubscriptionStream, TableNumber, Txid};
 use annals_replica::Local;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-
-use bytes::Bytes;
 use futures_core::Stream;
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -25,10 +23,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::body::Pieces;
+use crate::body::{Pieces, Pushing};
+use crate::frames::gone;
 use crate::openapi;
 use crate::rows::table;
-use crate::shared::Shared;
+use crate::shared::{Ending, Shared};
 use crate::{Role, blocking};
 
 /// A comment is sent after so much silence, so that neither side takes the connection for dead.
@@ -40,13 +39,22 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(changes))
 }
 
-/// Appends a transaction as an object: `txid`, `time`, `comment`, and `changes`, those of one table if one is given.
-/// Returns how many these are.
+/// Which changes of a transaction are shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// Those of this table only, if there is one.
+    pub(crate) table: Option<TableNumber>,
+    /// The most of them: the others are counted.
+    pub(crate) most: usize,
+}
+
+/// Appends a transaction as an object: `txid`, `time`, `comment`, `changes`, and `left_out` if there are more.
+/// Returns how many changes there are.
 pub(crate) fn push_changed(
     text: &mut String,
     schema: &Schema,
     changed: &Changed,
-    only: Option<TableNumber>,
+    shown: Shown,
 ) -> usize {
     let Changed { txid, time, comments, rows } = changed;
     text.push_str(&format!("{{\"txid\":{txid},\"time\":\"{time}\",\"comment\":"));
@@ -56,21 +64,27 @@ pub(crate) fn push_changed(
     }
     text.push_str(",\"changes\":[");
     let mut count = 0;
-    for row in rows.iter().filter(|row| only.is_none_or(|only| only == row.table)) {
+    for row in rows.iter().filter(|row| shown.table.is_none_or(|only| only == row.table)) {
         let Some(table) = schema.table(row.table) else { continue };
-        text.push_str(if count > 0 { "," } else { "" });
-        annals_json::push_change(text, table, row);
+        if count < shown.most {
+            text.push_str(if count > 0 { "," } else { "" });
+            annals_json::push_change(text, table, row);
+        }
         count += 1;
     }
-    text.push_str("]}");
+    match count.saturating_sub(shown.most) {
+        0 => text.push_str("]}"),
+        left_out => text.push_str(&format!("],\"left_out\":{left_out}}}")),
+    }
     count
 }
 
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Asked {
-    /// The transaction after which the answer begins; without it only what is new.
-    after: Option<u64>,
+    /// The transaction after which the answer begins, or a cursor `TXID:CHAIN`, which also says in which history; without it
+    /// only what is new.
+    after: Option<String>,
     /// Only changes of this table.
     table: Option<String>,
     /// How many seconds to wait for news, 60 at most.
@@ -80,7 +94,7 @@ struct Asked {
 /// Returns the transactions after one, and waits for new ones.
 #[utoipa::path(get, path = "/v1/{name}/changes", params(Asked), responses(
     (status = 200, description = "a line for each transaction, at the end `{\"caught_up\":TXID}`; with `Accept: text/event-stream` events without an end", body = openapi::Transaction, content_type = "application/x-ndjson"),
-    (status = 410, description = "what follows isn't kept any more", body = openapi::Failure),
+    (status = 410, description = "what follows was forgotten, or written again by an erasure", body = openapi::Gone),
 ))]
 async fn changes(
     State(shared): State<Arc<Shared>>,
@@ -93,18 +107,19 @@ async fn changes(
         headers.get(name).and_then(|it| it.to_str().ok()).is_some_and(|it| it.contains(value))
     };
     let as_events = is(header::ACCEPT, "text/event-stream");
-    let last = headers.get("Last-Event-ID").and_then(|id| id.to_str().ok()?.parse().ok());
-    let after = last.or(after).map(Txid);
+    let last = headers.get("Last-Event-ID").and_then(|id| id.to_str().ok());
+    // What isn't an id of ours came from another source of events.
+    let last = last.and_then(|id| After::of(id).ok());
+    let after = match last {
+        Some(last) => Some(last),
+        None => after.map(|after| After::of(&after)).transpose()?,
+    };
     let opened = Arc::clone(&local);
     let (feed, only, after) = blocking::run(move || {
-        let database = opened.database();
-        let now = database.read();
+        let now = opened.refresh()?;
         let only = of.map(|of| Ok::<_, Refusal>(table(now.schema(), &of)?.number)).transpose()?;
-        let after = after.unwrap_or_else(|| now.txid());
-        let feed = database.subscribe_from(after + 1).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Refusal::new(StatusCode::GONE, "forgotten", error.to_string()),
-            _ => error.into(),
-        })?;
+        let after = after.map_or_else(|| Ok(now.txid()), |after| after.check(&opened))?;
+        let feed = opened.subscribe_from(after + 1).map_err(|error| forgotten(&opened, error))?;
         Ok((feed.into_stream(), only, after))
     })
     .await?;
@@ -116,8 +131,9 @@ async fn changes(
         }
     };
     let (pieces, receiver) = mpsc::channel(WAITING);
-    let silence = shared.limits.silence;
-    let sending = Sending { local, feed, only, pieces, silence, as_events, last: after };
+    let (silence, slow) = (shared.limits.silence, Arc::clone(&shared.slow));
+    let (pieces, ending) = (Pushing { pieces, silence, slow }, shared.ending.clone());
+    let sending = Sending { local, feed, only, pieces, ending, as_events, last: after };
     tokio::spawn(sending.run(wait));
     let kind = if as_events { "text/event-stream" } else { "application/x-ndjson" };
     let response: Response = Body::from_stream(Pieces(receiver)).into_response();
@@ -125,13 +141,55 @@ async fn changes(
     Ok((cached, response).into_response())
 }
 
+/// Where a client continues.
+#[derive(Clone, Copy)]
+enum After {
+    Txid(Txid),
+    Cursor(Cursor),
+}
+
+impl After {
+    fn of(text: &str) -> Answer<Self> {
+        if let Ok(txid) = text.parse() {
+            return Ok(Self::Txid(Txid(txid)));
+        }
+        let cursor = text.parse().map(Self::Cursor);
+        cursor.map_err(|error| Refusal::bad(format!("after: write TXID or TXID:CHAIN: {error}")))
+    }
+
+    /// Checks that it is in this history, if it says so; returns the transaction.
+    fn check(self, local: &Local) -> Answer<Txid> {
+        match self {
+            Self::Txid(txid) => Ok(txid),
+            Self::Cursor(cursor) => match local.source().has(cursor)? {
+                true => Ok(cursor.txid),
+                false => match local.batch(Some(cursor)) {
+                    Err(error) => Err(gone(local, Some(cursor), error)),
+                    // It was committed meanwhile.
+                    Ok(_) => Ok(cursor.txid),
+                },
+            },
+        }
+    }
+}
+
+/// Returns the answer that transactions can't be sent.
+fn forgotten(local: &Local, error: annals::Error) -> Refusal {
+    if error.kind() != ErrorKind::NotFound {
+        return error.into();
+    }
+    let oldest = local.source().oldest().unwrap_or_default().0;
+    let refusal = Refusal::new(StatusCode::GONE, "forgotten", error.to_string());
+    refusal.with(serde_json::json!({ "oldest": oldest, "erasures": [], "carried": null }))
+}
+
 /// A client that receives changes.
 struct Sending {
     local: Arc<Local>,
     feed: SubscriptionStream,
     only: Option<TableNumber>,
-    pieces: mpsc::Sender<std::io::Result<Bytes>>,
-    silence: Duration,
+    pieces: Pushing,
+    ending: Ending,
     as_events: bool,
     /// The last transaction that was read.
     last: Txid,
@@ -142,7 +200,10 @@ enum Next {
     Changed(Changed),
     Silence,
     Failed(annals::Error),
+    /// The database was closed.
     Over,
+    /// The server ends.
+    Ending,
 }
 
 impl Sending {
@@ -150,15 +211,15 @@ impl Sending {
     async fn run(mut self, wait: Option<Duration>) {
         let deadline = wait.map(|wait| Instant::now() + wait);
         let (mut sent, mut was_told) = (false, false);
+        // What is committed meanwhile is for the next poll: so a poll ends however much is written.
+        let end = self.local.read().txid();
         loop {
-            let is_caught_up = self.local.database().read().txid() <= self.last;
+            let is_caught_up = end <= self.last;
             if is_caught_up && self.as_events && !was_told {
                 was_told = true;
-                let last = self.last;
-                if !self
-                    .send(format!("event: caught-up\nid: {last}\ndata: {{\"txid\":{last}}}\n\n"))
-                    .await
-                {
+                let (id, last) = (self.id(), self.last);
+                let text = format!("event: caught-up\nid: {id}\ndata: {{\"txid\":{last}}}\n\n");
+                if !self.send(text).await {
                     return;
                 }
             }
@@ -167,8 +228,8 @@ impl Sending {
             }
             let next = match deadline {
                 Some(deadline) if is_caught_up => match timeout_at(deadline, self.next()).await {
+                    Ok(Next::Ending) | Err(_) => break,
                     Ok(next) => next,
-                    Err(_) => break,
                 },
                 _ => self.next_within(COMMENT).await,
             };
@@ -184,36 +245,62 @@ impl Sending {
                 }
                 Next::Silence if self.as_events => self.send(": nothing new\n\n".to_owned()).await,
                 Next::Silence => true,
-                Next::Failed(error) => {
-                    let _ = self.pieces.send(Err(std::io::Error::other(error))).await;
-                    return;
-                }
-                Next::Over => return,
+                Next::Failed(error) => return self.fail(error).await,
+                Next::Over | Next::Ending => return,
             };
             if !goes_on {
                 return;
             }
         }
-        let last = self.last;
-        self.send(format!("{{\"caught_up\":{last}}}\n")).await;
+        let (id, last) = (self.id(), self.last);
+        self.send(format!("{{\"caught_up\":{last},\"cursor\":\"{id}\"}}\n")).await;
+    }
+
+    /// Returns the place after the last transaction that was read: its cursor, if it is the last of all; else its number
+    /// alone, since the chain is not at hand.
+    fn id(&self) -> String {
+        let end = Cursor::from(self.local.read().point());
+        if end.txid == self.last { end.to_string() } else { self.last.to_string() }
+    }
+
+    /// Says why it ends, if that is that what follows was forgotten; else cuts the answer off.
+    async fn fail(&self, error: annals::Error) {
+        if error.kind() != ErrorKind::NotFound {
+            self.pieces.send(Err(std::io::Error::other(error))).await;
+            return;
+        }
+        let mut text = "{\"error\":\"forgotten\",\"message\":".to_owned();
+        annals_json::push_string(&mut text, &error.to_string());
+        self.send(match self.as_events {
+            true => format!("event: forgotten\ndata: {text}}}\n\n"),
+            false => text + "}\n",
+        })
+        .await;
     }
 
     /// Returns the text of a transaction; `None` if it changes nothing of the table.
     fn line(&self, changed: &Changed) -> Option<String> {
-        let now = self.local.database().read();
+        let now = self.local.read();
         let mut text = String::new();
-        let count = push_changed(&mut text, now.schema(), changed, self.only);
+        let shown = Shown { table: self.only, most: usize::MAX };
+        let count = push_changed(&mut text, now.schema(), changed, shown);
         if count == 0 && self.only.is_some() {
             return None;
         }
         Some(match self.as_events {
-            true => format!("id: {}\ndata: {text}\n\n", changed.txid),
+            true => format!("id: {}\ndata: {text}\n\n", self.id()),
             false => text + "\n",
         })
     }
 
     async fn next(&mut self) -> Next {
-        match poll_fn(|context| Pin::new(&mut self.feed).poll_next(context)).await {
+        let feed = &mut self.feed;
+        let changed = poll_fn(|context| Pin::new(&mut *feed).poll_next(context));
+        let next = tokio::select! {
+            next = changed => next,
+            () = self.ending.begun() => return Next::Ending,
+        };
+        match next {
             Some(Ok(changed)) => Next::Changed(changed),
             Some(Err(error)) => Next::Failed(error),
             None => Next::Over,
@@ -226,6 +313,6 @@ impl Sending {
 
     /// Sends a text; false if the client has left, or is too slow: it resumes after the last transaction that it has.
     async fn send(&self, text: String) -> bool {
-        matches!(timeout(self.silence, self.pieces.send(Ok(text.into()))).await, Ok(Ok(())))
+        self.pieces.send(Ok(text.into())).await
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::internals::{Batch, spool};
-use annals::{Cursor, ErrorKind, Txid};
-use annals_replica::{Answer as Judged, Local};
+use annals::{Cursor, Error, ErrorKind, Txid};
+use annals_replica::{Answer as Judged, Connection as _, Local, Pushed};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use crate::answer::{Answer, Refusal};
 use crate::openapi;
 use crate::shared::Shared;
-use crate::{Role, blocking, body};
+use crate::{Role, blocking, body, lease};
 
 /// The most bytes of frames that are sent along with a conflict.
 const NEWS: u64 = 1 << 20;
@@ -70,7 +70,7 @@ struct Pulling {
 #[utoipa::path(get, path = "/v1/{name}/frames", params(Pulling), responses(
     (status = 200, description = "frames as they are in the journal; Annals-Next is the cursor after them", body = Vec<u8>, content_type = "application/octet-stream"),
     (status = 409, description = "the cursor isn't in this history", body = openapi::Failure),
-    (status = 410, description = "what follows the cursor isn't kept any more", body = openapi::Failure),
+    (status = 410, description = "what follows the cursor was forgotten, or written again by an erasure", body = openapi::Gone),
 ))]
 async fn pull(
     State(shared): State<Arc<Shared>>,
@@ -86,10 +86,16 @@ async fn pull(
     let wait = Duration::try_from_secs_f64(wait.unwrap_or(0.0))
         .unwrap_or_default()
         .min(shared.limits.wait);
-    let read = |local: Arc<Local>| blocking::run(move || Ok(local.batch(after)?));
+    let read = |local: Arc<Local>| {
+        blocking::run(move || local.batch(after).map_err(|error| gone(&local, after, error)))
+    };
     let mut batch = read(Arc::clone(&local)).await?;
     if let (true, false, Some(after)) = (batch.is_empty(), wait.is_zero(), after) {
-        news(&local, after.txid, wait).await;
+        // Without news the answer is empty.
+        tokio::select! {
+            _ = tokio::time::timeout(wait, local.source().news(after.txid)) => {}
+            () = shared.ending.begun() => {}
+        }
         batch = read(local).await?;
     }
     of_batch(StatusCode::OK, batch, &shared)
@@ -105,19 +111,26 @@ fn of_batch(status: StatusCode, batch: Batch, shared: &Shared) -> Answer {
     if batch.is_seal {
         response = response.header("Annals-Seal", HeaderValue::from_static("1"));
     }
-    let body = body::of_batch(batch, shared.limits.silence);
+    let body = body::of_batch(batch, shared);
     response.body(body).map_err(|error| Refusal::bad(error.to_string()))
 }
 
-/// Waits until a transaction after this one is committed.
-pub(crate) async fn news(local: &Local, after: Txid, wait: Duration) {
-    let news =
-        std::future::poll_fn(|context| match local.source().wake_after(after, context.waker()) {
-            true => std::task::Poll::Pending,
-            false => std::task::Poll::Ready(()),
-        });
-    // Without news the answer is empty.
-    let _ = tokio::time::timeout(wait, news).await;
+/// Returns the answer that something after a cursor isn't there, with what is left, and how erasures carry the cursor.
+pub(crate) fn gone(local: &Local, cursor: Option<Cursor>, error: Error) -> Refusal {
+    let is_forgotten = error.kind() == ErrorKind::Forgotten;
+    let refusal = Refusal::from(error);
+    if !is_forgotten {
+        return refusal;
+    }
+    let oldest = local.source().oldest().unwrap_or_default().0;
+    let carrying = cursor.and_then(|cursor| local.source().erased_since(cursor).ok().flatten());
+    let erasures: Vec<_> = carrying
+        .iter()
+        .flat_map(|it| &it.erasures)
+        .map(|mark| json!({ "txid": mark.txid.0, "from": mark.first_txid.0 }))
+        .collect();
+    let carried = carrying.and_then(|it| it.carried).map(|cursor| cursor.to_string());
+    refusal.with(json!({ "oldest": oldest, "erasures": erasures, "carried": carried }))
 }
 
 /// Makes frames history, if they can be.
@@ -128,8 +141,10 @@ pub(crate) async fn news(local: &Local, after: Txid, wait: Duration) {
     (status = 409, description = "If-Match isn't in this history", body = openapi::Failure),
     (status = 412, description = "the history ends elsewhere by now", body = openapi::Failure),
     (status = 413, description = "more bytes than the server takes", body = openapi::Failure),
+    (status = 423, description = "another has a lease", body = openapi::Failure),
     (status = 422, description = "not whole frames, or they don't apply", body = openapi::Failure),
     (status = 428, description = "If-Match is missing", body = openapi::Failure),
+    (status = 503, description = "the backup can't take transactions", body = openapi::Failure),
     (status = 507, description = "the disk is full", body = openapi::Failure),
 ))]
 async fn push(
@@ -138,7 +153,11 @@ async fn push(
     headers: HeaderMap,
     body: Body,
 ) -> Answer {
-    let served = shared.permit(&headers, &name, Role::Write)?;
+    // Only the owner of a history ends a segment: to a backup it says so.
+    let is_seal = headers.contains_key("Annals-Seal");
+    let role = if is_seal { Role::Admin } else { Role::Write };
+    let served = shared.permit(&headers, &name, role)?;
+    served.check_backup(shared.limits)?;
     let local = Arc::clone(&served.local);
     let from = headers.get(header::IF_MATCH).ok_or_else(|| {
         let message = "If-Match is missing: the cursor before the frames, as \"TXID:CHAIN\"";
@@ -152,17 +171,22 @@ async fn push(
     if declared.is_some_and(|declared: u64| declared > most) {
         return Err(body::too_large(most));
     }
-    let frames = body::spool(body, spool(local.database()), most, shared.limits.silence).await?;
+    let mut frames =
+        body::spool(body, spool(local.database()?), most, shared.limits.silence).await?;
     let number = |name| headers.get(name).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
     let turn = served.turns.come(number("Annals-Turn")).await;
     let wants_news = headers.get("Prefer").is_some_and(|it| it == "return=representation");
-    let (status, answer, news) = blocking::run(move || {
-        let (status, answer) = judge(&local, from, frames)?;
+    let ticket = lease::ticket(&headers);
+    let judging = served.write(shared.limits, move || {
+        let (status, answer) = match is_seal {
+            true => judge(&local, local.push_seal(from, &frames).map(of_seal))?,
+            false => judge(&local, local.accept(from, &mut frames, ticket))?,
+        };
         let is_late = status == StatusCode::PRECONDITION_FAILED;
         let news = (is_late && wants_news).then(|| local.batch(Some(from))).transpose()?;
         Ok((status, answer, news.filter(|news| !news.is_seal && news.len() <= NEWS)))
-    })
-    .await?;
+    });
+    let (status, answer, news) = judging.await?;
     let mut response = match news {
         Some(news) => of_batch(status, news, &shared)?,
         None => (status, Json(answer)).into_response(),
@@ -176,13 +200,19 @@ async fn push(
     Ok(response)
 }
 
-fn judge(
-    local: &Local,
-    from: Cursor,
-    mut frames: annals_storage::Spool,
-) -> Answer<(StatusCode, serde_json::Value)> {
-    let judged = local.accept(from, &mut frames).map_err(|error| match error.kind() {
+/// Returns the outcome of a pushed seal, as that of frames.
+fn of_seal(pushed: Pushed) -> Judged {
+    match pushed {
+        Pushed::Committed => Judged::Committed,
+        Pushed::Conflict(_) | Pushed::Unknown(_) => Judged::Conflict,
+    }
+}
+
+/// Returns the answer to a push.
+fn judge(local: &Local, judged: annals::Result<Judged>) -> Answer<(StatusCode, serde_json::Value)> {
+    let judged = judged.map_err(|error| match error.kind() {
         ErrorKind::Diverged => Refusal::from(error),
+        ErrorKind::Conflict => lease::locked(error),
         _ if error.is_want_of_space() => Refusal::from(error),
         ErrorKind::Invalid
         | ErrorKind::Unique

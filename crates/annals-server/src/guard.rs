@@ -13,6 +13,9 @@ use crate::Role;
 use crate::answer::{Answer, Refusal};
 use crate::shared::{Served, Shared};
 
+/// The most bytes of a refusal of the router.
+const MOST_TEXT: usize = 4 << 10;
+
 /// Checks host and origin, which protect against pages of other sites in a browser on this machine.
 pub(crate) async fn check(
     State(shared): State<Arc<Shared>>,
@@ -20,9 +23,36 @@ pub(crate) async fn check(
     next: Next,
 ) -> Response {
     match check_host(&shared, &request).and_then(|()| check_origin(&shared, request.headers())) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => in_json(next.run(request).await).await,
         Err(refusal) => refusal.into_response(),
     }
+}
+
+/// Puts the refusals of the router itself, of a query that can't be read or a method that isn't there, into the form of all
+/// others.
+async fn in_json(response: Response) -> Response {
+    let (status, kind) = (response.status(), response.headers().get(header::CONTENT_TYPE));
+    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    let is_of_router = matches!(status.as_u16(), 400 | 404 | 405 | 413 | 415 | 422);
+    if !is_of_router || is_json {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let text = axum::body::to_bytes(body, MOST_TEXT).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let (error, message) = match (status, text.trim()) {
+        (StatusCode::METHOD_NOT_ALLOWED, _) => (
+            "method_not_allowed",
+            "this path doesn't take this method; the header Allow has those that it takes",
+        ),
+        (_, "") => ("bad_request", "the request can't be read"),
+        (_, text) => ("bad_request", text),
+    };
+    let mut refusal = Refusal::new(status, error, message).into_response();
+    if let Some(allowed) = parts.headers.get(header::ALLOW) {
+        refusal.headers_mut().insert(header::ALLOW, allowed.clone());
+    }
+    refusal
 }
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
@@ -66,9 +96,17 @@ fn check_origin(shared: &Shared, headers: &HeaderMap) -> Answer<()> {
     Err(Refusal::new(StatusCode::FORBIDDEN, "wrong_origin", message))
 }
 
+/// The cookie that has the token of a browser. It is sent by this server's own pages only, since they set it as
+/// `SameSite=Strict`, and the origin of each request is checked.
+pub(crate) const COOKIE: &str = "annals-token";
+
 /// Returns the token of a request.
 fn token(headers: &HeaderMap) -> Option<&str> {
-    text(headers, header::AUTHORIZATION).and_then(|it| it.strip_prefix("Bearer "))
+    let bearer = text(headers, header::AUTHORIZATION).and_then(|it| it.strip_prefix("Bearer "));
+    bearer.or_else(|| {
+        let cookies = text(headers, header::COOKIE)?.split("; ");
+        cookies.filter_map(|cookie| cookie.split_once('=')).find(|it| it.0 == COOKIE).map(|it| it.1)
+    })
 }
 
 fn check_role(role: Option<Role>, needed: Role, headers: &HeaderMap) -> Answer<()> {

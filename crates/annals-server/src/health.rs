@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use annals::Stats;
+use annals_replica::Local;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -28,10 +30,10 @@ async fn health() -> &'static str {
     "alive\n"
 }
 
-/// Says whether all databases can be read. It names none of them: everybody may ask.
+/// Says whether all databases can be read, and their backups, if they have some, take transactions. It names none of them: everybody may ask.
 #[utoipa::path(get, path = "/ready", responses(
     (status = 200, body = openapi::Ready),
-    (status = 503, description = "a database can't be read", body = openapi::Failure),
+    (status = 503, description = "a database can't be read, or its backup takes no transactions", body = openapi::Failure),
 ))]
 async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
     let locals: Vec<_> =
@@ -44,11 +46,20 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
         Ok(())
     })
     .await
-    .map_err(|_| {
-        let message = "a database can't be read: the server's log says which";
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", message)
-    })?;
+    .map_err(|_| not_ready("a database can't be read: the server's log says which"))?;
+    if shared
+        .databases
+        .values()
+        .filter_map(|it| it.backup.as_ref())
+        .any(|it| it.problem().is_some())
+    {
+        return Err(not_ready("a backup can't take transactions: the server's log says which"));
+    }
     Ok(Json(json!({ "databases": count })).into_response())
+}
+
+fn not_ready(message: &str) -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", message)
 }
 
 /// Returns the figures of the databases that a token of role admin is for, in the text format of Prometheus.
@@ -61,12 +72,17 @@ async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Answe
         .map(|(name, served)| (name.clone(), Arc::clone(&served.local)))
         .collect();
     let text = blocking::run(move || {
-        let stats: Vec<_> =
-            locals.iter().map(|(name, local)| (name.as_str(), local.database().stats())).collect();
+        let stats = |(name, local): &(String, Arc<Local>)| {
+            // A file that is only read has none.
+            Some((name.clone(), local.database().ok()?.stats()))
+        };
+        let stats: Vec<_> = locals.iter().filter_map(stats).collect();
         Ok(text(&stats))
     });
+    let mut text = text.await?;
+    push_own(&mut text, &shared);
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
-    Ok((kind, text.await?).into_response())
+    Ok((kind, text).into_response())
 }
 
 /// A figure: its name, its kind, what it means, and how it is read.
@@ -98,7 +114,7 @@ const FIGURES: [Figure; 11] = [
     }),
 ];
 
-fn text(stats: &[(&str, Stats)]) -> String {
+fn text(stats: &[(String, Stats)]) -> String {
     let mut out = String::new();
     for (name, kind, help, value) in FIGURES {
         // Writing to a string doesn't fail.
@@ -108,4 +124,32 @@ fn text(stats: &[(&str, Stats)]) -> String {
         }
     }
     out
+}
+
+/// Appends the figures of the server itself.
+fn push_own(out: &mut String, shared: &Shared) {
+    let slow = shared.slow.load(Ordering::Relaxed);
+    // Writing to a string doesn't fail.
+    let _ = writeln!(
+        out,
+        "# HELP annals_slow_readers_total Readers that were cut off because they were too slow.\n\
+         # TYPE annals_slow_readers_total counter\nannals_slow_readers_total {slow}"
+    );
+    let backups: Vec<_> = shared
+        .databases
+        .iter()
+        .filter_map(|(name, served)| Some((name, served.backup.as_ref()?)))
+        .collect();
+    if backups.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "# HELP annals_backup_in_sync 1 if the backup has all transactions, and takes new ones.\n\
+         # TYPE annals_backup_in_sync gauge"
+    );
+    for (name, backup) in backups {
+        let in_sync = u8::from(backup.problem().is_none());
+        let _ = writeln!(out, "annals_backup_in_sync{{database=\"{name}\"}} {in_sync}");
+    }
 }

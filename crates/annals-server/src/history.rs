@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use annals::{Moment, Txid};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -12,9 +12,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::changes::push_changed;
+use crate::changes::{Shown, push_changed};
 use crate::openapi;
-use crate::rows::{id, json, table};
+use crate::rows::{LARGEST, id, json, table};
 use crate::shared::Shared;
 use crate::{Role, blocking};
 
@@ -65,10 +65,10 @@ async fn history(
     let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
     let most = limit(asked)?;
     let text = blocking::run(move || {
-        let now = local.database().read();
+        let now = local.refresh()?;
         let table = table(now.schema(), &of)?;
         let id = id(&number)?;
-        let versions = local.database().history_of(table.number, id)?.newest(most)?;
+        let versions = local.history_of(table.number, id)?.newest(most)?;
         if versions.is_empty() {
             let message =
                 format!("table {of:?} has no row {}, and had none in the kept history", id.0);
@@ -92,9 +92,9 @@ async fn blame(
 ) -> Answer {
     let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
     let text = blocking::run(move || {
-        let now = local.database().read();
+        let now = local.refresh()?;
         let table = table(now.schema(), &of)?;
-        let blamed = local.database().blame(table.number, id(&number)?)?;
+        let blamed = local.blame(table.number, id(&number)?)?;
         list(blamed.iter().map(|blame| {
             let mut text = String::new();
             annals_json::push_blame(&mut text, table, blame);
@@ -111,11 +111,15 @@ struct Between {
     from: String,
     /// A later moment; now, if it isn't said.
     to: Option<String>,
+    /// Only rows of this table.
+    table: Option<String>,
+    /// The most rows of the answer: if more differ, that is an error.
+    limit: Option<usize>,
 }
 
 fn txid(local: &annals_replica::Local, what: &str, text: &str) -> Answer<Txid> {
     let moment: Moment = text.parse().map_err(|error| Refusal::bad(format!("{what}: {error}")))?;
-    Ok(local.database().txid_of(moment)?)
+    Ok(local.txid_of(moment)?)
 }
 
 /// Returns the rows that differ between two moments.
@@ -123,15 +127,23 @@ fn txid(local: &annals_replica::Local, what: &str, text: &str) -> Answer<Txid> {
 async fn diff(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
-    Query(Between { from, to }): Query<Between>,
+    Query(Between { from, to, table: of, limit }): Query<Between>,
     headers: HeaderMap,
 ) -> Answer {
     let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
     let text = blocking::run(move || {
-        let now = local.database().read();
+        let now = local.refresh()?;
         let from = txid(&local, "from", &from)?;
         let to = to.map_or(Ok(now.txid()), |to| txid(&local, "to", &to))?;
-        let rows = now.differences(from, to)?;
+        let mut rows = now.differences(from, to)?;
+        if let Some(of) = of {
+            let only = table(now.schema(), &of)?.number;
+            rows.retain(|row| row.table == only);
+        }
+        if limit.is_some_and(|limit| rows.len() > limit) {
+            let message = format!("{} rows differ, more than the limit of the request", rows.len());
+            return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many", message));
+        }
         list(rows.iter().filter_map(|row| {
             let mut text = String::new();
             annals_json::push_change(&mut text, now.schema().table(row.table)?, row);
@@ -146,8 +158,10 @@ async fn diff(
 struct Logged {
     /// The transaction after which the answer begins.
     after: Option<u64>,
-    /// The most transactions of the answer, 1 to 10,000; 100 if it isn't said.
+    /// The most transactions of the answer, 1 to 10,000; 100 if it isn't said. It ends after about 8 MiB, too.
     limit: Option<usize>,
+    /// The most changes of each; `left_out` counts the others.
+    rows: Option<usize>,
 }
 
 /// Returns transactions with the rows that they changed, as lines of JSON.
@@ -155,17 +169,24 @@ struct Logged {
 async fn log(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
-    Query(Logged { after, limit: asked }): Query<Logged>,
+    Query(Logged { after, limit: asked, rows }): Query<Logged>,
     headers: HeaderMap,
 ) -> Answer {
     let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
     let most = limit(asked)?;
     let text = blocking::run(move || {
-        let now = local.database().read();
+        let now = local.refresh()?;
         let mut text = String::new();
-        for changed in now.changes(Txid(after.unwrap_or(0)) + 1..)?.take(most) {
-            push_changed(&mut text, now.schema(), &changed?, None);
+        let first = Txid(after.unwrap_or(0)) + 1;
+        // Without an end more of the journal would be read than is sent.
+        let last = Txid(first.0.saturating_add(most as u64 - 1));
+        let shown = Shown { table: None, most: rows.unwrap_or(usize::MAX) };
+        for changed in now.changes(first..=last)? {
+            push_changed(&mut text, now.schema(), &changed?, shown);
             text.push('\n');
+            if text.len() > LARGEST {
+                break;
+            }
         }
         Ok(text)
     });

@@ -23,27 +23,37 @@
 //! ```
 
 mod access;
+mod activity;
 mod answer;
 mod blocking;
 mod body;
 mod changes;
 mod edits;
+mod explorer;
+mod files;
 mod frames;
 mod guard;
 mod health;
 mod history;
 mod identity;
+mod images;
 mod keys;
+mod lease;
 mod listen;
 mod log;
 mod openapi;
+mod patient;
 mod procedures;
+mod ranges;
 mod rows;
 mod server;
 mod shared;
+#[cfg(feature = "sql")]
+mod sql;
 mod tokens;
 mod transactions;
 mod turns;
+mod writing;
 
 pub use access::Role;
 pub use identity::Identity;

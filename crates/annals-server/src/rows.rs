@@ -20,6 +20,8 @@ use crate::{Role, blocking};
 const USUAL: usize = 100;
 /// The most rows of an answer.
 const MOST: usize = 10_000;
+/// A page or log ends after so many bytes, however many rows were asked for.
+pub(crate) const LARGEST: usize = 8 << 20;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(rows)).routes(routes!(row))
@@ -49,9 +51,9 @@ pub(crate) fn id(text: &str) -> Answer<RowId> {
 
 /// Returns the state of a moment, as `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:..`; without one that of now.
 pub(crate) fn state(local: &annals_replica::Local, at: Option<&str>) -> Answer<Snapshot> {
-    let Some(at) = at else { return Ok(local.database().read()) };
+    let Some(at) = at else { return Ok(local.refresh()?) };
     let moment: Moment = at.parse().map_err(|error| Refusal::bad(format!("at: {error}")))?;
-    Ok(local.database().at(moment)?)
+    Ok(local.at(moment)?)
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -100,7 +102,9 @@ struct Asked {
     key: Option<String>,
     /// The id of the row after which the answer begins: the last one of the page before.
     after: Option<String>,
-    /// The most rows of the answer, 1 to 10,000; 100 if it isn't said.
+    /// How many rows of the index are before the first one of the answer.
+    rank: Option<u64>,
+    /// The most rows of the answer, 1 to 10,000; 100 if it isn't said. A page ends after about 8 MiB, too.
     limit: Option<usize>,
 }
 
@@ -148,7 +152,7 @@ struct Page<'t> {
 impl Page<'_> {
     /// Adds a row; returns true if there was no room for it.
     fn add(&mut self, row: &Row<'_>) -> bool {
-        if self.left == 0 {
+        if self.left == 0 || self.text.len() > LARGEST {
             return true;
         }
         self.left -= 1;
@@ -168,8 +172,9 @@ impl Page<'_> {
     }
 
     fn by_id(&mut self, now: &Snapshot, asked: &Asked) -> Answer<bool> {
-        if asked.key.is_some() {
-            return Err(Refusal::bad("key: name the index that has it, as index=NAME"));
+        if asked.key.is_some() || asked.rank.is_some() {
+            let message = "key, rank: name the index that they are of, as index=NAME";
+            return Err(Refusal::bad(message));
         }
         let first = match (&asked.after, &asked.from) {
             (Some(after), _) => RowId(id(after)?.0 + 1),
@@ -202,8 +207,10 @@ impl Page<'_> {
             (None, Some(after)) => view.rows().after(id(after)?),
             (None, None) => {
                 let mut cursor = view.cursor();
-                if let Some(from) = &from {
-                    cursor.seek(&refs(from))?;
+                match (&from, asked.rank) {
+                    (Some(from), _) => cursor.seek(&refs(from))?,
+                    (None, Some(rank)) => cursor.seek_rank(rank)?,
+                    (None, None) => {}
                 }
                 return self.add_all(std::iter::from_fn(|| cursor.next()));
             }

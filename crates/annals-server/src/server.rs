@@ -1,10 +1,12 @@
 //! A server: the databases that it has, who may ask, and its routes.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use annals::internals::check_readable;
 use annals::typed::{PlainSchema, Transaction};
-use annals::{Abort, Database, Error, ErrorKind, Result};
+use annals::{Abort, Database, Error, ErrorKind, Reader, Result};
+use annals_replica::{Backup, Local};
 use axum::Router;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,7 +16,10 @@ use crate::identity::Identity;
 use crate::procedures::OfSchema;
 use crate::shared::{Limits, Served, Shared};
 use crate::tokens::{StoredToken, Tokens};
-use crate::{Role, changes, frames, guard, health, history, log, openapi, rows, transactions};
+use crate::{
+    Role, changes, explorer, files, frames, guard, health, history, lease, log, openapi, rows,
+    transactions,
+};
 
 /// Databases that are served, each by a name.
 #[derive(Debug, Default)]
@@ -40,7 +45,31 @@ impl Server {
     /// # Errors
     /// `Invalid`: the name can't stand in a URL as it is; `InUse`: another database has it.
     pub fn database(self, name: &str, database: Database) -> Result<Self> {
-        self.add(name, database, None)
+        self.add(name, Local::new(database), None)
+    }
+
+    /// Serves a file that is open for reading, which other programs may write meanwhile: all that writes is refused.
+    ///
+    /// # Errors
+    /// As [`database`](Self::database).
+    pub fn reader(self, name: &str, reader: Reader) -> Result<Self> {
+        self.add(name, Local::of_reader(reader), None)
+    }
+
+    /// Names the file of a database, so that the explorer can examine it.
+    ///
+    /// # Errors
+    /// `NotFound`: no database of that name is served.
+    pub fn file(mut self, database: &str, path: impl Into<PathBuf>) -> Result<Self> {
+        self.served_mut(database)?.path = Some(path.into());
+        Ok(self)
+    }
+
+    fn served_mut(&mut self, database: &str) -> Result<&mut Served> {
+        self.shared.databases.get_mut(database).ok_or_else(|| {
+            let message = format!("no database is served as /v1/{database}");
+            Error::new(ErrorKind::NotFound, message)
+        })
     }
 
     /// Serves an open database, with the tokens that are stored beside its file.
@@ -48,17 +77,17 @@ impl Server {
     /// # Errors
     /// As [`database`](Self::database).
     pub fn database_with(self, name: &str, database: Database, tokens: Tokens) -> Result<Self> {
-        self.add(name, database, Some(tokens))
+        self.add(name, Local::new(database), Some(tokens))
     }
 
-    fn add(mut self, name: &str, database: Database, tokens: Option<Tokens>) -> Result<Self> {
+    fn add(mut self, name: &str, local: Local, tokens: Option<Tokens>) -> Result<Self> {
         let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
             return Err(Error::invalid(format!(
                 "{name:?} can't be the name of a database in a URL: use letters, digits, `-` and `_`"
             )));
         }
-        let served = Served::new(database, tokens);
+        let served = Served::new(local, tokens);
         match self.shared.databases.insert(name.to_owned(), served) {
             None => Ok(self),
             Some(_) => Err(Error::new(
@@ -107,14 +136,24 @@ impl Server {
         A: DeserializeOwned + 'static,
         R: Serialize + 'static,
     {
+        let served = self.served_mut(database)?;
+        check_readable(&served.local.read(), S::schema()?)?;
+        let procedures = Arc::get_mut(&mut served.procedures);
+        // Requests have a copy only while the server runs.
+        procedures.map_or(Ok(()), |it| it.add(name, Arc::new(OfSchema::new(run))))?;
+        Ok(self)
+    }
+
+    /// Acknowledges transactions of a database only when its backup has them, too: see [`Backup::start`].
+    ///
+    /// # Errors
+    /// `NotFound`: no database of that name is served.
+    pub fn backup(mut self, database: &str, backup: Arc<Backup>) -> Result<Self> {
         let served = self.shared.databases.get_mut(database).ok_or_else(|| {
             let message = format!("no database is served as /v1/{database}");
             Error::new(ErrorKind::NotFound, message)
         })?;
-        check_readable(&served.local.database().read(), S::schema()?)?;
-        let procedures = Arc::get_mut(&mut served.procedures);
-        // Requests have a copy only while the server runs.
-        procedures.map_or(Ok(()), |it| it.add(name, Arc::new(OfSchema::new(run))))?;
+        served.backup = Some(backup);
         Ok(self)
     }
 
@@ -176,10 +215,15 @@ impl Server {
     pub fn router(self) -> Router {
         let shared = Arc::new(self.shared);
         let guard = axum::middleware::from_fn_with_state(Arc::clone(&shared), guard::check);
-        let routes = frames::routes().merge(rows::routes()).merge(history::routes());
+        let routes = frames::routes().merge(files::routes()).merge(lease::routes());
+        let routes = routes.merge(rows::routes()).merge(history::routes());
         let routes = routes.merge(changes::routes()).merge(health::routes());
         let routes = routes.merge(transactions::routes()).merge(openapi::routes());
-        let routes = openapi::describe(routes).fallback(nowhere).layer(guard);
+        let routes = routes.merge(explorer::routes());
+        #[cfg(feature = "sql")]
+        let routes = routes.merge(crate::sql::routes());
+        let routes = openapi::describe(routes).merge(explorer::pages());
+        let routes = routes.fallback(nowhere).layer(guard);
         routes.layer(axum::middleware::from_fn(log::record)).with_state(shared)
     }
 }

@@ -1,14 +1,19 @@
 //! What all requests see: the databases, who may ask, and the limits.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
-use annals::{Database, Result, Timestamp};
-use annals_replica::Local;
+use annals::{Result, Timestamp};
+use annals_replica::{Backup, Local};
+use tokio::sync::{Semaphore, watch};
 
 use crate::Role;
+use crate::activity::Activity;
+use crate::images::Images;
 use crate::keys::Keys;
 use crate::procedures::Procedures;
 use crate::tokens::{StoredToken, Tokens};
@@ -25,17 +30,25 @@ pub struct Limits {
     pub wait: Duration,
     /// The most connections at a time; further ones wait.
     pub connections: usize,
+    /// How long a transaction waits for a backup; then its outcome is unknown, and further ones are refused.
+    pub backup: Duration,
+    /// How long a root of an image can be read after the last read of it, though it was replaced.
+    pub pinned: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let (silence, wait) = (Duration::from_secs(30), Duration::from_secs(60));
-        Self { push: 1 << 30, silence, wait, connections: 10_000 }
+        let (backup, pinned) = (Duration::from_secs(10), Duration::from_secs(60));
+        Self { push: 1 << 30, silence, wait, connections: 10_000, backup, pinned }
     }
 }
 
 /// How long the tokens that were read are believed, so that a revoked one ends soon.
 const BELIEVED: Duration = Duration::from_secs(1);
+
+/// The most requests that write a database at a time; further ones wait.
+const WRITERS: usize = 128;
 
 /// What all requests see.
 #[derive(Debug, Default)]
@@ -50,6 +63,25 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     /// Why this server refuses all that writes, if it does.
     pub(crate) read_only: Option<String>,
+    pub(crate) ending: Ending,
+    /// How many readers were cut off because they were too slow.
+    pub(crate) slow: Arc<AtomicU64>,
+}
+
+/// Whether the server ends: then nobody waits for news any more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ending(Arc<watch::Sender<bool>>);
+
+impl Ending {
+    pub(crate) fn begin(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Returns once the server ends.
+    pub(crate) async fn begun(&self) {
+        // The sender is in this.
+        let _ = self.0.subscribe().wait_for(|begun| *begun).await;
+    }
 }
 
 /// A database that is served.
@@ -61,19 +93,33 @@ pub(crate) struct Served {
     pub(crate) turns: Turns,
     pub(crate) keys: Arc<Keys>,
     pub(crate) procedures: Arc<Procedures>,
+    /// What must have a transaction before it is acknowledged.
+    pub(crate) backup: Option<Arc<Backup>>,
+    /// The requests that may write at a time: each holds a thread, and readers need some, too.
+    pub(crate) writers: Arc<Semaphore>,
+    /// What happened when, for the explorer.
+    pub(crate) activity: Arc<Activity>,
+    /// The file, if it may be examined.
+    pub(crate) path: Option<PathBuf>,
+    /// The roots of its image that lazy replicas read.
+    pub(crate) images: Arc<Images>,
     /// The tokens as they were read, and when.
     known: Mutex<Option<(Duration, Vec<StoredToken>)>>,
 }
 
 impl Served {
-    pub(crate) fn new(database: Database, tokens: Option<Tokens>) -> Self {
-        let local = Arc::new(Local::new(database));
+    pub(crate) fn new(local: Local, tokens: Option<Tokens>) -> Self {
         Self {
-            local,
+            local: Arc::new(local),
             tokens,
             turns: Turns::default(),
             keys: Arc::default(),
             procedures: Arc::default(),
+            backup: None,
+            writers: Arc::new(Semaphore::new(WRITERS)),
+            activity: Arc::default(),
+            path: None,
+            images: Arc::default(),
             known: Mutex::default(),
         }
     }

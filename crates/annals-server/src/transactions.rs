@@ -24,7 +24,7 @@ use crate::openapi;
 use crate::procedures::Procedure;
 use crate::rows::{json, table};
 use crate::shared::Shared;
-use crate::{Role, blocking, body};
+use crate::{Role, body, lease};
 
 /// The most bytes of a request: all of it is in memory.
 const MOST: u64 = 16 << 20;
@@ -70,8 +70,10 @@ struct Named {
     (status = 409, description = "`base` isn't in this history", body = openapi::Failure),
     (status = 412, description = "a row of `read` was changed since `base`", body = openapi::Failure),
     (status = 413, description = "more bytes than the server takes", body = openapi::Failure),
+    (status = 423, description = "another has a lease", body = openapi::Failure),
     (status = 415, description = "the body isn't said to be JSON", body = openapi::Failure),
     (status = 422, description = "it can't become history, or the procedure failed", body = openapi::Failure),
+    (status = 503, description = "the backup can't take transactions", body = openapi::Failure),
     (status = 507, description = "the disk is full", body = openapi::Failure),
 ))]
 async fn transact(
@@ -81,6 +83,7 @@ async fn transact(
     body: Body,
 ) -> Answer {
     let served = shared.permit(&headers, &name, Role::Write)?;
+    served.check_backup(shared.limits)?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     // Pages of other sites can send other types without asking.
     if !kind.is_some_and(|kind| kind.starts_with("application/json")) {
@@ -95,10 +98,11 @@ async fn transact(
         None => None,
     };
     let (local, procedures) = (Arc::clone(&served.local), Arc::clone(&served.procedures));
+    let ticket = lease::ticket(&headers);
     // The key stays taken until this is done, even if the client leaves meanwhile.
-    let done = blocking::run(move || {
+    let done = served.write(shared.limits, move || {
         let find = |name: &str| procedures.find(name);
-        answer(&local, &text, key.as_ref(), find)
+        answer(&local, &text, key.as_ref(), ticket, find)
     });
     Ok(json(done.await?))
 }
@@ -107,6 +111,7 @@ fn answer(
     local: &Local,
     text: &str,
     key: Option<&Key>,
+    ticket: Option<u64>,
     find: impl Fn(&str) -> Answer<Arc<dyn Procedure>>,
 ) -> Answer<String> {
     let request: Request<'_> = serde_json::from_str(text).map_err(|error| {
@@ -122,7 +127,8 @@ fn answer(
     }
     let before = request.base.as_deref().map(|base| rows_of_base(local, base, &request.read));
     let before = before.transpose()?.unwrap_or_default();
-    let mut tx = local.database().begin()?;
+    let mut tx = local.database()?.begin()?;
+    local.check_lease(ticket).map_err(lease::locked)?;
     edits::check_unchanged(&tx, &before)?;
     let answer = match (&request.changes, &request.procedure) {
         (Some(changes), None) if request.args.is_none() => {
@@ -165,7 +171,7 @@ fn told(local: &Local, txid: Txid, answer: &str, more: &str) -> Answer<String> {
 
 /// Returns the answer to a request that was sent before, if its transaction is in the kept history.
 fn find_done(local: &Local, key: &Key, digest: &str) -> Answer<Option<String>> {
-    let database = local.database();
+    let database = local.database()?;
     let txid = match database.txid_of(Moment::Comment(format!("{KEY}{key}"))) {
         Ok(txid) => txid,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -203,7 +209,7 @@ fn rows_of_base(local: &Local, base: &str, read: &[Named]) -> Answer<Vec<edits::
     if read.is_empty() {
         return Ok(Vec::new());
     }
-    let then = local.database().at(cursor.txid)?;
+    let then = local.at(cursor.txid)?;
     let row = |named: &Named| {
         let table = table(then.schema(), &named.table)?;
         edits::Before::of(&then, table, RowId(named.id))

@@ -32,7 +32,8 @@ pub enum ErrorKind {
     SchemaMismatch,
     /// One journal isn't the beginning of another, so that it can't be updated from that one; nothing was changed.
     Diverged,
-    /// The history that is asked for isn't kept any more: it was forgotten, or erased.
+    /// The history that is asked for isn't kept any more: it was forgotten, or erased. Also the state that a lazy
+    /// replica reads, once it was replaced on the other machine: read again, from a new snapshot.
     Forgotten,
     /// The file isn't an Annals journal at all.
     NotAJournal,
@@ -124,7 +125,7 @@ pub enum Violation {
     },
 }
 
-/// A row that stands against undoing a transaction, or against restoring a row.
+/// A row that stands against undoing a transaction, against making it again, or against restoring a row.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Obstacle {
@@ -136,6 +137,8 @@ pub struct Obstacle {
     pub field: Option<String>,
     /// The later transaction that changed, inserted or deleted the row, if that is the reason.
     pub txid: Option<Txid>,
+    /// The transaction that was to be made again, in a rebase.
+    pub again: Option<Txid>,
     /// The reason, as a clause of a sentence.
     pub reason: String,
 }
@@ -145,7 +148,7 @@ impl Obstacle {
     #[doc(hidden)]
     #[must_use]
     pub fn new(table: &str, row: RowId, reason: String) -> Self {
-        Self { table: table.to_owned(), row, field: None, txid: None, reason }
+        Self { table: table.to_owned(), row, field: None, txid: None, again: None, reason }
     }
 
     /// Sets the name of its field.
@@ -153,6 +156,13 @@ impl Obstacle {
     #[must_use]
     pub fn in_field(self, field: &str) -> Self {
         Self { field: Some(field.to_owned()), ..self }
+    }
+
+    /// Sets the transaction that was to be made again.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn met_by(self, again: Txid) -> Self {
+        Self { again: Some(again), ..self }
     }
 
     /// Sets the later transaction.
@@ -218,11 +228,15 @@ impl Error {
     }
 
     /// Makes an error of kind [`ErrorKind::Io`] from the operation and the cause; of kind [`ErrorKind::Corrupt`] if
-    /// the cause is that read bytes differ from the written ones (`InvalidData`).
+    /// the cause is that read bytes differ from the written ones (`InvalidData`). Of a file on another machine it is
+    /// [`ErrorKind::Unreachable`] (`HostUnreachable`), or [`ErrorKind::Forgotten`] if the file was replaced there
+    /// (`StaleNetworkFileHandle`).
     #[cold]
     pub fn io(message: impl Into<String>, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::InvalidData => ErrorKind::Corrupt,
+            io::ErrorKind::HostUnreachable => ErrorKind::Unreachable,
+            io::ErrorKind::StaleNetworkFileHandle => ErrorKind::Forgotten,
             _ => ErrorKind::Io,
         };
         Self::with_source(kind, message, source)
@@ -308,6 +322,14 @@ impl Error {
     pub fn advising(mut self, advice: impl fmt::Display) -> Self {
         self.0.message = format!("{}; {advice}", self.0.message);
         self
+    }
+
+    /// True if a file on another machine couldn't be read, because that doesn't answer, or doesn't have the file any
+    /// more. It says nothing about the contents of the file, and nothing else may be read in its place.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Unreachable | ErrorKind::Forgotten)
     }
 
     /// True if the cause is lack of space: on the disk, or in this user's quota.

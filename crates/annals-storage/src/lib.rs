@@ -14,6 +14,7 @@ mod capacity;
 mod chunk;
 mod clock;
 mod compressed;
+mod continuation;
 pub mod debug;
 #[cfg(unix)]
 mod device;
@@ -70,6 +71,7 @@ pub use clock::SystemClock;
 #[cfg(feature = "zstd")]
 pub use compressed::compress;
 pub use compressed::is_compressed;
+pub use continuation::{ContinuedDirectory, Division, Later};
 pub use embedded::EmbeddedDirectory;
 pub use error::{Error, ErrorKind, Obstacle, Result, TypedId, Violation};
 pub use file::FileDirectory;
@@ -99,6 +101,10 @@ pub trait Storage: Send + Sync + Debug {
     /// Reads from `offset` into `buffer`; returns how many bytes were read: fewer than requested only at the end of
     /// the file (the implementation continues after a short read in the middle).
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Drops the copies that this handle keeps of a range, because bytes that were read there don't verify: the next
+    /// read gets them from the medium. Does nothing unless it is written: only files on other machines have copies.
+    fn drop_copies(&self, _range: Range<u64>) {}
 
     /// Writes all of `data` at `offset`, and makes the file longer if needed. On error any part of it may have been
     /// written. (The implementation continues after a short write of the operating system; one that can't continue is

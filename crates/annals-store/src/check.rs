@@ -28,7 +28,7 @@ impl View {
     /// the problem. Reads everything.
     /// Within a transaction, constraints that the commit checks may be violated.
     pub fn check(&self) -> Result<()> {
-        self.whole().unwrap_or(self).again(Self::check_here)
+        self.whole()?.unwrap_or(self).again(Self::check_here)
     }
 
     fn check_here(&self) -> Result<()> {
@@ -75,7 +75,7 @@ impl View {
     /// # Errors
     /// A row can't be loaded.
     pub fn dangling_references(&self) -> Result<Vec<Dangling>> {
-        if let Some(whole) = self.whole() {
+        if let Some(whole) = self.whole()? {
             return whole.dangling_references();
         }
         let mut found = Vec::new();

@@ -5,8 +5,7 @@
 //!
 //! Invariants
 //! 1. A lazy view has the tables of its schema, without rows: what isn't found there is looked for in the past.
-//! 2. Indexes that it returns are those of the whole state. If that can't be made, they are of a view whose every
-//!    read is the error.
+//! 2. Indexes that it returns are those of the whole state. If that can't be made, each read is the error.
 
 use std::ops::Range as Ids;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,12 +46,12 @@ impl View {
                 None => tables.skip(),
             }
         }
-        let (present, whole, rows) = (Arc::clone(present), OnceLock::new(), AtomicU32::new(0));
+        let (whole, failed, rows) = (OnceLock::new(), OnceLock::new(), AtomicU32::new(0));
         Self {
             schema: Arc::clone(&present.schema),
             tables,
             blobs: present.blobs.share(),
-            lazy: Some(Arc::new(Lazy { past, present, whole, rows })),
+            lazy: Some(Arc::new(Lazy { past, whole, failed, rows })),
             ..Self::new()
         }
     }
@@ -70,11 +69,11 @@ impl Lazy {
 }
 
 impl<'a> TableView<'a> {
-    /// Returns the table with all of its rows.
+    /// Returns the table with all of its rows; without any, if the whole state can't be made.
     #[inline]
     pub(super) fn whole(&self) -> Self {
-        let whole = self.view.whole().and_then(|whole| whole.table(self.number).ok());
-        whole.unwrap_or(*self)
+        let whole = self.view.whole().ok().flatten();
+        whole.and_then(|whole| whole.table(self.number).ok()).unwrap_or(*self)
     }
 
     /// Returns a row that a lazy view hasn't got, if there is one with that id.
@@ -84,7 +83,7 @@ impl<'a> TableView<'a> {
         match lazy.row(self.number, &(id.0..id.0.saturating_add(1)), 1)? {
             PastRow::Absent => Ok(None),
             PastRow::There(id, values) => Ok(Some(Row::holding(*self, id, values))),
-            PastRow::Unknown => lazy.whole().table(self.number)?.find(id),
+            PastRow::Unknown => lazy.whole()?.table(self.number)?.find(id),
         }
     }
 }
@@ -124,7 +123,7 @@ impl<'a> Rows<'a> {
         if ids.is_empty() {
             return None;
         }
-        Some(match lazy.whole().table(self.table.number) {
+        Some(match lazy.whole().and_then(|whole| whole.table(self.table.number)) {
             Ok(table) => {
                 *self = table.rows_in(ids);
                 Ok(())

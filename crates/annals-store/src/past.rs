@@ -7,9 +7,6 @@ use std::sync::{Arc, OnceLock};
 
 use annals_schema::{RowId, TableNumber, Value};
 
-use crate::image::{Source, Stored};
-use crate::pages::keep::{Keep, Piece};
-use crate::pages::pager::Pager;
 use crate::view::View;
 use crate::{Error, ErrorKind, Result};
 
@@ -43,60 +40,37 @@ pub enum PastRow {
 #[derive(Debug)]
 pub(super) struct Lazy {
     pub(super) past: Arc<dyn Past>,
-    pub(super) present: Arc<View>,
     pub(super) whole: OnceLock<Arc<View>>,
+    /// Why the whole state can't be made.
+    pub(super) failed: OnceLock<(ErrorKind, String)>,
     /// How many rows were looked up.
     pub(super) rows: AtomicU32,
 }
 
 impl Lazy {
     /// Returns the view of the whole state.
-    pub(super) fn whole(&self) -> &View {
-        self.whole.get_or_init(|| self.past.whole().unwrap_or_else(|error| self.failing(error)))
+    ///
+    /// # Errors
+    /// It can't be made. Another try is made only if another machine didn't answer.
+    pub(super) fn whole(&self) -> Result<&View> {
+        if let Some(whole) = self.whole.get() {
+            return Ok(whole);
+        }
+        if let Some((kind, message)) = self.failed.get() {
+            return Err(Error::new(*kind, message.clone()));
+        }
+        match self.past.whole() {
+            Ok(whole) => Ok(self.whole.get_or_init(|| whole)),
+            Err(error) if error.is_remote() => Err(error),
+            Err(error) => {
+                let kind = match error.kind() {
+                    // The whole state isn't rebuilt once more.
+                    ErrorKind::PageLost => ErrorKind::Corrupt,
+                    kind => kind,
+                };
+                let (kind, message) = self.failed.get_or_init(|| (kind, error.to_string()));
+                Err(Error::new(*kind, message.clone()))
+            }
+        }
     }
-
-    /// Returns a view with the tables of the schema, of which every read is an error.
-    #[cold]
-    fn failing(&self, error: Error) -> Arc<View> {
-        let kind = match error.kind() {
-            ErrorKind::PageLost => ErrorKind::Corrupt,
-            kind => kind,
-        };
-        let pager = Arc::new(Pager::new(Arc::new(Failing(kind, error.to_string())), 0, false));
-        let view = self.present.save(&pager, &mut Nowhere);
-        let view = view.and_then(|saved| View::load(&saved.metadata, &saved.roots, &pager));
-        Arc::new(
-            view.unwrap_or_else(|_| View {
-                schema: Arc::clone(&self.present.schema),
-                ..View::new()
-            }),
-        )
-    }
-}
-
-/// Returns an error for every read.
-#[derive(Debug)]
-struct Failing(ErrorKind, String);
-
-impl Source for Failing {
-    fn read(&self, _: &Stored, _: &mut [u8]) -> Result<()> {
-        Err(Error::new(self.0, self.1.clone()))
-    }
-
-    fn holds(&self, _: &Stored) -> Result<()> {
-        Ok(())
-    }
-}
-
-/// Keeps nothing.
-#[derive(Debug)]
-struct Nowhere;
-
-impl Keep for Nowhere {
-    fn store(&mut self, piece: Piece) -> Result<Stored> {
-        let len = u32::try_from(piece.as_ref().len()).unwrap_or(u32::MAX);
-        Ok(Stored { len: len.max(1), ..Stored::default() })
-    }
-
-    fn leave(&mut self, _: Stored) {}
 }

@@ -194,6 +194,7 @@ impl Store {
     ) -> Result<()> {
         self.insert_columns(number, first, count, columns).map_err(|error| match error.kind() {
             ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost => error,
+            _ if error.is_remote() => error,
             _ => Error::corrupt(error.to_string()),
         })
     }

@@ -40,7 +40,7 @@ impl<'a> TableView<'a> {
     /// # Errors
     /// `NotFound`: no such field, or a row of the run doesn't exist (the message names the first missing one).
     pub fn vector(&self, field: FieldNumber, first: RowId, count: u64) -> Result<VectorView<'a>> {
-        if let Some(whole) = self.view.whole() {
+        if let Some(whole) = self.view.whole()? {
             return whole.table(self.number)?.vector(field, first, count);
         }
         let column = self.data.column(field).ok_or_else(|| {
@@ -68,7 +68,7 @@ impl<'a> TableView<'a> {
     /// # Errors
     /// The needed pages can't be loaded.
     pub fn dense(&self, first: RowId, most: u64) -> Result<Option<std::ops::Range<u64>>> {
-        if let Some(whole) = self.view.whole() {
+        if let Some(whole) = self.view.whole()? {
             return whole.table(self.number)?.dense(first, most);
         }
         let found = match self.data.rows.range(first.0..u64::MAX).next() {

@@ -124,9 +124,12 @@ impl View {
     }
 
     /// Returns the view of the whole state, if this one is lazy.
+    ///
+    /// # Errors
+    /// The whole state can't be made.
     #[inline]
-    pub(super) fn whole(&self) -> Option<&Self> {
-        self.lazy.as_ref().map(|lazy| lazy.whole())
+    pub(super) fn whole(&self) -> Result<Option<&Self>> {
+        self.lazy.as_ref().map(|lazy| lazy.whole()).transpose()
     }
 
     /// Returns a table; `NotFound` if there is none with that number.
@@ -187,7 +190,8 @@ impl<'a> TableView<'a> {
         self.view.schema.table(self.number).expect("a view's tables are those of its schema")
     }
 
-    /// Returns the number of rows. Constant time.
+    /// Returns the number of rows. Constant time, but for a past state: that is made whole first. It is 0 if that can't be
+    /// done; reading a row then says why.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.whole().data.rows.len()

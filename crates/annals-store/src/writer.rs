@@ -223,6 +223,7 @@ impl Store {
         };
         applied.map_err(|error| match error.kind() {
             ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost => error,
+            _ if error.is_remote() => error,
             _ => Error::corrupt(error.to_string()),
         })
     }

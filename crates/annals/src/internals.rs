@@ -3,11 +3,13 @@
 //! No program needs it. It is not part of the API, and changes with any version.
 
 pub use crate::db::{
-    Batch, Contents, Fate, FileRange, Gap, Generation, ImageCheck, ImageComparison, OldSegment,
-    Origin, Proposal, Proven, Removable, Restored, Run, Salvaged, SalvagedSegment, Source,
-    SourceFacts, begin_replica, begin_replica_in, check_image, check_image_in, check_readable,
-    compare_image, compare_image_in, continue_segment, count_frames, locate, salvage, salvage_in,
-    upgrade_in, write_state,
+    Batch, Beginning, Carrying, Contents, Continuation, ExposedFile, ExposedFiles, Fate, FileRange,
+    Gap, Generation, ImageCheck, ImageComparison, JournalFileKind, LOCAL, OldSegment, Origin,
+    PUSHED, Proposal, Proven, Rebased, Removable, Restored, Run, Salvaged, SalvagedSegment, Source,
+    SourceFacts, Witness, begin_continuation, begin_replica, begin_replica_in, check_image,
+    check_image_in, check_readable, compare_image, compare_image_in, continue_segment,
+    count_frames, frames_up_to, head_up_to, last_made_again, locate, open_continuation, rebase,
+    rename_continuation, salvage, salvage_in, segment_number, upgrade_in, write_state,
 };
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;
@@ -62,4 +64,18 @@ pub fn spool(database: &crate::Database) -> annals_storage::Spool {
 #[must_use]
 pub fn end_of(transaction: &crate::Transaction<'_>) -> crate::Cursor {
     transaction.end()
+}
+
+/// Acknowledges commits of a database from now on only when a witness has them, too. A database has one, for as long as
+/// it is open.
+pub fn confirm_by(database: &crate::Database, witness: std::sync::Arc<dyn Witness>) {
+    database.confirm_by(witness);
+}
+
+/// Returns when all that is written to a database is acknowledged.
+///
+/// # Errors
+/// `Poisoned`, `Io`: it can't be; `Closed`.
+pub fn settle(database: &crate::Database) -> crate::Result<()> {
+    database.settle()
 }

@@ -108,10 +108,10 @@ pub use db::{
     CacheStats, Changed, Changes, Checked, Commit, Custom, Customs, Database, Embedded, Events,
     Examination, Forgotten, HeadInspection, History, HistoryCheck, HistoryInspection,
     ImageInspection, ImageRoot, Inspection, Latencies, Moment, MomentError, Older, OldestReader,
-    OldestState, Options, Packed, Pending, Proposed, Reader, Restarted, Restarting, RowChange,
-    Savepoint, SegmentInspection, Sink, Snapshot, Stats, Subscription, Tail, Transaction,
-    Unapplied, Version, VersionKind, examine, inspect, inspect_head, inspect_head_in, inspect_in,
-    scan, scan_in,
+    OldestState, Options, Packed, Pending, Proposed, Reader, Renumbered, Restarted, Restarting,
+    RowChange, Savepoint, SegmentInspection, Sink, Snapshot, Stats, Subscription, Tail,
+    Transaction, Unapplied, Version, VersionKind, examine, inspect, inspect_head, inspect_head_in,
+    inspect_in, scan, scan_in,
 };
 pub use journal::{
     Carried, Committed, Copies, Cursor, CursorError, Cut, Erasure, Level, Plan, Point, Recovered,

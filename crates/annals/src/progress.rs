@@ -126,6 +126,10 @@ impl Storage for Watched<'_> {
         }
     }
 
+    fn drop_copies(&self, range: Range<u64>) {
+        self.storage.drop_copies(range);
+    }
+
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.storage.write_at(offset, data)
     }

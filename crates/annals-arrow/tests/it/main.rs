@@ -35,7 +35,7 @@ fn filled(schema: &Schema) -> Database {
     let table = schema.table(TABLE).unwrap();
     db.write(|tx| {
         let extremes = [i64::MIN, -1, 0, 1, i64::MAX];
-        for id in (0..3000).chain([5000, 5001, 1 << 40]).filter(|id| id % 997 != 5) {
+        for id in (0..3000_u64).chain([5000, 5001, 1 << 40]).filter(|id| id % 997 != 5) {
             let number = extremes.get(id as usize).copied().unwrap_or(id as i64 * 31 - 7000);
             let blob = tx.write_blob(&id.to_le_bytes()[..])?;
             let values = table.fields.iter().map(|field| match field.ty {

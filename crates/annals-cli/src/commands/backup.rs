@@ -24,7 +24,7 @@ use crate::{Outcome, progress};
 #[command(after_help = "Example:
   annals backup people.annals /backups/people-monday.annals")]
 pub(crate) struct Arguments {
-    /// The database: a file, or the URL of one on a server
+    /// The database: a file, the URL of one on a server, or of a file on a web server (https://HOST/NAME.annals)
     file: PathBuf,
     /// The new file
     out: PathBuf,

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::commands::version_text::{self, Origin};
 use crate::output::Output;
 use crate::remote::Access;
-use crate::{Outcome, commands, language, progress};
+use crate::{Outcome, language, progress};
 
 /// Print since when each field of a row has its value
 ///
@@ -22,7 +22,7 @@ use crate::{Outcome, commands, language, progress};
   annals blame people.annals person 3
   annals blame people.annals person 3 --format json | jq '.[] | select(.field == \"name\").txid'")]
 pub(crate) struct Arguments {
-    /// The database: a file, or the URL of one on a server
+    /// The database: a file, the URL of one on a server, or of a file on a web server (https://HOST/NAME.annals)
     file: PathBuf,
     /// The table, as it is called now
     table: String,
@@ -45,8 +45,7 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let file = &*arguments.access.fetch(&arguments.file)?;
-    let reader = commands::open_to_read(&progress::options(), file)?;
+    let reader = arguments.access.open(&progress::options(), &arguments.file)?;
     let now = reader.read();
     let table = version_text::find(now.schema(), &arguments.table)?;
     let blamed = reader

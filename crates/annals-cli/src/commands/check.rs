@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::commands::info;
 use crate::output::{Output, count, plain, say};
-use crate::remote::Access;
+use crate::remote::{self, Access};
 use crate::{Outcome, progress};
 
 /// Look for damage
@@ -26,22 +26,40 @@ use crate::{Outcome, progress};
 /// that it belongs to this journal. With --replay its state is compared with that of the journal: schema, rows with
 /// all values, next ids, order of indexes, blobs. Damage of the image loses nothing: it holds only what the journal
 /// does. The history index in it is verified, too, and with --replay each entry is compared.
+///
+/// Of an archive (file:///FOLDER, s3://BUCKET/PATH) every byte of every object is compared. --drill also restores it into a
+/// temporary folder. --race shows whether the store keeps two uploaders apart: it creates 200 objects, each by 8 at once.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals check people.annals && echo sound
   annals check people.annals --replay")]
 pub(crate) struct Arguments {
-    /// The database: a file, or the URL of one on a server
+    /// The database: a file, the URL of one on a server, or of a file on a web server (https://HOST/NAME.annals)
     file: PathBuf,
     /// Compare the state of the image with that of a replay of the journal
     #[arg(long)]
     replay: bool,
+    /// Restore an archive into nothing, and compare
+    #[arg(long, conflicts_with = "race")]
+    drill: bool,
+    /// Show whether the store of an archive creates an object once only
+    #[arg(long)]
+    race: bool,
     #[command(flatten)]
     access: Access,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    #[cfg(feature = "net")]
+    if let Some(url) = remote::archive(&arguments.file) {
+        let asked = super::check_archive::Asked { race: arguments.race, drill: arguments.drill };
+        return super::check_archive::run(url, asked);
+    }
+    if arguments.drill || arguments.race {
+        let message = "--drill and --race are about an archive: name its URL, as s3://BUCKET/PATH";
+        return Err(Error::invalid(message));
+    }
     let file = &*arguments.access.fetch(&arguments.file)?;
     match check(file, arguments.replay) {
         Ok(summary) => {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::output::Output;
 use crate::remote::Access;
-use crate::{Outcome, commands, language, progress};
+use crate::{Outcome, language, progress};
 
 /// Compare two moments of a database
 ///
@@ -25,7 +25,7 @@ use crate::{Outcome, commands, language, progress};
   annals diff people.annals txid:17 txid:20
   annals diff people.annals time:2024-01-01T00:00:00Z 'comment:before the fair' --table person")]
 pub(crate) struct Arguments {
-    /// The database: a file, or the URL of one on a server
+    /// The database: a file, the URL of one on a server, or of a file on a web server (https://HOST/NAME.annals)
     file: PathBuf,
     /// The first moment
     a: Moment,
@@ -51,8 +51,7 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let file = &*arguments.access.fetch(&arguments.file)?;
-    let reader = commands::open_to_read(&progress::options(), file)?;
+    let reader = arguments.access.open(&progress::options(), &arguments.file)?;
     let (now, mut output) = (reader.read(), Output::new());
     let schema = now.schema();
     let only = match &arguments.table {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use annals::{Moment, Result, Snapshot};
 use clap::{Args, ValueEnum};
 
-use crate::commands;
 use crate::dump::Dialect;
 use crate::exchange::csv;
 use crate::output::Output;
@@ -31,7 +30,7 @@ use crate::{Outcome, dump, files, progress};
   annals dump people.annals --at time:2024-02-29T12:00:00Z --format json
   annals dump people.annals --at 'comment:before the fair'")]
 pub(crate) struct Arguments {
-    /// The database: a file, or the URL of one on a server
+    /// The database: a file, the URL of one on a server, or of a file on a web server (https://HOST/NAME.annals)
     file: PathBuf,
     /// The state at that moment, with its schema: after a transaction (txid:NUMBER), after the last one whose time
     /// isn't later (time:RFC3339), or after the last one with this comment (comment:TEXT)
@@ -72,15 +71,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             dir.display()
         )));
     }
-    let file = &*arguments.access.fetch(&arguments.file)?;
-    let reader = commands::open_to_read(&progress::options_for_a_pass(), file)?;
+    let reader = arguments.access.open(&progress::options_for_a_pass(), &arguments.file)?;
     let snapshot = match &arguments.at {
         Some(moment) => reader.as_it_was(moment.clone())?,
         None => reader.read(),
     };
     let dumped = match (arguments.format, &arguments.dir) {
         (Format::Csv, Some(dir)) => {
-            let permissions = files::permissions(file)?;
+            let permissions = files::permissions(&arguments.file)?;
             csv::write_folder(&Present::Committed(snapshot), dir, permissions, &csv::FORMAT)
         }
         (Format::Json, _) => print(snapshot, dump::json),

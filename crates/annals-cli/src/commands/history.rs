@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::commands::version_text::{self, Origin};
 use crate::output::Output;
 use crate::remote::Access;
-use crate::{Outcome, commands, language, progress};
+use crate::{Outcome, language, progress};
 
 /// Print every version of a row
 ///
@@ -28,7 +28,7 @@ use crate::{Outcome, commands, language, progress};
   annals history people.annals person 3 --limit 10
   annals history people.annals person 3 --format json | jq '.[].new.name'")]
 pub(crate) struct Arguments {
-    /// The database: a file, or the URL of one on a server
+    /// The database: a file, the URL of one on a server, or of a file on a web server (https://HOST/NAME.annals)
     file: PathBuf,
     /// The table, as it is called now
     table: String,
@@ -54,8 +54,7 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let file = &*arguments.access.fetch(&arguments.file)?;
-    let reader = commands::open_to_read(&progress::options(), file)?;
+    let reader = arguments.access.open(&progress::options(), &arguments.file)?;
     let now = reader.read();
     let table = version_text::find(now.schema(), &arguments.table)?;
     let history = reader.history_of(table.number, RowId(arguments.id))?;

@@ -53,6 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 
 fn look(arguments: &Arguments) -> Result<Found> {
     let path = &arguments.file;
+    crate::remote::refuse_partial(path)?;
     if arguments.header {
         return Ok(Found { head: annals::inspect_head(path)?, rest: None });
     }

@@ -31,7 +31,7 @@ use crate::{Outcome, commands, language, progress};
   annals log people.annals --from txid:17 --follow
   annals log http://127.0.0.1:8080/v1/people --follow")]
 pub(crate) struct Arguments {
-    /// The database: a file, or the URL of one on a server
+    /// The database: a file, the URL of one on a server, or of a file on a web server (https://HOST/NAME.annals)
     file: PathBuf,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]

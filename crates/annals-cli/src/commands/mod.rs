@@ -9,10 +9,14 @@ use annals::{Error, Options, Reader, Result, Unapplied};
 
 use crate::progress;
 
+#[cfg(feature = "net")]
+pub(crate) mod archive;
 pub(crate) mod backfill;
 pub(crate) mod backup;
 pub(crate) mod blame;
 pub(crate) mod check;
+#[cfg(feature = "net")]
+mod check_archive;
 #[cfg(feature = "net")]
 pub(crate) mod clone;
 pub(crate) mod compile;
@@ -21,6 +25,8 @@ pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod erase;
+#[cfg(feature = "net")]
+pub(crate) mod explore;
 pub(crate) mod export;
 pub(crate) mod export_joedb;
 pub(crate) mod history;
@@ -44,6 +50,8 @@ pub(crate) mod pack;
 pub(crate) mod push;
 pub(crate) mod recover;
 mod recover_text;
+#[cfg(feature = "net")]
+pub(crate) mod restore;
 pub(crate) mod retain;
 pub(crate) mod revert;
 mod salvage_text;
@@ -51,6 +59,8 @@ pub(crate) mod schema;
 #[cfg(feature = "net")]
 pub(crate) mod serve;
 pub(crate) mod shell;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sql;
 #[cfg(feature = "net")]
 pub(crate) mod token;
 mod version_text;
@@ -96,10 +106,15 @@ pub(crate) fn is_behind() -> bool {
 /// status 1.
 pub(crate) fn open_to_read(options: &Options, path: &Path) -> Result<Reader> {
     let reader = options.open_read_only(path)?;
+    note_unapplied(&reader, path);
+    Ok(reader)
+}
+
+/// Says on standard error if a commit doesn't apply; the program ends with status 1 then.
+pub(crate) fn note_unapplied(reader: &Reader, path: &Path) {
     if let Some(unapplied) = note_behind(reader.unapplied().as_ref()) {
         crate::notes::note(&unapplied.explain(&path.display().to_string()));
     }
-    Ok(reader)
 }
 
 /// Sets the program's exit status if there is a commit that doesn't apply; returns that commit.

@@ -1,18 +1,19 @@
 //! `annals serve`: serves databases over HTTP.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Database, Error, ErrorKind, Result};
-use annals_replica::{Patience, Replica};
-use annals_server::{Identity, Limits, NewToken, Role, Server, Tokens};
+use annals_replica::{Backup, Connection, Patience, Replica};
+use annals_server::{Identity, Limits, Listening, NewToken, Role, Server, Tokens};
 use clap::Args;
 
 use crate::output::Output;
 use crate::remote::Access;
 use crate::remote::log::Log;
-use crate::{Outcome, commands, notes, progress};
+use crate::{Outcome, commands, notes, progress, remote};
 
 /// How long the server that is followed is asked to wait for news.
 const WAIT: Duration = Duration::from_secs(30);
@@ -30,11 +31,16 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// machine. Without a certificate the server listens on loopback only. Requests must name it by its address, as
 /// localhost, or by a name that --host says.
 ///
+/// --backup names another file, or the URL of a copy on another server: a transaction is acknowledged, and seen, only when
+/// that has it on permanent storage, too. While it can't be reached, writing is refused and reading goes on. --stdio
+/// speaks HTTP on standard input and output in place of listening: the other end of a URL ssh://HOST/PATH.
+///
 /// It prints `listening on http://ADDR` once it answers. SIGTERM or Ctrl-C ends it, after the requests that are being
 /// answered. It needs no help after kill -9: a push that was acknowledged is on permanent storage.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals serve library.annals --listen 127.0.0.1:8080
+  annals serve library.annals --backup /mnt/other/library.annals
   annals serve library.annals --no-token & curl http://127.0.0.1:8080/v1/library/t/person/0")]
 pub(crate) struct Arguments {
     /// The databases
@@ -43,6 +49,16 @@ pub(crate) struct Arguments {
     /// Where to listen; with port 0 at a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: String,
+    /// Serve one connection on standard input and output, to whoever has them, and end with it
+    #[arg(long, conflicts_with_all = ["listen", "cert", "no_token"])]
+    stdio: bool,
+    /// Acknowledge a transaction only when this has it, too: a file, which is created, or a URL of a copy that another
+    /// server serves, with --token for it, of role admin
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "follow")]
+    backup: Option<PathBuf>,
+    /// How many seconds a transaction waits for the backup
+    #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().backup.as_secs())]
+    backup_timeout: u64,
     /// Let everybody on this machine read and write, without a token
     #[arg(long)]
     no_token: bool,
@@ -83,27 +99,44 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     arguments.log.start();
+    let alone =
+        [("--follow", arguments.follow.is_some()), ("--backup", arguments.backup.is_some())];
+    if let Some((option, _)) = alone.iter().find(|(_, is_given)| *is_given)
+        && arguments.files.len() > 1
+    {
+        let message = format!("{option} is about one database: start a server for each FILE");
+        return Err(Error::invalid(message));
+    }
+    let mut open = Open { server: configured(arguments)?, ..Open::default() };
+    for path in &arguments.files {
+        open.add(path, arguments)?;
+    }
+    let mut token = None;
+    if arguments.no_token || arguments.stdio {
+        open.server = open.server.open_to_all();
+    } else if !open.has_tokens {
+        let new = NewToken::random(Role::Admin, None);
+        open.server = open.server.session(new.stored);
+        token = Some(new.token);
+    }
+    let served = match arguments.stdio {
+        true => speak(open.server),
+        false => serve(open.server, &arguments.listen, token),
+    };
+    open.backup.iter().for_each(|backup| backup.end());
+    let closed = open.databases.into_iter().try_for_each(Database::close);
+    served.and(closed).map(|()| Outcome::Done)
+}
+
+/// Returns a server without databases, as the options say.
+fn configured(arguments: &Arguments) -> Result<Server> {
     let mut server = Server::new().limits(Limits {
         push: arguments.max_push,
         connections: arguments.max_connections.max(1),
         silence: Duration::from_secs(arguments.timeout.max(1)),
+        backup: Duration::from_secs(arguments.backup_timeout),
         ..Limits::default()
     });
-    let (mut databases, mut has_tokens) = (Vec::new(), false);
-    if arguments.follow.is_some() && arguments.files.len() > 1 {
-        return Err(Error::invalid("--follow is about one database: start a server for each FILE"));
-    }
-    for path in &arguments.files {
-        let tokens = Tokens::of(path)?;
-        has_tokens |= !tokens.list()?.is_empty();
-        let database = match &arguments.follow {
-            Some(url) => follow(url, path, &arguments.access)?,
-            None => progress::options().open(path)?,
-        };
-        commands::tell_recovery(&database);
-        server = server.database_with(name(path)?, database.clone(), tokens)?;
-        databases.push(database);
-    }
     for host in &arguments.host {
         server = server.host(host);
     }
@@ -119,17 +152,50 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         let identity = Identity::read(cert, key);
         server = server.tls(identity.map_err(|error| Error::invalid(error.to_string()))?);
     }
-    let mut token = None;
-    if arguments.no_token {
-        server = server.open_to_all();
-    } else if !has_tokens {
-        let new = NewToken::random(Role::Admin, None);
-        server = server.session(new.stored);
-        token = Some(new.token);
+    Ok(server)
+}
+
+/// A server with open databases.
+#[derive(Default)]
+struct Open {
+    server: Server,
+    databases: Vec<Database>,
+    backup: Option<Arc<Backup>>,
+    has_tokens: bool,
+}
+
+impl Open {
+    /// Opens a database, and adds it.
+    fn add(&mut self, path: &Path, arguments: &Arguments) -> Result<()> {
+        let tokens = Tokens::of(path)?;
+        self.has_tokens |= !tokens.list()?.is_empty();
+        let database = match &arguments.follow {
+            Some(url) => follow(url, path, &arguments.access)?,
+            None => progress::options().open(path)?,
+        };
+        commands::tell_recovery(&database);
+        let (name, server) = (name(path)?, std::mem::take(&mut self.server));
+        self.server = server.database_with(name, database.clone(), tokens)?.file(name, path)?;
+        self.databases.push(database.clone());
+        if let Some(to) = &arguments.backup {
+            let connection: Arc<dyn Connection> = match remote::url(to) {
+                Some(url) => arguments.access.connect(url)?,
+                None => {
+                    let (file, connection) = Backup::file(&database, to)?;
+                    // It is closed after the one that it is a backup of.
+                    self.databases.push(file);
+                    Arc::new(connection)
+                }
+            };
+            let backup = Backup::start(&database, path, connection)?;
+            if let Err(error) = backup.wait(Duration::from_secs(arguments.backup_timeout)) {
+                notes::note(&format!("{error}; until then writing is refused"));
+            }
+            self.server = std::mem::take(&mut self.server).backup(name, Arc::clone(&backup))?;
+            self.backup = Some(backup);
+        }
+        Ok(())
     }
-    let served = serve(server, &arguments.listen, token);
-    let closed = databases.into_iter().try_for_each(Database::close);
-    served.and(closed).map(|()| Outcome::Done)
 }
 
 /// Opens a replica, which follows another server until the program ends.
@@ -165,12 +231,42 @@ fn follow(url: &str, path: &Path, access: &Access) -> Result<Database> {
 }
 
 /// Returns the name of a database in URLs.
-fn name(path: &Path) -> Result<&str> {
+pub(super) fn name(path: &Path) -> Result<&str> {
     let name = path.file_stem().and_then(std::ffi::OsStr::to_str);
     name.ok_or_else(|| Error::invalid(format!("{}: has no name for a URL", path.display())))
 }
 
+/// Serves standard input and output.
+fn speak(server: Server) -> Result<()> {
+    let io = |error| Error::io("cannot serve standard input and output", error);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(io)?;
+    let spoken = runtime.block_on(async {
+        let end = end().map_err(io)?;
+        let stream = tokio::io::join(tokio::io::stdin(), tokio::io::stdout());
+        server.speak(stream, end).await.map_err(io)
+    });
+    // A thread may still read standard input.
+    runtime.shutdown_background();
+    spoken
+}
+
 fn serve(server: Server, address: &str, token: Option<String>) -> Result<()> {
+    run_until_ended(server, address, |listening| {
+        let mut output = Output::new();
+        if let Some(token) = token {
+            output.line(&format!("token: {token}"))?;
+        }
+        output.line(&format!("listening on {}", listening.url()))?;
+        output.flush()
+    })
+}
+
+/// Listens, says so by `begun`, and serves until the program is asked to end.
+pub(super) fn run_until_ended(
+    server: Server,
+    address: &str,
+    begun: impl FnOnce(&Listening) -> Result<()>,
+) -> Result<()> {
     let io = |error| Error::io(format!("cannot listen at {address}"), error);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(io)?;
     runtime.block_on(async {
@@ -181,13 +277,7 @@ fn serve(server: Server, address: &str, token: Option<String>) -> Result<()> {
             }
             _ => io(error),
         })?;
-        let mut output = Output::new();
-        if let Some(token) = token {
-            output.line(&format!("token: {token}"))?;
-        }
-        output.line(&format!("listening on {}", listening.url()))?;
-        output.flush()?;
-        drop(output);
+        begun(&listening)?;
         listening.run(end).await.map_err(io)
     })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use annals::{Level, Result};
 use clap::Args;
 
-use crate::remote::Access;
+use crate::remote::{self, Access};
 use crate::shell::screen::Screen;
 use crate::shell::session::Base;
 use crate::{Outcome, commands, files, language, progress, shell};
@@ -30,13 +30,16 @@ use crate::{Outcome, commands, files, language, progress, shell};
 /// With --replica-of the server must accept each transaction; if another one came first, it is pulled, and the lines
 /// run again. Once the server has it on permanent storage, `committed txid=N runs=N` is printed.
 ///
+/// With --offline, too, the changes are committed beside FILE, as FILE-local, without the server; `annals push FILE URL`
+/// sends them later. Reads see both.
+///
 /// At a terminal each line is a transaction, except for those between `begin` and `commit`. An error is shown, has
 /// changed nothing, and doesn't end the session. Tab completes; Ctrl-C clears the line, or ends a long output; Ctrl-D
 /// leaves, and asks what to do with pending changes.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Arguments {
-    /// The database
+    /// The database: a file; with --read-only also the URL of one on a server, or of a file on a web server
     file: PathBuf,
     /// The level of commits that don't say another: soft or checksummed
     #[arg(long, value_name = "LEVEL", default_value = "checksummed")]
@@ -55,6 +58,9 @@ pub(crate) struct Arguments {
     /// isn't there
     #[arg(long, value_name = "URL", conflicts_with_all = ["read_only", "shared", "level"])]
     replica_of: Option<String>,
+    /// Commit to FILE-local, without the server, until `annals push FILE URL`
+    #[arg(long, requires = "replica_of")]
+    offline: bool,
     #[command(flatten)]
     access: Access,
     /// Don't remember the lines that are typed; ANNALS_HISTORY names the file that they are kept in
@@ -83,11 +89,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         return run_replica(arguments, url);
     }
     if arguments.read_only {
-        let reader = commands::open_to_read(&progress::options(), path)?;
+        let reader = arguments.access.open(&progress::options(), path)?;
         let ran = run_lines(Base::ReadOnly(&reader), arguments);
         crate::notes::tell_damage(&reader.image_damage());
         return ran.map(|()| Outcome::Done);
     }
+    remote::refuse_url(path)?;
+    remote::refuse_partial(path)?;
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", path, error))?;
     let timeout = Duration::from_secs(arguments.timeout);
     let options = progress::options().level(arguments.level).shared(arguments.shared);
@@ -114,6 +122,13 @@ fn run_replica(arguments: &Arguments, url: &str) -> Result<Outcome> {
     let (options, patience) = (progress::options(), annals_replica::Patience::default());
     let replica =
         annals_replica::Replica::connect_with(connection, &arguments.file, &options, patience)?;
+    if arguments.offline {
+        let offline = replica.offline()?;
+        let ran = run_lines(Base::Database(offline.database()), arguments);
+        let closed = offline.close();
+        let replica_closed = replica.close();
+        return ran.and(closed).and(replica_closed).map(|()| Outcome::Done);
+    }
     let mut screen = Screen::new(false);
     let ran = shell::replica::run(&replica, &mut std::io::stdin().lock(), &mut screen);
     let flushed = screen.output.flush();

@@ -4,10 +4,11 @@ use std::ops::Deref;
 use std::path::Path;
 
 use annals::storage::{Clock as _, SystemClock};
-use annals::{Error, ErrorKind, Result, Txid};
+use annals::{Error, ErrorKind, Options, Reader, Result, Snapshot, Txid};
 use clap::Args;
 
 use super::INTERVAL;
+use crate::commands;
 
 /// A file to read.
 pub(crate) struct Local<'p>(&'p Path);
@@ -44,5 +45,42 @@ impl Access {
                 Err(Error::new(ErrorKind::Unsupported, message))
             }
         }
+    }
+}
+
+impl Access {
+    /// Opens for reading the file that a path names.
+    pub(crate) fn open(&self, options: &Options, path: &Path) -> Result<Opened> {
+        let reader = options.open_read_only(&*self.fetch(path)?)?;
+        commands::note_unapplied(&reader, path);
+        Ok(Opened(reader))
+    }
+}
+
+/// Without connections there are no lazy replicas.
+pub(crate) fn refuse_partial(_path: &Path) -> Result<()> {
+    Ok(())
+}
+
+/// A database that is open for reading.
+pub(crate) struct Opened(Reader);
+
+impl Opened {
+    /// Returns the state as of the last load.
+    pub(crate) fn read(&self) -> Snapshot {
+        self.0.read()
+    }
+
+    /// Loads newer commits.
+    pub(crate) fn pull(&self) -> Result<Snapshot> {
+        self.0.pull()
+    }
+}
+
+impl Deref for Opened {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        &self.0
     }
 }

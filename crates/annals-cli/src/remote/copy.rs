@@ -1,54 +1,52 @@
-//! A command that reads a whole database gets a copy of it in a temporary folder, verified while it is fetched: so every
+//! A command that reads all of a database gets a copy of it in a temporary folder, verified while it is fetched: so every
 //! command does the same with it as with a file.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Error, ErrorKind, Options, Result, Txid};
-use annals_replica::{Connection, Http, Patience, Replica};
-use clap::Args;
+use annals_replica::{Patience, Replica};
+use std::time::Duration;
 use tempfile::TempDir;
 
 use super::INTERVAL;
+use super::access::{Access, Place};
+use crate::progress;
 
 /// How long a server is asked to wait for news.
 const PATIENCE: Duration = Duration::from_secs(50);
 /// The pause after it couldn't be reached.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How to reach a database on a server.
-#[derive(Debug, Args)]
-pub(crate) struct Access {
-    /// The token for a server, where the database is a URL; ANNALS_TOKEN is another way to say it
-    #[arg(long, value_name = "TOKEN")]
-    token: Option<String>,
-}
-
 impl Access {
-    /// Prepares a connection to a URL.
-    pub(crate) fn connect(&self, url: &str) -> Result<Arc<dyn Connection>> {
-        let from_environment =
-            || std::env::var("ANNALS_TOKEN").ok().filter(|token| !token.is_empty());
-        let token = self.token.clone().or_else(from_environment);
-        Ok(Arc::new(Http::new(url, token)?))
-    }
-
     /// Returns a file with what a path or a URL names: the file itself, or a copy.
     pub(crate) fn fetch(&self, path: &Path) -> Result<Local> {
         let Some(url) = super::url(path) else {
+            super::refuse_partial(path)?;
             return Ok(Local { path: path.to_owned(), copy: None });
         };
         let folder = tempfile::tempdir();
         let folder =
             folder.map_err(|error| Error::io("cannot create a temporary folder", error))?;
-        let connection = self.connect(url)?;
-        let name = url.rsplit('/').find(|name| !name.is_empty()).unwrap_or("database");
-        let path = folder.path().join(format!("{name}.annals"));
-        let options = Options::new();
-        let replica = Replica::connect_with(connection, &path, &options, Patience::default())?;
+        let place = self.place(url)?;
+        let name = url.trim_end_matches(".annals").rsplit('/').find(|name| !name.is_empty());
+        let path = folder.path().join(format!("{}.annals", name.unwrap_or("database")));
+        let replica = match place {
+            Place::Server(server) => {
+                let options = Options::new();
+                Some(Replica::connect_with(server, &path, &options, Patience::default())?)
+            }
+            Place::Archive(archive) => {
+                let options = Options::new();
+                Some(Replica::connect_with(archive, &path, &options, Patience::default())?)
+            }
+            Place::Web(web) => {
+                let lazy = super::lazily(web, &progress::options())?;
+                super::copy_all(&lazy, &path)?;
+                None
+            }
+        };
         Ok(Local { path, copy: Some(Copy { replica, _folder: folder }) })
     }
 }
@@ -61,7 +59,8 @@ pub(crate) struct Local {
 
 /// A copy of a database on a server.
 struct Copy {
-    replica: Replica,
+    /// What fetches more of it; `None` if it is of files on a web server.
+    replica: Option<Replica>,
     _folder: TempDir,
 }
 
@@ -73,6 +72,10 @@ impl Local {
             SystemClock.pause(INTERVAL);
             return Ok(());
         };
+        let replica = replica.as_ref().ok_or_else(|| {
+            let message = "files on a web server can't be followed: name a server, as http://HOST:PORT/v1/NAME";
+            Error::new(ErrorKind::Unsupported, message)
+        })?;
         // What was fetched is in the file a moment later.
         if replica.cursor().txid > seen {
             SystemClock.pause(INTERVAL);

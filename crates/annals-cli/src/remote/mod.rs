@@ -3,22 +3,48 @@
 #[cfg(not(feature = "net"))]
 mod absent;
 #[cfg(feature = "net")]
+mod access;
+#[cfg(feature = "net")]
 mod copy;
+#[cfg(feature = "net")]
+mod lazy;
 #[cfg(feature = "net")]
 pub(crate) mod log;
 
 use std::path::Path;
 use std::time::Duration;
 
+use annals::{Error, Result};
+
 #[cfg(not(feature = "net"))]
-pub(crate) use absent::{Access, Local};
+pub(crate) use absent::{Access, Local, Opened, refuse_partial};
 #[cfg(feature = "net")]
-pub(crate) use copy::{Access, Local};
+pub(crate) use access::{Access, Place};
+#[cfg(feature = "net")]
+pub(crate) use copy::Local;
+#[cfg(feature = "net")]
+pub(crate) use lazy::{Opened, copy_all, lazily, refuse_partial};
 
 /// The polling interval of a file that is followed.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Returns the URL of a server that a path is, if it is one.
+/// Refuses a URL where a file is written.
+pub(crate) fn refuse_url(path: &Path) -> Result<()> {
+    let Some(url) = url(path) else { return Ok(()) };
+    Err(Error::invalid(format!(
+        "{url}: a database elsewhere is read with --read-only; to write it, name a copy of it and `--replica-of {url}`"
+    )))
+}
+
+/// Returns the URL of a server or an archive that a path is, if it is one.
 pub(crate) fn url(path: &Path) -> Option<&str> {
-    path.to_str().filter(|path| path.starts_with("http://") || path.starts_with("https://"))
+    let schemes = ["http://", "https://"];
+    let is_server = |path: &&str| schemes.iter().any(|scheme| path.starts_with(scheme));
+    path.to_str().filter(is_server).or_else(|| archive(path))
+}
+
+/// Returns the URL of an archive that a path is, if it is one.
+pub(crate) fn archive(path: &Path) -> Option<&str> {
+    let schemes = ["file://", "s3://", "gs://", "az://"];
+    path.to_str().filter(|path| schemes.iter().any(|scheme| path.starts_with(scheme)))
 }

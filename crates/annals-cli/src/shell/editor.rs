@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+#[cfg(feature = "sqlite")]
+use std::rc::Rc;
 use std::sync::Arc;
 
 use annals::{Error, Result, Schema};
@@ -15,7 +17,7 @@ use rustyline::history::DefaultHistory;
 use rustyline::validate::Validator;
 use rustyline::{Config, Context, Helper};
 
-use super::completion::{complete, hint};
+use super::completion::{Completion, complete, hint};
 use super::screen::{Style, colours};
 use crate::output::say;
 
@@ -69,9 +71,22 @@ impl Editor {
     /// Reads a line. Completions come from the schema; the prompt shows an open transaction.
     pub(crate) fn read(&mut self, schema: Arc<Schema>, is_pending: bool) -> Result<Typed> {
         if let Some(guide) = self.editor.helper_mut() {
-            *guide = Guide { schema: Some(schema), is_pending };
+            *guide = Guide { known: Known::Schema(schema), is_pending };
         }
-        let typed = self.prompt(if is_pending { "annals*> " } else { "annals> " })?;
+        self.read_line(if is_pending { "annals*> " } else { "annals> " })
+    }
+
+    /// Reads a line. Completions are words of a list, in any case.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn read_words(&mut self, prompt: &str, words: &Rc<[String]>) -> Result<Typed> {
+        if let Some(guide) = self.editor.helper_mut() {
+            *guide = Guide { known: Known::Words(Rc::clone(words)), is_pending: false };
+        }
+        self.read_line(prompt)
+    }
+
+    fn read_line(&mut self, prompt: &str) -> Result<Typed> {
+        let typed = self.prompt(prompt)?;
         if let Typed::Lines(line) = &typed {
             let is_new = self.editor.add_history_entry(line.as_str()).map_err(cannot_read)?;
             if is_new {
@@ -84,7 +99,7 @@ impl Editor {
     /// Asks a question, whose answer is no command and not remembered.
     pub(crate) fn ask(&mut self, question: &str) -> Result<Typed> {
         if let Some(guide) = self.editor.helper_mut() {
-            guide.schema = None;
+            guide.known = Known::Nothing;
         }
         self.prompt(question)
     }
@@ -140,9 +155,44 @@ fn cannot_read(error: ReadlineError) -> Error {
 /// Provides completions and hints for a line.
 #[derive(Default)]
 struct Guide {
-    /// None while the line is no command.
-    schema: Option<Arc<Schema>>,
+    known: Known,
     is_pending: bool,
+}
+
+/// What completions are made of.
+#[derive(Default)]
+enum Known {
+    /// The line is no command.
+    #[default]
+    Nothing,
+    Schema(Arc<Schema>),
+    #[cfg(feature = "sqlite")]
+    Words(Rc<[String]>),
+}
+
+impl Known {
+    fn complete(&self, line: &str) -> Completion {
+        match self {
+            Self::Nothing => Completion::default(),
+            Self::Schema(schema) => complete(schema, line),
+            #[cfg(feature = "sqlite")]
+            Self::Words(words) => {
+                let is_of_word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+                let begun = line.rsplit(|c| !is_of_word(c)).next().unwrap_or_default();
+                // After `T.` any column may follow.
+                let begun = match begun.rsplit_once('.') {
+                    Some((table, column)) if !table.is_empty() => column,
+                    _ => begun,
+                };
+                let is_it = |word: &&String| {
+                    let start = word.get(..begun.len());
+                    !begun.is_empty() && start.is_some_and(|it| it.eq_ignore_ascii_case(begun))
+                };
+                let words = words.iter().filter(is_it).cloned().collect();
+                Completion { start: line.len() - begun.len(), words, ends_word: false }
+            }
+        }
+    }
 }
 
 impl Helper for Guide {}
@@ -157,10 +207,8 @@ impl Completer for Guide {
         cursor: usize,
         _context: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let (Some(schema), Some(line)) = (&self.schema, line.get(..cursor)) else {
-            return Ok((cursor, Vec::new()));
-        };
-        let found = complete(schema, line);
+        let Some(line) = line.get(..cursor) else { return Ok((cursor, Vec::new())) };
+        let found = self.known.complete(line);
         let blank = if found.ends_word { " " } else { "" };
         let pair = |word: String| Pair { replacement: format!("{word}{blank}"), display: word };
         Ok((found.start, found.words.into_iter().map(pair).collect()))
@@ -183,8 +231,12 @@ impl Hinter for Guide {
     type Hint = Shown;
 
     fn hint(&self, line: &str, cursor: usize, _context: &Context<'_>) -> Option<Shown> {
-        let schema = self.schema.as_ref().filter(|_| colours() && cursor == line.len())?;
-        hint(schema, line).map(Shown)
+        match &self.known {
+            Known::Schema(schema) if colours() && cursor == line.len() => {
+                hint(schema, line).map(Shown)
+            }
+            _ => None,
+        }
     }
 }
 

@@ -8,12 +8,12 @@ mod blobs;
 pub(crate) mod catalog;
 mod command;
 mod commands;
-mod completion;
+pub(crate) mod completion;
 mod display;
-mod editor;
+pub(crate) mod editor;
 mod form;
 mod help;
-mod history;
+pub(crate) mod history;
 mod image;
 pub(crate) mod interactive;
 #[cfg(feature = "net")]
@@ -24,6 +24,8 @@ mod schema;
 pub(crate) mod screen;
 pub(crate) mod script;
 pub(crate) mod session;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sql;
 mod vectors;
 mod words;
 

@@ -9,9 +9,7 @@
 //!    commit that fails has rolled it back.
 //! 4. A session that is dropped rolls back.
 
-use annals::{
-    Commit, Database, Error, Level, Reader, Result, Schema, Snapshot, Timestamp, Transaction,
-};
+use annals::{Commit, Database, Error, Level, Result, Schema, Snapshot, Timestamp, Transaction};
 use annals_schema::Token;
 
 use super::command::Run;
@@ -21,6 +19,7 @@ use super::words::Words;
 use super::{catalog, help, image};
 use crate::language;
 use crate::present::Present;
+use crate::remote::Opened;
 
 /// When a session commits changes that no `begin` precedes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +31,12 @@ pub(crate) enum Commits {
 }
 
 /// The target of a session.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Base<'db> {
     /// A database that it may change.
     Database(&'db Database),
     /// A read-only file.
-    ReadOnly(&'db Reader),
+    ReadOnly(&'db Opened),
 }
 
 impl Base<'_> {

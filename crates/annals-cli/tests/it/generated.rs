@@ -118,7 +118,7 @@ fn bash_completes() {
     let checked = Command::new("bash").arg("-n").arg(&script).output().unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
 
-    assert_eq!(complete(&script, &["annals", "ex"]), ["export"]);
+    assert_eq!(complete(&script, &["annals", "ex"]), ["explore", "export"]);
     assert_eq!(complete(&script, &["annals", "import", "c"]), ["csv", "changes"]);
     assert_eq!(complete(&script, &["annals", "shell", "--le"]), ["--level"]);
     assert_eq!(complete(&script, &["annals", "completions", "f"]), ["fish"]);

@@ -3,10 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "tests look at the program from outside")]
 
+#[cfg(all(unix, feature = "net"))]
+mod archived;
+#[cfg(all(unix, feature = "net"))]
+mod backed;
 mod damage;
 #[cfg(target_os = "linux")]
 mod device;
 mod exchange;
+#[cfg(all(unix, feature = "net"))]
+mod explore;
 #[cfg(unix)]
 mod follow;
 mod generated;
@@ -14,9 +20,13 @@ mod identity;
 mod joedb;
 mod joedb_differs;
 mod joedb_files;
+#[cfg(all(unix, feature = "net"))]
+mod lazily;
 mod leftovers;
 #[cfg(target_os = "linux")]
 mod limits;
+#[cfg(all(unix, feature = "net"))]
+mod offline;
 #[cfg(unix)]
 mod outputs;
 #[cfg(unix)]
@@ -32,6 +42,8 @@ mod segments;
 mod served;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sql;
+#[cfg(all(unix, feature = "net"))]
+mod stdio;
 mod streams;
 #[cfg(unix)]
 mod terminal;

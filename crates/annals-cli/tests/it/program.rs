@@ -13,7 +13,11 @@ pub(crate) fn annals(dir: &Path, arguments: &[&str]) -> Command {
 
 /// Runs the program with this on standard input.
 pub(crate) fn run(dir: &Path, arguments: &[&str], input: &[u8]) -> Output {
-    let mut command = annals(dir, arguments);
+    feed(annals(dir, arguments), input)
+}
+
+/// Runs a command with this on standard input.
+pub(crate) fn feed(mut command: Command, input: &[u8]) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();

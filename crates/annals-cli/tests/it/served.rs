@@ -9,14 +9,14 @@ use std::time::Duration;
 use crate::program::{annals, run, succeed};
 
 /// A server in a process of its own.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    url: String,
+    pub(crate) url: String,
     token: Option<String>,
 }
 
 impl Served {
-    fn start(dir: &Path, address: &str, options: &[&str]) -> Self {
+    pub(crate) fn start(dir: &Path, address: &str, options: &[&str]) -> Self {
         Self::of(dir, "a.annals", &[&["--listen", address], options].concat())
     }
 
@@ -25,7 +25,7 @@ impl Served {
         Self::of(dir, file, &["--listen", "127.0.0.1:0", "--no-token", "--follow", url])
     }
 
-    fn of(dir: &Path, file: &str, options: &[&str]) -> Self {
+    pub(crate) fn of(dir: &Path, file: &str, options: &[&str]) -> Self {
         let arguments = [&["serve", file], options].concat();
         let mut child = annals(dir, &arguments)
             .stdout(Stdio::piped())
@@ -44,24 +44,24 @@ impl Served {
         Self { child, url, token }
     }
 
-    fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         self.url.trim_start_matches("http://").split('/').next().unwrap()
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Ends it as an operator does; it must end well.
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         let pid = self.child.id().to_string();
         assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
         assert!(self.child.wait().unwrap().success());
     }
 }
 
-fn create(dir: &Path) {
+pub(crate) fn create(dir: &Path) {
     let schema =
         "create_table page\nadd_field page title string\ncreate_unique_index by_title page title\n";
     succeed(dir, &["shell", "a.annals"], schema);
@@ -224,7 +224,7 @@ fn requests_are_logged_without_what_is_secret() {
     assert!(log.lines().all(|line| line.starts_with('{') && line.ends_with('}')), "{log}");
     let has =
         |parts: [&str; 3]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
-    assert!(has(["\"path\":\"/v1/a/frames\"", "\"status\":200", "\"micros\":"]), "{log}");
+    assert!(has(["\"path\":\"/v1/a/files\"", "\"status\":200", "\"micros\":"]), "{log}");
     assert!(has(["\"status\":401", "unauthenticated", "refused"]), "{log}");
     assert!(
         !log.contains(&token) && !log.contains("annals_wrong") && !log.contains("after="),
@@ -252,4 +252,35 @@ fn wrong_arguments_are_explained() {
     refused(&["token", "revoke", "a.annals", "x"], "has no token");
     refused(&["token", "add", "a.annals", "--role", "king"], "read, write or admin");
     assert!(!dir.join("b.annals").exists());
+}
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn a_server_is_asked_with_sql() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let served = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+    let url = served.url.as_str();
+    succeed(
+        dir,
+        &["shell", "--replica-of", url, "b.annals"],
+        "insert page \"one, two\"\ninsert page \"\"\n",
+    );
+    let query =
+        ["sql", url, "SELECT id, title, NULL AS empty FROM page WHERE id < ?", "--param", "9"];
+    for format in ["table", "line", "csv", "json", "ndjson"] {
+        let here = [&query[..1], &["b.annals"], &query[2..], &["--format", format]].concat();
+        let there = [&query, &["--format", format][..]].concat();
+        // The server's numbers are texts in a table: they begin at the left.
+        let plain = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let empty = |text: String| text.replace("NULL", "");
+        let [here, there] =
+            [here, there].map(|arguments| plain(empty(succeed(dir, &arguments, ""))));
+        assert_eq!(here, there, "{format}");
+    }
+    let refused = run(dir, &["sql", url, "DELETE FROM page"], b"");
+    assert_ne!(refused.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("SQL only reads"), "{refused:?}");
+    served.end();
 }

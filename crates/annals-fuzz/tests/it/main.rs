@@ -112,6 +112,16 @@ fn joedb() {
     run_corpus("joedb");
 }
 
+#[test]
+fn request() {
+    run_corpus("request");
+}
+
+#[test]
+fn answer() {
+    run_corpus("answer");
+}
+
 /// Real joedb files that end anywhere, and with a wrong bit in each byte; with full effort with each bit wrong.
 #[test]
 fn joedb_files_are_cut_and_flipped_everywhere() {

@@ -7,7 +7,8 @@ use std::path::Path;
 use annals_guide::{Chapter, Link, chapters, folder, summary};
 
 /// What is only shown, and why. A block that can be run doesn't belong here.
-const NOT_RUN: [(&str, &str); 3] = [
+const NOT_RUN: [(&str, &str); 4] = [
+    ("sql", "it is built in release mode, which takes minutes"),
     ("threads", "axum isn't among the packages of the guide"),
     ("tutorial", "it makes a package, with the library from beside it"),
     ("tutorial", "it needs that package"),

@@ -101,16 +101,24 @@ fn look(
     assert_eq!(database.read().table(ITEM).expect(what).len(), there as u64 + 1, "{what}");
     // The client that knows nothing sends the same bytes: they are there, or come, or it begins at the end.
     let local = Local::new(database);
-    match local.accept(ends[0], frames).expect(what) {
+    match local.accept(ends[0], frames, None).expect(what) {
         Answer::Conflict => assert!((1..ends.len() - 1).contains(&there), "{what}"),
         Answer::AlreadyThere => assert_eq!(there, ends.len() - 1, "{what}"),
         Answer::Committed => {
-            assert_eq!((there, cursor(local.database())), (0, ends[ends.len() - 1]), "{what}")
+            assert_eq!(
+                (there, cursor(local.database().expect("it is a database"))),
+                (0, ends[ends.len() - 1]),
+                "{what}"
+            )
         }
     }
 }
 
-fn each_state(states: &CrashStates, rng: &mut Rng, mut look: impl FnMut(&SimulatedDisk)) {
+pub(crate) fn each_state(
+    states: &CrashStates,
+    rng: &mut Rng,
+    mut look: impl FnMut(&SimulatedDisk),
+) {
     look(&states.oldest());
     look(&states.newest());
     look(&states.all_but_last());
@@ -127,7 +135,7 @@ fn a_push_is_whole_or_a_beginning_after_a_power_cut() {
         let Prepared { disk, database, ends, mut frames } = prepare();
         disk.crash_at(disk.operations() + cuts);
         let local = Local::new(database);
-        let accepted = local.accept(ends[0], &mut frames);
+        let accepted = local.accept(ends[0], &mut frames, None);
         is_over = !disk.is_off();
         let acknowledged = accepted.is_ok();
         assert!(acknowledged || !is_over, "{accepted:?}");
@@ -151,7 +159,7 @@ fn a_push_that_meets_a_fault_changes_nothing_or_is_not_known() {
             let (operations, what) = (disk.operations(), format!("{fault:?} at operation {at}"));
             disk.fail_at(operations + at, fault);
             let local = Local::new(database);
-            let accepted = local.accept(ends[0], &mut frames);
+            let accepted = local.accept(ends[0], &mut frames, None);
             let met = disk.operations() > operations + at;
             if let Err(error) = accepted {
                 if error.kind() == ErrorKind::UnknownOutcome {
@@ -165,12 +173,20 @@ fn a_push_that_meets_a_fault_changes_nothing_or_is_not_known() {
                         fault == Fault::NoSpace,
                         "{what}: {error}"
                     );
-                    assert_eq!(cursor(local.database()), ends[0], "{what}: nothing was changed");
-                    let again = local.accept(ends[0], &mut frames);
+                    assert_eq!(
+                        cursor(local.database().expect("it is a database")),
+                        ends[0],
+                        "{what}: nothing was changed"
+                    );
+                    let again = local.accept(ends[0], &mut frames, None);
                     assert_eq!(again.expect(&what), Answer::Committed, "{what}");
                 }
             } else {
-                assert_eq!(cursor(local.database()), ends[ends.len() - 1], "{what}");
+                assert_eq!(
+                    cursor(local.database().expect("it is a database")),
+                    ends[ends.len() - 1],
+                    "{what}"
+                );
             }
             if !met {
                 break;

@@ -22,10 +22,12 @@ use crate::shared::Shared;
 pub(crate) use shapes::*;
 
 /// The parts of paths, and what they mean.
-const PARTS: [(&str, &str, &str); 3] = [
+const PARTS: [(&str, &str, &str); 5] = [
     ("name", "string", "the name of a database"),
     ("table", "string", "the name of a table"),
     ("id", "integer", "the id of a row"),
+    ("number", "integer", "the number of a segment"),
+    ("root", "integer", "the number of a root of the image"),
 ];
 
 /// The statuses with which any request about a database can be refused.
@@ -119,7 +121,7 @@ async fn of_one(
     headers: HeaderMap,
 ) -> Answer {
     let served = shared.permit(&headers, &name, Role::Read)?;
-    let now = served.local.database().read();
+    let now = served.local.read();
     Ok(Json(of_database(&openapi, &name, now.schema())).into_response())
 }
 

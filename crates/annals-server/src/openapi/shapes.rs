@@ -16,6 +16,28 @@ pub(crate) struct Failure {
     message: String,
 }
 
+/// A refusal because history isn't kept any more.
+#[derive(ToSchema)]
+pub(crate) struct Gone {
+    error: String,
+    message: String,
+    /// The oldest transaction after which all is kept.
+    oldest: u64,
+    /// The erasures since the cursor.
+    erasures: Vec<Erasure>,
+    /// The cursor in the present history, if the erasures say which it is.
+    carried: Option<String>,
+}
+
+/// An erasure of values.
+#[derive(ToSchema)]
+pub(crate) struct Erasure {
+    /// The transaction that marks it.
+    txid: u64,
+    /// The first transaction that was written again.
+    from: u64,
+}
+
 /// Facts of a database.
 #[derive(ToSchema)]
 pub(crate) struct Facts {
@@ -32,6 +54,39 @@ pub(crate) struct Facts {
     features: Vec<String>,
     /// The names of the procedures.
     procedures: Vec<String>,
+}
+
+/// The files of a database, up to its last transaction.
+#[derive(ToSchema)]
+pub(crate) struct Files {
+    /// The last transaction.
+    txid: u64,
+    /// The chain after it.
+    chain: String,
+    /// The segments of the journal, the oldest first.
+    segments: Vec<Segment>,
+    /// The newest root of the image; null if there is none.
+    image: Option<Image>,
+}
+
+/// A segment of the journal.
+#[derive(ToSchema)]
+pub(crate) struct Segment {
+    number: u64,
+    bytes: u64,
+    /// True if it is complete.
+    sealed: bool,
+    /// The `ETag` of the file.
+    tag: String,
+}
+
+/// A root of the image.
+#[derive(ToSchema)]
+pub(crate) struct Image {
+    root: u64,
+    bytes: u64,
+    /// The `ETag` of the file.
+    tag: String,
 }
 
 /// Chains after transactions, null for those that aren't in the kept history.
@@ -96,6 +151,8 @@ pub(crate) struct Transaction {
     time: String,
     comment: Option<String>,
     changes: Vec<Change>,
+    /// How many further changes there are, if the request has a limit.
+    left_out: Option<u64>,
 }
 
 /// The transaction of a moment.

@@ -46,11 +46,16 @@ fn compare(url: &str, description: &Value) -> usize {
     for (path, methods) in description["paths"].as_object().unwrap() {
         let Some(operation) = methods.get("get") else { continue };
         let asked = path.replace("{name}", "all").replace("{table}", "all").replace("{id}", "0");
+        if path.contains("{root}") {
+            continue; // a database in memory has no image here
+        }
+        let asked = asked.replace("{number}", "0");
         let asked = match asked.rsplit('/').next().unwrap() {
             "chains" => format!("{asked}?txid=1,99"),
             "diff" => format!("{asked}?from=txid:1"),
             "at" => format!("{asked}?moment=txid:2"),
             "changes" => format!("{asked}?after=1"),
+            "search" => format!("{asked}?text=plum"),
             _ => asked,
         };
         let (status, answer) = get(&format!("{url}{}", asked.trim_end_matches('/')));
@@ -113,11 +118,11 @@ fn answers_have_the_shapes_that_the_description_says() {
     let (status, refusal) = post(&json!({ "changes": 1 }));
     let failure = &operation["responses"]["400"]["content"]["application/json"]["schema"];
     assert_eq!((status, mistakes(&description, failure, &refusal)), (400, Vec::new()));
-    assert_eq!(compare(&running.url, &description), 13);
+    assert_eq!(compare(&running.url, &description), 19);
 
     // That of one database knows its tables.
     let (_, one) = get(&format!("{here}/openapi.json"));
-    assert_eq!(compare(&here, &one), 15);
+    assert_eq!(compare(&here, &one), 22);
     let row = &one["components"]["schemas"]["t.all"];
     assert_eq!(row["properties"]["large"]["maximum"], json!(u64::MAX));
     let wrong = json!({ "id": 0, "text": 1 });

@@ -78,14 +78,22 @@ fn events_are_sent_as_they_are_committed() {
     };
     let mut events = open("1");
     let mut next = |start: &str| events.by_ref().find(|line| line.starts_with(start)).unwrap();
-    assert_eq!(next("id: "), "id: 2");
+    assert!(next("id: ").starts_with("id: 2"));
     assert_eq!(next("event: "), "event: caught-up");
-    assert_eq!(next("id: "), "id: 2", "of that event");
+    assert!(next("id: ").starts_with("id: 2:"), "of that event, with the chain");
     for txid in 3..10 {
         insert(&database, 0);
-        assert_eq!(next("id: "), format!("id: {txid}"));
+        let cursor = annals::Cursor::from(database.read().point());
+        assert_eq!(next("id: "), format!("id: {cursor}"), "transaction {txid}, the last one");
         assert!(next("data: ").contains("\"table\":\"one\""));
     }
     let mut resumed = open("7");
     assert_eq!(resumed.by_ref().find(|line| line.starts_with("id: ")).unwrap(), "id: 8");
+    // The last one says in which history it was.
+    let end = annals::Cursor::from(database.read().point());
+    insert(&database, 0);
+    let mut resumed = open(&end.to_string());
+    assert!(resumed.by_ref().find(|line| line.starts_with("id: ")).unwrap().starts_with("id: 10:"));
+    let answer = client.get(format!("{}/changes?after=9:00c0ffee00c0ffee", running.of("origin")));
+    assert_eq!(answer.send().unwrap().status().as_u16(), 409, "another history");
 }

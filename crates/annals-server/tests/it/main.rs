@@ -1,16 +1,26 @@
 //! The server as its clients see it, over sockets of this machine.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
-#![allow(clippy::disallowed_methods, reason = "a proxy waits for real")]
+#![allow(clippy::disallowed_methods, reason = "a proxy and real clients wait for real")]
 
+mod backup;
+mod calls;
 mod cuts;
 mod described;
+mod effort;
+mod erased;
 mod feeds;
+mod files;
+mod lazy;
+mod limits;
 mod proxy;
 mod rows;
 mod running;
 mod secure;
+mod sql;
 mod statuses;
+mod subscriptions;
 mod suite;
 mod tokens;
 mod transactions;
+mod web;

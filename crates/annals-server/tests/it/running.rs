@@ -15,11 +15,16 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(server: Server) -> Self {
+        Self::with_threads(server, 512)
+    }
+
+    /// Starts a server that has so many threads for work that may block.
+    pub(crate) fn with_threads(server: Server, blocking: usize) -> Self {
         // The clients of the tests need it; another test may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        let runtime = runtime.unwrap();
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(2).max_blocking_threads(blocking).enable_all();
+        let runtime = builder.build().unwrap();
         let listening = runtime.block_on(server.listen("127.0.0.1:0")).unwrap();
         let (url, address) = (listening.url(), listening.address());
         let (end, ended) = oneshot::channel();

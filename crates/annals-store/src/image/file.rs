@@ -166,8 +166,22 @@ impl Image {
     /// # Errors
     /// `Io`; `Corrupt` if the bytes differ from those written.
     pub(crate) fn verify(&self, stored: &Stored) -> Result<()> {
-        // A disk may read wrongly once.
-        self.verify_once(stored).or_else(|_| self.verify_once(stored))
+        self.verify_once(stored).or_else(|error| {
+            self.before_retry(stored, error)?;
+            self.verify_once(stored)
+        })
+    }
+
+    /// Prepares another read of an object: a disk may read wrongly once, and so may a network.
+    ///
+    /// # Errors
+    /// `error`, if another read is of no use.
+    fn before_retry(&self, stored: &Stored, error: Error) -> Result<()> {
+        if error.is_remote() {
+            return Err(error);
+        }
+        self.storage.drop_copies(stored.place..stored.place + u64::from(stored.len));
+        Ok(())
     }
 
     fn verify_once(&self, stored: &Stored) -> Result<()> {
@@ -261,8 +275,10 @@ impl Source for Image {
             self.read_exactly(stored, stored.place, out)?;
             self.compare(stored, Stored::sum_of(stored.place, out))
         };
-        // A disk may read wrongly once.
-        read().or_else(|_| read())
+        read().or_else(|error| {
+            self.before_retry(stored, error)?;
+            read()
+        })
     }
 }
 

@@ -157,7 +157,9 @@ impl Image {
                 check_identity(&header.identity, identity).map(|()| header.hash())
             });
             let header = match header {
-                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                Err(error) if error.kind() == ErrorKind::Io || error.is_remote() => {
+                    return Err(error);
+                }
                 Err(_) => return Ok(None),
                 Ok(header) => header,
             };

@@ -8,7 +8,7 @@
 //! all objects of a root, noting its `units`; `space` is the free space. `file` is an open image, which is made by
 //! `create` and found by `open`; `batch` writes objects, and `publish` makes them a root, also after a draft was put
 //! `aside`. `frames` are older roots that are kept; `compact` copies the objects of one to another file. `check`
-//! verifies all of it, and `damage` is the known damage. (`tests`, `miniature` and `testing` are for tests only.)
+//! verifies all of it, and `damage` is the known damage. `exposed` is one root as others may copy it. (`tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod aside;
@@ -18,6 +18,7 @@ mod check;
 mod compact;
 mod create;
 mod damage;
+mod exposed;
 mod file;
 mod format;
 mod frames;
@@ -44,6 +45,7 @@ pub use catalog::{Array, Catalog, Kind};
 pub use check::{Report, check, slots};
 pub use create::{SetAside, discard, image_name, set_aside};
 pub use damage::{Damage, Guarded};
+pub use exposed::Exposed;
 pub use file::Image;
 pub(crate) use format::UNIT;
 pub use format::{Identity, MAX_HEIGHT, NODE_MAX_LEN, Root, journal_id_of};

@@ -61,7 +61,7 @@ impl Image {
         };
         match Self::load(directory, storage, name, &how, Some(identity)) {
             Ok(usable) => Ok(Opened::Usable(Box::new(usable))),
-            Err(error) if error.kind() == ErrorKind::Io => Err(error),
+            Err(error) if error.kind() == ErrorKind::Io || error.is_remote() => Err(error),
             Err(error) if access == Access::Read => {
                 Ok(Opened::SetAside(SetAside { reason: error.to_string(), kept_as: None }))
             }

@@ -477,7 +477,7 @@ impl View {
     /// Returns an index; `NotFound` if there is none with that number. Reading one of the
     /// [unavailable](Self::unavailable_indexes) ones is an error.
     pub fn index(&self, number: IndexNumber) -> Result<IndexView<'_>> {
-        if let Some(whole) = self.whole() {
+        if let Some(whole) = self.whole()? {
             return whole.index(number);
         }
         let data = self.indexes.get(number.0 as usize).ok_or_else(|| {

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use crate::Result;
+use crate::db::continuation::locate;
 use crate::db::inspect::{self, Examination};
-use crate::db::options::{Options, locate};
+use crate::db::options::Options;
 use crate::db::progress::Watched;
 use crate::db::replay::scan::{self, Sink};
 use crate::db::replay::segments::{Opened, Past};

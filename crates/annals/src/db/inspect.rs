@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use annals_schema::Timestamp;
 
+use crate::db::continuation::locate;
 use crate::db::history;
 use crate::db::image;
 use crate::db::inspection::{HeadInspection, Inspection, SegmentInspection};
 use crate::db::marks::Marks;
-use crate::db::options::{Options, locate};
+use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::progress::Watched;

@@ -12,13 +12,16 @@
 //! - `time`: reading the past and new commits, through these; `open`, with `acquire` and `recovery`: how a database is
 //!   opened; `read_only`: files, and `embedded` bytes of the program;
 //! - `replication`: frames as they are, from and for other machines;
-//! - `undo`: restoring a row, and reverting a transaction, by new changes;
+//! - `continuation`: the transactions that a replica commits on its own;
+//! - `undo`: restoring a row, and reverting a transaction, by new changes; `rebase`: a
+//!   continuation's transactions again, after those of others;
 //! - `inspect`, `examine`, by the `marks` of erasures: examining files; the rest write other files: `salvage`, and `erase`,
 //!   which replaces the files of a journal.
 
 mod acquire;
 mod beside;
 mod changes;
+mod continuation;
 mod embedded;
 mod engine;
 mod erase;
@@ -37,6 +40,7 @@ mod past;
 mod present;
 mod read_only;
 mod reader;
+mod rebase;
 mod recovery;
 mod replay;
 mod replication;
@@ -51,6 +55,9 @@ use crate::progress;
 pub(crate) use changes::changed::is_same;
 pub use changes::changed::{Blame, Changed, RowChange, Version, VersionKind};
 pub use changes::moment::{Moment, MomentError};
+pub use continuation::{
+    Continuation, LOCAL, PUSHED, begin_continuation, open_continuation, rename_continuation,
+};
 pub use embedded::Embedded;
 pub use erase::{Generation, OldSegment, Removable};
 pub use examine::{examine, scan, scan_in};
@@ -78,12 +85,15 @@ pub use outcome::{Forgotten, Older, Restarted};
 pub use pack::{Packed, write_state};
 pub use present::snapshot::Snapshot;
 pub use reader::Reader;
+pub use rebase::{Rebased, Renumbered, last_made_again, rebase};
 pub use replay::scan::Sink;
 pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
 pub use replication::{
-    Batch, Contents, FileRange, Origin, Proposal, Source, SourceFacts, begin_replica,
-    begin_replica_in, check_readable, continue_segment, count_frames, upgrade_in,
+    Batch, Beginning, Carrying, Contents, ExposedFile, ExposedFiles, FileRange, JournalFileKind,
+    Origin, Proposal, Source, SourceFacts, Witness, begin_replica, begin_replica_in,
+    check_readable, continue_segment, count_frames, frames_up_to, head_up_to, segment_number,
+    upgrade_in,
 };
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
 pub use stats::{CacheStats, Latencies, OldestState, Stats};

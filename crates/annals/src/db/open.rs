@@ -182,7 +182,7 @@ impl Options {
         let checkpoints = Arc::new(checkpoints);
         let segment = Segment {
             checkpoints: Arc::clone(&checkpoints),
-            file: Arc::new(if self.shared { file } else { file.keeping_past() }),
+            file: Arc::new(self.of_file(file)),
             turns,
             is_named: AtomicBool::new(true),
         };
@@ -199,7 +199,7 @@ impl Options {
             store,
             view,
             recovered,
-            image_state: image_state.filter(|_| stopped.is_none()),
+            image_state: image_state.filter(|_| stopped.is_none() && self.roots_until.is_none()),
             level: self.level,
             background: self.background && stopped.is_none(),
             rebuild_timeout: self.rebuild_timeout,
@@ -209,6 +209,17 @@ impl Options {
         });
         let _ = stopped.map(|stopped| database.inner().unapplied.set(stopped.unapplied));
         Ok(database)
+    }
+
+    /// Returns a journal's file, with what these options say of past states.
+    fn of_file(&self, file: JournalFile) -> JournalFile {
+        let file = file.with_roots_until(self.roots_until);
+        if self.shared { file } else { file.keeping_past() }
+    }
+
+    /// True if no other handle writes the image.
+    const fn writes_image(&self) -> bool {
+        !self.shared && self.roots_until.is_none()
     }
 
     /// Returns the state for shared mode, if the database is shared.
@@ -243,14 +254,15 @@ impl Options {
                 name,
                 storage: &**storage,
                 // Files that others may be writing are left to the holder of the lock.
-                access: if self.shared { Access::Read } else { Access::Write },
+                access: if self.writes_image() { Access::Write } else { Access::Read },
                 clock: Arc::clone(clock),
                 budget: self.budget(),
                 // Between the turns of one process others advance the image.
-                spills: !self.shared,
+                spills: self.writes_image(),
                 key_frames: self.key_frames,
                 damage: Some(&damage),
                 is_whole: false,
+                roots_until: self.roots_until,
             };
             let mut found = looking.find()?;
             if !storage.has_fixed_len() {

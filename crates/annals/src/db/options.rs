@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use annals_schema::Txid;
+
 use crate::db::inspection::Inspection;
 use crate::db::progress::{Progress, Watch};
 use crate::image::KeyFrames;
@@ -55,6 +57,8 @@ pub struct Options {
     pub(super) retention: Retention,
     pub(super) history: bool,
     pub(super) upgrade_in_memory: bool,
+    /// The image is another journal's, which has the same history up to this transaction: it is only read.
+    pub(super) roots_until: Option<Txid>,
 }
 
 impl Default for Options {
@@ -94,6 +98,7 @@ impl Options {
             retention: Retention { bytes: None, time: None, transactions: None },
             history: true,
             upgrade_in_memory: false,
+            roots_until: None,
         }
     }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use annals_schema::{Relation, Schema, compare};
 use annals_storage::OverlayDirectory;
 
+use crate::db::continuation::locate;
 use crate::db::embedded::Embedded;
 use crate::db::handle::upgrade::{self, Customs};
-use crate::db::options::{Options, locate};
+use crate::db::options::Options;
 use crate::db::reader::Reader;
 use crate::journal::format::FRAMES_AT;
 use crate::journal::{Recovery, Retention};

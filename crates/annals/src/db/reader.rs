@@ -24,7 +24,8 @@ use crate::store::{Rescue, Shown, Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// A database opened for reading only: as of its last commit when it was opened, or at the last
-/// [`pull`](Reader::pull).
+/// [`pull`](Reader::pull). Its clones share that.
+#[derive(Clone)]
 pub struct Reader {
     pulling: Arc<Pulling>,
 }

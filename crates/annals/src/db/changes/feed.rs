@@ -6,6 +6,9 @@
 //! 3. The state of a subscriber is released after two backfills without progress of the subscriber.
 
 use annals_schema::Txid;
+use std::collections::BTreeMap;
+#[cfg(feature = "tokio")]
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
@@ -22,6 +25,9 @@ pub(in crate::db) struct Feed {
     is_followed: AtomicBool,
     news: Mutex<News>,
     signal: Condvar,
+    /// The number of the next waiter.
+    #[cfg(feature = "tokio")]
+    waiters: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -31,8 +37,38 @@ struct News {
     /// True if the database was closed.
     is_over: bool,
     followers: Vec<Weak<Slot>>,
-    /// The tasks that wait for the next commit.
-    tasks: Vec<Waker>,
+    /// The tasks that wait for the next commit, by the numbers of their waiters.
+    tasks: BTreeMap<u64, Waker>,
+}
+
+/// A task's place among those that wait for commits. Dropping it removes the task, so that who gives up costs nothing
+/// however long no commit comes.
+#[cfg(feature = "tokio")]
+#[derive(Debug)]
+pub(in crate::db) struct Waiter {
+    feed: Arc<Feed>,
+    number: u64,
+}
+
+#[cfg(feature = "tokio")]
+impl Waiter {
+    /// Wakes a task at the next commit; `false` if one after `txid` is there, or if no more will follow.
+    pub(in crate::db) fn wake_after(&self, txid: u64, waker: &Waker) -> bool {
+        let mut news = lock(&self.feed.news);
+        let is_still = news.is_still(txid);
+        let replaced = is_still.then(|| news.tasks.insert(self.number, waker.clone()));
+        drop(news);
+        drop(replaced); // with no lock held, since it may drop a task
+        is_still
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let removed = lock(&self.feed.news).tasks.remove(&self.number);
+        drop(removed);
+    }
 }
 
 impl News {
@@ -138,17 +174,14 @@ impl Feed {
         let tasks = std::mem::take(&mut news.tasks);
         drop(news);
         self.signal.notify_all();
-        tasks.into_iter().for_each(Waker::wake); // with no lock held
+        tasks.into_values().for_each(Waker::wake); // with no lock held
     }
 
-    /// Wakes a task at the next commit; `false` if one after `txid` is there, or if no more will follow.
+    /// Returns a place for a task that waits for commits.
     #[cfg(feature = "tokio")]
-    pub(in crate::db) fn wake_after(&self, txid: u64, waker: &Waker) -> bool {
-        let mut news = lock(&self.news);
-        if news.is_still(txid) && !news.tasks.iter().any(|task| task.will_wake(waker)) {
-            news.tasks.push(waker.clone());
-        }
-        news.is_still(txid)
+    pub(in crate::db) fn waiter(self: &Arc<Self>) -> Waiter {
+        let number = self.waiters.fetch_add(1, Ordering::Relaxed);
+        Waiter { feed: Arc::clone(self), number }
     }
 
     /// Returns the last commit, and whether no more will follow.
@@ -171,5 +204,22 @@ impl Feed {
                     .unwrap_or_else(PoisonError::into_inner),
             ),
         }
+    }
+}
+
+#[cfg(all(test, feature = "tokio"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_gives_up_waiting_is_forgotten() {
+        let feed: Arc<Feed> = Arc::default();
+        let waiters: Vec<_> = (0..3).map(|_| feed.waiter()).collect();
+        for waiter in waiters.iter().chain(&waiters) {
+            assert!(waiter.wake_after(7, Waker::noop()), "nothing is committed");
+        }
+        assert_eq!(lock(&feed.news).tasks.len(), 3, "each once");
+        drop(waiters);
+        assert_eq!(lock(&feed.news).tasks.len(), 0);
     }
 }

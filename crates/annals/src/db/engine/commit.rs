@@ -7,6 +7,7 @@
 //! | 3. the store's changes become a view                  | it can't                                        |
 //! | 4. the group takes the commit over; the next transaction may begin | it can't                           |
 //! | 5. a thread of those that wait leads: it flushes, once for all that is written | `UnknownOutcome` for all of these |
+//! |    and waits until the backup has them, if there is one | it waits, until the handle is closed            |
 //! | 6. the views are published in order, and the commits acknowledged | it can't                            |
 //!
 //! A soft commit is published in step 4, unless it waits for an earlier one. `docs/crash.md` argues the result of a
@@ -19,6 +20,8 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::db::engine::core::{Core, Writing};
 use crate::db::engine::group::{Group, Queue, Waiting};
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::Published;
 use crate::db::threads::this_thread;
 use crate::journal::{Level, Point, lock};
 use crate::store::View;
@@ -95,6 +98,11 @@ impl Group {
     /// lock.
     fn add(&self, point: Point, level: Level, view: Arc<View>) -> bool {
         let thread = this_thread();
+        // What another place has must not get lost here.
+        let level = match (level, self.confirm.get()) {
+            (Level::Soft, Some(_)) => Level::Checksummed,
+            _ => level,
+        };
         let mut queue = lock(&self.queue);
         step!(FailedFlushForgotten, else queue.failure = None);
         // A soft commit waits only for those before it.
@@ -142,8 +150,10 @@ impl Group {
 
         let leading = Leading(self);
         let begun = self.clock.elapsed();
-        let reached = self.segment.load().checkpoints.reach(level, target);
+        let segment = self.segment.load_full();
+        let reached = segment.checkpoints.reach(level, target);
         let took = self.clock.elapsed().saturating_sub(begun);
+        let reached = reached.and_then(|()| self.confirm(&segment.file, target));
         drop(leading);
 
         if level.flushes() {
@@ -163,6 +173,13 @@ impl Group {
         }
         self.led.notify_all();
         queue
+    }
+
+    /// Returns once the other place, if there is one, has all up to `target`.
+    fn confirm(&self, file: &Arc<JournalFile>, target: Point) -> Result<()> {
+        let Some(confirm) = self.confirm.get() else { return Ok(()) };
+        let view = Arc::clone(&self.published().view);
+        confirm.confirm(Published { view, point: target, file: Arc::clone(file) })
     }
 
     /// Publishes, in order, all commits up to `target`, and soft commits right after.

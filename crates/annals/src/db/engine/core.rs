@@ -226,10 +226,15 @@ impl Core {
             let name = &self.segment.load().file.name;
             Error::new(
                 ErrorKind::Unsupported,
-                format!(
-                    "{name}: a raw device has no image to update: each opening replays the whole journal; use a \
-                     regular file to have one"
-                ),
+                match self.segment.load().file.roots_until {
+                    None => format!(
+                        "{name}: a raw device has no image to update: each opening replays the whole journal; use a \
+                         regular file to have one"
+                    ),
+                    Some(_) => format!(
+                        "{name}: changes that were made offline have no image of their own: push them first"
+                    ),
+                },
             )
         })
     }

@@ -35,6 +35,8 @@ pub(in crate::db) fn forget_before(
     core: &Core,
     before: u64,
 ) -> Result<(Option<Forgotten>, Option<u64>)> {
+    // A backup continues in a segment by the seal of the one before.
+    core.group.settle_elsewhere()?;
     // Additions to the history index prevent the removal of segments.
     let _paused = core.history.pause();
     let file = core.file();

@@ -52,6 +52,14 @@ pub(in crate::db) struct Group {
     pub(in crate::db) counts: Counts,
     /// Rebuilds views after the loss of a page.
     rescue: OnceLock<Weak<dyn Rescue>>,
+    /// Another place that must have a commit before it is acknowledged.
+    pub(super) confirm: OnceLock<Arc<dyn Confirm>>,
+}
+
+/// Another place, which must have each commit before it is acknowledged.
+pub(in crate::db) trait Confirm: std::fmt::Debug + Send + Sync {
+    /// Returns once that place has all up to a commit, which is flushed here. An error is final for this handle.
+    fn confirm(&self, written: Published) -> Result<()>;
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +106,7 @@ impl Group {
             is_patient: true,
             counts: Counts::default(),
             rescue: OnceLock::new(),
+            confirm: OnceLock::new(),
         }
     }
 
@@ -111,6 +120,18 @@ impl Group {
         let rescue = self.rescue.get_or_init(|| rescue);
         let Published { view, point, .. } = &*self.published.load_full();
         view.rescued_by(rescue, Shown { txid: point.txid.0, is_adapted: false });
+    }
+
+    /// Acknowledges commits only when another place has them, too. Its first caller decides.
+    pub(in crate::db) fn confirm_by(&self, confirm: Arc<dyn Confirm>) {
+        let _ = self.confirm.set(confirm);
+    }
+
+    /// Returns once the other place, if there is one, has all that is acknowledged, and the seals before.
+    pub(super) fn settle_elsewhere(&self) -> Result<()> {
+        let Some(confirm) = self.confirm.get() else { return Ok(()) };
+        let Published { view, point, file } = &*self.published();
+        confirm.confirm(Published { view: Arc::clone(view), point: *point, file: Arc::clone(file) })
     }
 
     /// Publishes a view.

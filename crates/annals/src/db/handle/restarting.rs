@@ -70,6 +70,7 @@ fn wait_for_readers(db: &Database, image_state: &ImageState, timeout: Duration) 
     db.inner().segment().load().file.past.forget();
     let begun = db.inner().clock.elapsed();
     loop {
+        db.inner().segment().load().file.exposed.release();
         let oldest = image_state.oldest_reader(&*backfill::wait_for_backfill(
             db.inner().core(),
             image_state,

@@ -356,9 +356,9 @@ impl Places {
         let Bytes { shift, len, hash: expected, .. } = bytes;
         let at = (position + shift).saturating_sub(8);
         let mut buffer = std::mem::take(&mut self.buffer);
-        let read = self.files.singles(segment)?.bytes(at, len, &mut buffer).map(drop);
-        read.map_err(|error| self.cannot_read(segment, error))?;
-        if buffer.len() as u64 != len || hash(&buffer) != expected {
+        let is_right = |bytes: &[u8]| bytes.len() as u64 == len && hash(bytes) == expected;
+        let read = self.files.singles(segment)?.bytes(at, len, &mut buffer, &is_right);
+        if !read.map_err(|error| self.cannot_read(segment, error))? {
             return Err(self.differs(segment, at));
         }
         self.bytes += len;

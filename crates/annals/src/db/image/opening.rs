@@ -6,6 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
+use annals_schema::Txid;
 use annals_storage::step;
 
 use crate::db::image::image_state::ImageState;
@@ -15,8 +16,8 @@ use crate::db::replay::segments::{Past, Since};
 use crate::db::replay::unapplied::{Before, Counted, MakeRoom, replay_before};
 use crate::db::replay::witness::{ends_there, identity, image_witnesses};
 use crate::image::{
-    self, Catalog, Damage, Guarded, Identity, Image, Judging, KeyFrames, Opened, Root, RootPin,
-    SetAside, Source, Usable, Witness,
+    self, Catalog, Damage, Frame, Guarded, Identity, Image, Judging, KeyFrames, Opened, Root,
+    RootPin, SetAside, Source, Usable, Witness,
 };
 use crate::journal::{FrameReader, Head, Point, Survey};
 use crate::storage::{Access, Clock, Directory, Storage, SystemClock};
@@ -105,6 +106,8 @@ pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) damage: Option<&'a Arc<Damage>>,
     /// Where anything is known to be damaged, all of a root is read before it is taken.
     pub(in crate::db) is_whole: bool,
+    /// The last transaction whose roots are of this journal; `None`: all are.
+    pub(in crate::db) roots_until: Option<Txid>,
 }
 
 impl Found {
@@ -147,6 +150,7 @@ impl<'a> Looking<'a> {
             key_frames: KeyFrames::new(),
             damage: None,
             is_whole: false,
+            roots_until: None,
         }
     }
 }
@@ -178,8 +182,14 @@ impl Looking<'_> {
             return Ok(found);
         }
         // Before the survey, so that the survey uses the points that they prove.
-        found.witnesses = image_witnesses(&**self.directory, self.name, &found.head);
-        match self.open_pinned(&found) {
+        let pinned = match self.roots_until {
+            None => {
+                found.witnesses = image_witnesses(&**self.directory, self.name, &found.head);
+                self.open_pinned(&found)
+            }
+            Some(until) => self.open_before(&found, until),
+        };
+        match pinned {
             Ok(Looked::Nothing) => {}
             Ok(Looked::Pinned(usable, pin)) => {
                 let pin = found.pins.add(pin, self.clock.elapsed());
@@ -190,10 +200,12 @@ impl Looking<'_> {
                     Ok(Rooted::Doubtful) => {
                         (found.is_doubtful, found.reason) = (true, Some(stale.to_string()));
                     }
+                    Err(error) if error.is_remote() => return Err(error),
                     Err(error) => self.set_aside(&mut found, error.to_string()),
                 }
             }
             Ok(Looked::SetAside(aside)) => note(&mut found, &aside),
+            Err(error) if error.is_remote() => return Err(error),
             // A temporary read error may disappear.
             Err(error) => {
                 found.notes.push(format!(
@@ -234,6 +246,25 @@ impl Looking<'_> {
         let shown = self.directory.display(&found.name);
         let message = format!("{shown}: it is brought forward again and again");
         Err(Error::new(ErrorKind::Busy, message))
+    }
+
+    /// Opens and pins the newest root up to a transaction, of an image that others bring forward.
+    fn open_before(&self, found: &Found, until: Txid) -> Result<Looked> {
+        let Identity { journal_id, .. } = found.identity;
+        let identity = Identity { journal_id, segment: u64::MAX, segment_hash: 0 };
+        let segment = found.head.header.segment;
+        let is_before = |root: &Root| root.segment <= segment && root.point.txid <= until;
+        let (name, clock) = (&found.name, &*self.clock);
+        let frame = Image::frame(self.directory, name, &identity, clock, &found.damage, &is_before);
+        match frame {
+            Ok(Some(Frame { image, root, catalog, pin })) => {
+                Ok(Looked::Pinned(Box::new(Usable { image, root, catalog }), pin))
+            }
+            Ok(None) => Ok(Looked::Nothing),
+            // No pins on this system.
+            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Looked::Nothing),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the state of the image from now on; `None` if there can be none.

@@ -54,7 +54,9 @@ impl Looking<'_> {
                     self.check_end(found, &survey)?;
                     return Ok((survey, replay, image_state));
                 }
-                Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+                Err(error) if error.kind() == ErrorKind::Cancelled || error.is_remote() => {
+                    return Err(error);
+                }
                 // An older root may be usable: damage of this one is known by now.
                 Err(error) if error.kind() == ErrorKind::PageLost => {
                     storage.read_again();

@@ -158,12 +158,18 @@ impl Present<'_> {
         let file = self.file();
         let header = &part.head.header;
         let earlier = |since: Since| Past::since(&*file.directory, &part.name, header, since);
-        while let Some(NearestRoot { since, replay }) = NearestRoot::find(file, self, header, txid)
+        while let Some(NearestRoot { since, replay }) = NearestRoot::find(file, self, header, txid)?
         {
-            let Ok(Some(past)) = earlier(since) else { break };
+            let past = match earlier(since) {
+                Ok(Some(past)) => past,
+                Err(error) if error.is_remote() => return Err(error),
+                _ => break,
+            };
             match self.replayed_from(replay, &past, part, txid) {
                 Err(error) if error.kind() == ErrorKind::PageLost => {} // from another root, then
-                Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+                Err(error) if error.kind() == ErrorKind::Cancelled || error.is_remote() => {
+                    return Err(error);
+                }
                 Err(_) => break,
                 replayed => return replayed,
             }

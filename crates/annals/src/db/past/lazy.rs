@@ -115,7 +115,9 @@ impl Source {
             Ok((Some(end), places)) => (end, places),
             Ok((None, _)) => return Ok(None),
             // The whole state needs no index.
-            Err(error) if error.kind() != ErrorKind::Cancelled => return Ok(None),
+            Err(error) if error.kind() != ErrorKind::Cancelled && !error.is_remote() => {
+                return Ok(None);
+            }
             Err(error) => return Err(error),
         };
         Ok(Some(PastState { source: self.clone(), end, places: Mutex::new(places) }))

@@ -3,6 +3,7 @@
 use annals_schema::Txid;
 use std::sync::Arc;
 
+use crate::Result;
 use crate::db::image::opening::load;
 use crate::db::past::at::Present;
 use crate::db::present::segment::JournalFile;
@@ -28,32 +29,45 @@ pub(in crate::db) fn late_entries(budget: u64) -> usize {
 impl NearestRoot {
     /// Finds the nearest root before the end of a transaction, which the segment with this header has. `None` if
     /// there is none that can be used: a problem of an image is no error here.
+    ///
+    /// # Errors
+    /// `Unreachable`, `Forgotten`: the image is on another machine, which doesn't answer, or has another by now.
     pub(in crate::db) fn find(
         file: &JournalFile,
         present: &Present<'_>,
         header: &Header,
         txid: u64,
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>> {
         let Present { clock, budget, damage, .. } = present;
         let budget = *budget;
         if file.storage.has_fixed_len() {
-            return None;
+            return Ok(None);
         }
         let (directory, name) = (&file.directory, image_name(&file.journal));
         // A new image that was made meanwhile may be for a later segment.
         let (journal_id, segment) = (header.journal_id, u64::MAX);
         let identity = Identity { journal_id, segment, segment_hash: 0 };
+        let last = file.roots_until.map_or(txid, |until| until.0.min(txid));
         let is_before =
-            |root: &Root| root.segment <= header.segment && root.point.txid <= Txid(txid);
-        let found =
-            Image::frame(directory, &name, &identity, *clock, damage, &is_before).ok()??;
-        let Frame { image, root, catalog, pin } = found;
+            |root: &Root| root.segment <= header.segment && root.point.txid <= Txid(last);
+        let found = Image::frame(directory, &name, &identity, *clock, damage, &is_before);
+        let Some(Frame { image, root, catalog, pin }) = unless_remote(found)?.flatten() else {
+            return Ok(None);
+        };
         let source = Arc::new(Guarded(Arc::new(image)));
         let pager = Arc::new(Pager::new(source, budget, root.memory() <= budget));
-        let (_, view) = load(&catalog, &pager).ok()?;
+        let Some((_, view)) = unless_remote(load(&catalog, &pager))? else { return Ok(None) };
         let view = view.pinned(Arc::new(pin));
         let store = Store::resume(view).delaying(late_entries(budget));
         let since = Since { segment: root.segment, point: root.point };
-        Some(Self { since, replay: Replay::resume(store, root.segment) })
+        Ok(Some(Self { since, replay: Replay::resume(store, root.segment) }))
+    }
+}
+
+/// Returns what was found, or nothing after an error that says something about the image.
+fn unless_remote<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Err(error) if error.is_remote() => Err(error),
+        found => Ok(found.ok()),
     }
 }

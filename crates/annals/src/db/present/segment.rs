@@ -2,13 +2,15 @@
 
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
+use annals_schema::Txid;
 use arc_swap::ArcSwap;
 
 use crate::Result;
 use crate::db::present::turns::{Claim, Turns};
+use crate::image::RootPin;
 use crate::journal::segments::{Place, kept_name};
 use crate::journal::{Checkpoints, Head, lock};
 use crate::storage::{Access, Directory, SortedMap, Storage};
@@ -87,6 +89,35 @@ pub(in crate::db) struct JournalFile {
     /// The history index as far as somebody asked for it, if that is farther than the image's.
     pub(in crate::db) index: Mutex<Option<Noted>>,
     pub(in crate::db) past: LastPast,
+    /// The last transaction whose roots of the image are of this journal; `None`: all are.
+    pub(in crate::db) roots_until: Option<Txid>,
+    pub(in crate::db) exposed: ExposedRoots,
+}
+
+/// The roots of the image that other machines read. They begin again with a newer one if a pin is released, so nothing
+/// waits for them.
+#[derive(Debug, Default)]
+pub(in crate::db) struct ExposedRoots(Mutex<Vec<Weak<ExposedPin>>>);
+
+/// The pin of a root that another machine reads, until it is released.
+pub(in crate::db) type ExposedPin = Mutex<Option<RootPin>>;
+
+impl ExposedRoots {
+    /// Adds a pin.
+    pub(in crate::db) fn add(&self, pin: RootPin) -> Arc<ExposedPin> {
+        let pin = Arc::new(Mutex::new(Some(pin)));
+        let mut pins = lock(&self.0);
+        pins.retain(|pin| pin.strong_count() > 0);
+        pins.push(Arc::downgrade(&pin));
+        pin
+    }
+
+    /// Releases all pins.
+    pub(in crate::db) fn release(&self) {
+        for pin in lock(&self.0).drain(..).filter_map(|pin| pin.upgrade()) {
+            *lock(&pin) = None;
+        }
+    }
 }
 
 /// The past state that was made last, with its transaction: until the next backfill. A database of one process keeps
@@ -148,6 +179,7 @@ impl JournalFile {
         let (journal, kept) = (journal.to_owned(), Mutex::default());
         let (head, removed) = (OnceLock::new(), Mutex::default());
         let (index, past) = (Mutex::default(), LastPast::default());
+        let exposed = ExposedRoots::default();
         Self {
             storage,
             name,
@@ -160,6 +192,8 @@ impl JournalFile {
             removed,
             index,
             past,
+            roots_until: None,
+            exposed,
         }
     }
 
@@ -180,6 +214,11 @@ impl JournalFile {
     /// Sets the bytes of the journal in earlier segments.
     pub(in crate::db) fn behind(self, before: u64) -> Self {
         Self { before, ..self }
+    }
+
+    /// Uses only roots of the image up to a transaction.
+    pub(in crate::db) fn with_roots_until(self, roots_until: Option<Txid>) -> Self {
+        Self { roots_until, ..self }
     }
 
     /// Keeps the last past state.

@@ -9,7 +9,7 @@ use crate::db::progress::Watched;
 use crate::db::replay::segments::Past;
 use crate::db::replay::unapplied::{Before, Counted, MakeRoom, Stop, Unapplied, is_about_events};
 use crate::event::{self, Event};
-use crate::journal::format::Header;
+use crate::journal::format::{FRAMES_AT, Header};
 use crate::journal::segments::Place;
 use crate::journal::{
     Committed, Erasure, Frame, FrameReader, Head, Point, Recovery, Rule, Survey, Verdict,
@@ -131,9 +131,6 @@ struct Scan<'s, S> {
 
 impl<S: Sink> Scan<'_, S> {
     fn frame(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
-        if let Some(erasure) = Erasure::of(frame) {
-            return self.sink.erasure(&self.schema, &erasure);
-        }
         if frame.header.has_events() {
             if !self.is_open {
                 self.sink.begin(Txid(frame.header.txid))?;
@@ -144,7 +141,7 @@ impl<S: Sink> Scan<'_, S> {
     }
 }
 
-/// Passes on the events of a frame, and the commit, if the frame is one. `position` is the position of the payload.
+/// Passes on the events of a frame, or the mark of an erasure, and the commit, if the frame is one. `position` is the position of the payload.
 pub(in crate::db) fn take_frame(
     frame: &Frame<'_>,
     position: u64,
@@ -152,6 +149,9 @@ pub(in crate::db) fn take_frame(
     shown: &str,
     sink: &mut impl Sink,
 ) -> Result<()> {
+    if let Some(erasure) = Erasure::of(frame) {
+        return sink.erasure(schema, &erasure);
+    }
     if !frame.header.has_events() {
         return Ok(());
     }
@@ -224,6 +224,8 @@ pub(in crate::db) fn survey<V>(
             return Ok((survey, visitor));
         }
         storage.read_again();
+        storage.drop_copies(0..FRAMES_AT);
+        storage.drop_copies(survey.end.position..u64::MAX);
         if survey.is_still_so(storage, shown).map_err(explain)? {
             return Ok((survey, visitor));
         }

@@ -7,9 +7,9 @@ use crate::db::handle::statement;
 use crate::db::handle::transaction::Transaction;
 use crate::db::replication::proposal::Proposal;
 use crate::event::{self, Event};
-use crate::journal::format::FRAME_HEADER_LEN;
+use crate::journal::format::{FRAME_HEADER_LEN, HEADER_LEN};
 use crate::journal::segments::Place;
-use crate::journal::{Committed, Frame, FrameReader, Outline};
+use crate::journal::{Committed, Erasure, Frame, FrameReader, Outline};
 use crate::{Error, ErrorKind, Result};
 
 /// How far a commit's time may be ahead of this machine's clock: 10 s, in microseconds.
@@ -38,32 +38,86 @@ pub struct Contents {
 /// # Errors
 /// `Invalid`: they aren't, with the position.
 pub fn count_frames(frames: &Spool) -> Result<Contents> {
-    let io = |error| Error::io("can't read the spooled frames", error);
-    let (mut at, mut transactions, mut last) = (frames.begin(), 0, None);
-    let refused = |at: u64, what: &str| {
-        let at = at - frames.begin();
-        Error::invalid(format!("what was pushed isn't whole frames: {what} at byte {at}"))
+    let (mut transactions, mut chain) = (0, None);
+    walk(frames, frames.begin(), |outline, end| {
+        transactions += u64::from(outline.is_commit);
+        chain = outline.is_commit.then_some(end);
+        Ok(true)
+    })?;
+    let Some(end) = chain else {
+        let at = frames.end() - frames.begin();
+        return Err(unlike(at, "no transaction ends"));
     };
+    Ok(Contents { transactions, chain: chain_at(frames, end)? })
+}
+
+/// The first transactions of some frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// How many bytes they have.
+    pub bytes: u64,
+    /// The chain after the last of them.
+    pub chain: u64,
+}
+
+/// Returns the part of some frames that ends with a transaction; `None` if they haven't got it. `has_header` says that
+/// the header of a segment is before them.
+///
+/// # Errors
+/// `Invalid`: they aren't whole frames.
+pub fn frames_up_to(frames: &Spool, has_header: bool, txid: Txid) -> Result<Option<Beginning>> {
+    let begin = frames.begin() + if has_header { HEADER_LEN as u64 } else { 0 };
+    let low = txid.0 & u64::from(u32::MAX);
+    let mut found = None;
+    walk(frames, begin, |outline, end| {
+        if outline.is_commit && u64::from(outline.txid) == low {
+            found = Some(end);
+        }
+        Ok(found.is_none())
+    })?;
+    let beginning = found
+        .map(|end| Ok(Beginning { bytes: end - frames.begin(), chain: chain_at(frames, end)? }));
+    beginning.transpose()
+}
+
+fn unlike(at: u64, what: &str) -> Error {
+    Error::invalid(format!("what was pushed isn't whole frames: {what} at byte {at}"))
+}
+
+/// Passes on the outline of each frame, and where it ends, until `see` returns false.
+fn walk(
+    frames: &Spool,
+    begin: u64,
+    mut see: impl FnMut(Outline, u64) -> Result<bool>,
+) -> Result<()> {
+    let io = |error| Error::io("can't read the spooled frames", error);
+    let mut at = begin;
+    let refused = |at: u64, what: &str| unlike(at - frames.begin(), what);
     while at < frames.end() {
         let mut header = [0; FRAME_HEADER_LEN];
         if frames.read_at(at, &mut header).map_err(io)? < header.len() {
             return Err(refused(at, "a frame is cut off"));
         }
-        let outline = Outline::of(&header);
-        let Some(outline) = outline else { return Err(refused(at, "no frame begins")) };
+        let Some(outline) = Outline::of(&header) else {
+            return Err(refused(at, "no frame begins"));
+        };
         if outline.len > frames.end() - at {
             return Err(refused(at, "a frame is cut off"));
         }
-        transactions += u64::from(outline.is_commit);
         at += outline.len;
-        last = Some(outline);
+        if !see(outline, at)? {
+            return Ok(());
+        }
     }
-    if !last.is_some_and(|last| last.is_commit) {
-        return Err(refused(at, "no transaction ends"));
-    }
+    Ok(())
+}
+
+/// Returns the chain of the frame that ends at a position.
+fn chain_at(frames: &Spool, end: u64) -> Result<u64> {
     let mut chain = [0; 8];
-    frames.read_at(frames.end() - 8, &mut chain).map_err(io)?;
-    Ok(Contents { transactions, chain: u64::from_le_bytes(chain) })
+    let read = frames.read_at(end - 8, &mut chain);
+    read.map_err(|error| Error::io("can't read the spooled frames", error))?;
+    Ok(u64::from_le_bytes(chain))
 }
 
 /// Applies the events of a frame.
@@ -142,6 +196,11 @@ impl<'db> Transaction<'db> {
                 "transaction {txid} holds {unknown}, which only a newer version understands"
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        // Only the owner of a history erases; a mark changes no row.
+        if origin == Origin::History && Erasure::of(frame).is_some() {
+            let held = self.writing.writer.hold_frame(frame, None);
+            return held.map_err(|error| Error::io("can't spool the frames of a push", error));
         }
         if !frame.header.has_events() {
             let message = format!(

@@ -6,20 +6,27 @@
 //! Source ─► frames after a cursor, whole transactions ─► Transaction::take ─► Proposal ─► written as they are
 //! ```
 //!
-//! `source` reads frames out of a journal, `places` finds them; `foreign` verifies and applies frames
+//! `source` reads frames out of a journal, `places` finds them, `missing` says why one isn't there; `foreign` verifies and applies frames
 //! that were made elsewhere; `proposal` is a transaction whose frames are complete and not written yet; `segments`
-//! begins a replica, and continues in another segment as the other side did.
+//! begins a replica, and continues in another segment as the other side did; `witness` is a place elsewhere that must have each
+//! commit before it is acknowledged. `exposed` are the files themselves, as lazy replicas read them.
 
+mod exposed;
 mod foreign;
+mod missing;
 mod places;
 mod proposal;
 mod segments;
 mod source;
+mod witness;
 
-pub use foreign::{Contents, Origin, count_frames};
+pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, head_up_to, segment_number};
+pub use foreign::{Beginning, Contents, Origin, count_frames, frames_up_to};
+pub use missing::Carrying;
 pub use proposal::Proposal;
 pub use segments::{begin_replica, begin_replica_in, continue_segment};
 pub use source::{Batch, FileRange, Source, SourceFacts};
+pub use witness::Witness;
 
 use annals_storage::Spool;
 

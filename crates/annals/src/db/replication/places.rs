@@ -7,7 +7,7 @@ use annals_schema::Txid;
 
 use crate::db::present::snapshot::Published;
 use crate::db::replay::segments::Past;
-use crate::journal::{Cursor, FrameReader, Head, Point, lock};
+use crate::journal::{Cursor, Erasure, FrameReader, Head, Point, lock};
 use crate::storage::Storage;
 use crate::{Error, Result};
 
@@ -84,7 +84,11 @@ pub(super) fn parts(published: &Published, since: Option<Cursor>) -> Result<Vec<
 
 /// Points that were found before, so that finding one nearby reads little.
 #[derive(Debug, Default)]
-pub(super) struct Known(Mutex<Points>);
+pub(super) struct Known {
+    points: Mutex<Points>,
+    /// The marks of erasures, and the hash of the newest segment's header: an erasure begins a segment.
+    marks: Mutex<Option<(u64, Arc<Vec<Erasure>>)>>,
+}
 
 /// The ends of transactions, by their segments.
 #[derive(Debug, Default)]
@@ -124,12 +128,12 @@ impl Points {
 impl Known {
     /// Remembers the end of a transaction in a segment.
     pub(super) fn note(&self, segment: u64, point: Point) {
-        lock(&self.0).note((segment, point.txid), point);
+        lock(&self.points).note((segment, point.txid), point);
     }
 
     /// Returns the last known point of a segment that isn't after a transaction.
     fn before(&self, part: &Part, txid: Txid) -> Point {
-        let points = lock(&self.0);
+        let points = lock(&self.points);
         let range = (part.number(), Txid(0))..=(part.number(), txid);
         let last = |of: &BTreeMap<_, Point>| of.range(range.clone()).next_back().map(|it| *it.1);
         let known = [last(&points.newest), last(&points.sparse)];
@@ -137,9 +141,26 @@ impl Known {
         known.unwrap_or_else(|| part.head.start())
     }
 
+    /// Returns the marks of erasures of a history, which are read once.
+    pub(super) fn marks(
+        &self,
+        newest: u64,
+        read: impl FnOnce() -> Result<Vec<Erasure>>,
+    ) -> Result<Arc<Vec<Erasure>>> {
+        let mut marks = lock(&self.marks);
+        if let Some((of, marks)) = &*marks
+            && *of == newest
+        {
+            return Ok(Arc::clone(marks));
+        }
+        let found = Arc::new(read()?);
+        *marks = Some((newest, Arc::clone(&found)));
+        Ok(found)
+    }
+
     /// Forgets all: files were replaced.
     pub(super) fn forget(&self) {
-        *lock(&self.0) = Points::default();
+        *lock(&self.points) = Points::default();
     }
 
     /// Returns which of some files has a cursor, and where; `None` if none has. Of two places that have it, at the
@@ -175,7 +196,7 @@ impl Known {
     }
 
     /// Returns the end of a transaction in a file, if it is there.
-    fn end_of(&self, part: &Part, txid: Txid) -> Result<Option<Point>> {
+    pub(super) fn end_of(&self, part: &Part, txid: Txid) -> Result<Option<Point>> {
         let from = self.before(part, txid);
         if from.txid == txid && from.position > part.head.start().position {
             return Ok(Some(from));

@@ -1,11 +1,15 @@
 //! A transaction whose frames are complete, and not in the journal yet.
 
+use std::sync::Arc;
+
 use annals_storage::Spool;
 
 use crate::db::engine::commit::{self, Request, Written};
+use crate::db::engine::core::Writing;
 use crate::db::handle::pending::{Commit, Pending};
 use crate::db::handle::transaction::Transaction;
 use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::Published;
 use crate::debug::brief;
 use crate::journal::{Cursor, Level, Point};
 use crate::{Error, ErrorKind, Result};
@@ -60,9 +64,31 @@ impl<'db> Transaction<'db> {
         Ok(Some(Proposal { tx: self, from, end }))
     }
 
+    /// Returns the committed state that it began with, which may not be acknowledged yet.
+    pub(in crate::db) fn published(&self) -> Arc<Published> {
+        let Writing { writer, store, file, .. } = &*self.writing;
+        let (view, file) = (Arc::clone(store.published()), Arc::clone(file));
+        Arc::new(Published { view, point: writer.committed(), file })
+    }
+
     /// Returns the end of the journal without this transaction.
     pub(crate) fn end(&self) -> Cursor {
         self.writing.writer.committed().into()
+    }
+
+    /// Ends one of several transactions that are held together; the next one begins. All of them are proposed, or none.
+    ///
+    /// # Errors
+    /// `Unique`, `Reference`; `Io`: all that is left is to roll back.
+    pub(in crate::db) fn end_one(&mut self) -> Result<()> {
+        self.usable()?;
+        commit::check(&self.writing)?;
+        let request = self.request();
+        self.writing.writer.commit(request.level, request.time)?;
+        self.writing.store.end_blob();
+        self.statements += 1;
+        self.time = None;
+        Ok(())
     }
 
     /// Ends a transaction into which frames were taken: they make a proposal.

@@ -14,7 +14,7 @@ use crate::db::options::locate;
 use crate::event::{self, Event};
 use crate::journal::format::{FRAMES_AT, HEADER_LEN, Header, Secret};
 use crate::journal::segments::{Next, Place, Seal, Sealing};
-use crate::journal::{Cursor, FrameReader, Point, first_slot, head_with, refuse_reading};
+use crate::journal::{Cursor, Erasure, FrameReader, Point, first_slot, head_with, refuse_reading};
 use crate::storage::{Clock, Directory, Storage, SystemClock};
 use crate::store::BlobPiece;
 use crate::{Error, ErrorKind, Result, Schema};
@@ -41,8 +41,13 @@ impl Writing<'_> {
         let (mut pieces, mut schema) = (Vec::new(), Schema::default());
         let mut commits = true;
         while let Some(frame) = reader.next().map_err(io)? {
-            if !frame.header.has_events() || frame.header.unknown().is_some() {
+            let is_mark = Erasure::of(&frame).is_some();
+            if !(frame.header.has_events() || is_mark) || frame.header.unknown().is_some() {
                 return Err(unlike("it holds a frame that isn't of a transaction"));
+            }
+            if is_mark {
+                storage.write_at(frame.header.position, frame.bytes).map_err(io)?;
+                continue;
             }
             commits = frame.header.is_commit();
             let place = Place::new(self.header.segment, frame.payload_at());

@@ -1,6 +1,8 @@
 //! Reading frames after a cursor, as they are in the files of a journal.
 
 use std::sync::Arc;
+#[cfg(feature = "tokio")]
+use std::task::Poll;
 use std::time::Duration;
 
 use annals_schema::Txid;
@@ -13,7 +15,7 @@ use crate::db::present::snapshot::Published;
 use crate::db::reader::Reader;
 use crate::journal::{Cursor, Point};
 use crate::storage::Storage;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Reads frames of an open database for others, from any cursor of its history.
 ///
@@ -21,7 +23,7 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub struct Source {
     of: Of,
-    known: Known,
+    pub(super) known: Arc<Known>,
 }
 
 /// What it reads.
@@ -31,6 +33,8 @@ enum Of {
     Database { database: Database, _slot: Arc<Slot> },
     /// A file that is open for reading, as it was last looked at, with hard commits only.
     Reader(Reader),
+    /// A state of a database that is written and flushed, and not acknowledged yet.
+    Written(Arc<Published>),
 }
 
 /// Facts of a journal.
@@ -121,14 +125,33 @@ impl Source {
     pub fn new(database: Database) -> Self {
         let slot = Arc::default();
         database.inner().group().follow(&slot);
-        Self { of: Of::Database { database, _slot: slot }, known: Known::default() }
+        Self { of: Of::Database { database, _slot: slot }, known: Arc::default() }
     }
 
     /// Reads from a file that is open for reading, up to the commit that its reader shows: that should show only hard
     /// ones ([`Options::hard_only`](crate::Options::hard_only)).
     #[must_use]
     pub fn of_reader(reader: Reader) -> Self {
-        Self { of: Of::Reader(reader), known: Known::default() }
+        Self { of: Of::Reader(reader), known: Arc::default() }
+    }
+
+    /// Reads up to a commit that is written and flushed, and not acknowledged yet.
+    pub(super) fn of_written(published: Arc<Published>, known: &Arc<Known>) -> Self {
+        Self { of: Of::Written(published), known: Arc::clone(known) }
+    }
+
+    /// Notes a place of the history, from which later ones are found.
+    pub(in crate::db) fn knowing(self, segment: u64, point: Point) -> Self {
+        self.known.note(segment, point);
+        self
+    }
+
+    /// Returns the place after a transaction of the present segment.
+    pub(in crate::db) fn point_after(&self, txid: Txid) -> Result<Option<Point>> {
+        let published = self.published();
+        let parts = parts(&published, Some(Cursor { txid, chain: 0 }))?;
+        let newest = parts.iter().rev().take(1);
+        newest.map(|part| self.known.end_of(part, txid)).next().transpose().map(Option::flatten)
     }
 
     /// Returns the name of its file in messages.
@@ -137,10 +160,11 @@ impl Source {
         self.published().file.name.clone()
     }
 
-    fn published(&self) -> Arc<Published> {
+    pub(super) fn published(&self) -> Arc<Published> {
         match &self.of {
             Of::Database { database, .. } => database.inner().group().published(),
             Of::Reader(reader) => reader.read().published,
+            Of::Written(published) => Arc::clone(published),
         }
     }
 
@@ -167,15 +191,18 @@ impl Source {
         }
     }
 
-    /// Wakes a task at the next commit; `false` if one after this is there, or if no more will follow.
+    /// Returns a future that ends once a transaction after this one is committed, or no more will follow. Dropping it
+    /// is safe at any time. It waits in no thread.
     #[cfg(feature = "tokio")]
-    pub fn wake_after(&self, after: Txid, waker: &std::task::Waker) -> bool {
-        match &self.of {
-            Of::Database { database, .. } => {
-                database.inner().group().feed().wake_after(after.0, waker)
-            }
-            Of::Reader(_) => false,
-        }
+    pub fn news(&self, after: Txid) -> impl Future<Output = ()> + Send + use<> {
+        let waiter = match &self.of {
+            Of::Database { database, .. } => Some(database.inner().group().feed().waiter()),
+            Of::Reader(_) | Of::Written(_) => None,
+        };
+        std::future::poll_fn(move |context| match &waiter {
+            Some(waiter) if waiter.wake_after(after.0, context.waker()) => Poll::Pending,
+            _ => Poll::Ready(()),
+        })
     }
 
     /// Returns the chain after a transaction; `None` if it isn't in the kept history.
@@ -194,7 +221,7 @@ impl Source {
     }
 
     /// Returns the last transaction that others may have, having flushed soft ones.
-    fn hard(&self) -> Result<Arc<Published>> {
+    pub(super) fn hard(&self) -> Result<Arc<Published>> {
         let published = self.published();
         if let Of::Database { database, .. } = &self.of {
             let _entered = database.inner().enter()?;
@@ -252,7 +279,7 @@ impl Source {
             return Ok(Batch { header, ..batch });
         };
         let Some((place, from)) = self.known.find(&parts, cursor)? else {
-            return Err(missing(&published, &parts, cursor));
+            return Err(self.missing(&published, &parts, cursor)?);
         };
         let part = parts.get(place).ok_or_else(|| Error::invalid("a journal has a segment"))?;
         match self.read(part, from, most) {
@@ -307,29 +334,4 @@ impl Source {
     pub fn forget_places(&self) {
         self.known.forget();
     }
-}
-
-/// Returns the error that a cursor isn't in the kept history.
-fn missing(published: &Published, parts: &[Part], cursor: Cursor) -> Error {
-    let name = &published.file.name;
-    let end = published.point.txid;
-    let first = parts.first().map(|part| &part.head.header).filter(|first| first.segment > 0);
-    let oldest = first.map_or(Txid(0), |first| Txid(first.first_own_txid()));
-    // Also of the last one that was forgotten the chain isn't known.
-    if cursor.txid < oldest {
-        let message = format!(
-            "{name}: the history after transaction {} was forgotten: the oldest that is kept is {oldest}; begin again \
-             with a new copy",
-            cursor.txid
-        );
-        return Error::new(ErrorKind::Forgotten, message);
-    }
-    let message = match cursor.txid > end {
-        true => format!(
-            "{name}: ends with transaction {end}, and doesn't have transaction {}: the histories differ",
-            cursor.txid
-        ),
-        false => format!("{name}: has another transaction {}: the histories differ", cursor.txid),
-    };
-    Error::new(ErrorKind::Diverged, message)
 }

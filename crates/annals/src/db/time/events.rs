@@ -36,6 +36,11 @@ impl Events {
         &self.begin
     }
 
+    /// Returns the same, to be kept.
+    pub(in crate::db) fn base(&self) -> Arc<View> {
+        Arc::clone(&self.begin)
+    }
+
     /// Reads the events into a sink, in memory that doesn't grow with them.
     ///
     /// # Errors

@@ -327,6 +327,31 @@ impl Snapshot {
         inspection::check_index(self, deep)
     }
 
+    /// Returns the number of the transaction at whose end a moment is, up to this snapshot: see
+    /// [`Database::txid_of`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<Txid> {
+        txid_of(&self.published, &moment.into()).map(Txid)
+    }
+
+    /// Returns the history of a row up to this snapshot: see [`Database::history_of`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
+        History::open(&self.published, table, row)
+    }
+
+    /// Returns the origin of each field of a row as of this snapshot: see [`Database::blame`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn blame(&self, table: TableNumber, row: RowId) -> Result<Vec<Blame>> {
+        blame_of(&self.published, table, row)
+    }
+
     /// Returns the changes of the transactions of a range, up to this snapshot: see [`Database::changes`].
     ///
     /// # Errors

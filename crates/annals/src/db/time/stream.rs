@@ -77,7 +77,7 @@ impl futures_core::Stream for SubscriptionStream {
                         self.0 = State::Reading(reading);
                         return Poll::Pending;
                     };
-                    let (subscription, tried) = match done.map_err(JoinError::try_into_panic) {
+                    let (mut subscription, tried) = match done.map_err(JoinError::try_into_panic) {
                         Ok(done) => done,
                         Err(Ok(panic)) => resume_unwind(panic),
                         Err(Err(_)) => return Poll::Ready(None), // the runtime is shut down

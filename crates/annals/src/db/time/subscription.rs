@@ -10,6 +10,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::db::changes::changed::Changed;
+#[cfg(feature = "tokio")]
+use crate::db::changes::feed::Waiter;
 use crate::db::changes::feed::{Feed, Slot, Standing};
 use crate::db::changes::rows::RowChanges;
 use crate::db::present::snapshot::Published;
@@ -46,6 +48,9 @@ pub struct Subscription {
     is_over: bool,
     failure: Option<Error>,
     origin: Origin,
+    /// The place of the task that waits for the next commit.
+    #[cfg(feature = "tokio")]
+    waiter: Option<Waiter>,
 }
 
 brief!(Subscription, "Subscription", "txid": |it| it.txid);
@@ -149,6 +154,8 @@ impl Subscription {
             is_over: false,
             failure: None,
             origin,
+            #[cfg(feature = "tokio")]
+            waiter: None,
         }
     }
 
@@ -197,11 +204,12 @@ impl Subscription {
 
     /// Lets the next commit wake a task, if there is none yet that wasn't read.
     #[cfg(feature = "tokio")]
-    pub(super) fn wake(&self, waker: &std::task::Waker) -> Wake {
-        match &self.source {
-            Source::Own(feed) if feed.wake_after(self.cursor.txid(), waker) => Wake::ByCommit,
-            Source::Own(_) => Wake::AtOnce,
-            Source::Reader(_) | Source::Shared { .. } => Wake::ByPolling,
+    pub(super) fn wake(&mut self, waker: &std::task::Waker) -> Wake {
+        let Source::Own(feed) = &self.source else { return Wake::ByPolling };
+        let waiter = self.waiter.get_or_insert_with(|| feed.waiter());
+        match waiter.wake_after(self.cursor.txid(), waker) {
+            true => Wake::ByCommit,
+            false => Wake::AtOnce,
         }
     }
 

@@ -1,16 +1,12 @@
 //! Undoing in a transaction: the methods that programs call.
 
-use std::sync::Arc;
-
 use annals_schema::{RowId, TableNumber, Txid};
 
 use crate::db::changes::moment::Moment;
 use crate::db::changes::rows::{Key, fitted, load};
-use crate::db::engine::core::Writing;
 use crate::db::engine::rebuild::get_over_lost_page;
 use crate::db::handle::transaction::Transaction;
 use crate::db::past::at::Through;
-use crate::db::present::snapshot::Published;
 use crate::db::time::past_of;
 use crate::db::undo::erased::Erased;
 use crate::db::undo::obstacles::conflict;
@@ -98,17 +94,17 @@ impl Transaction<'_> {
     /// `Invalid`: it changed the schema, or no rows of the present tables. `Corrupt`, `Io`. The commit returns
     /// `Unique` and `Reference` for other changes of the same transaction.
     pub fn revert(&mut self, txid: Txid) -> Result<()> {
-        as_one(self, |tx| revert::revert(tx, &committed(tx), txid.0))
+        as_one(self, |tx| revert::revert(tx, &tx.published(), txid.0))
     }
 }
 
 fn restore(tx: &mut Transaction<'_>, key: Key, moment: &Moment) -> Result<()> {
     let (table, id) = key;
     let described = tx.view().table(table)?.schema().clone();
-    let then = past_of(tx.database, committed(tx), moment, Through::Present)?;
+    let then = past_of(tx.database, tx.published(), moment, Through::Present)?;
     let target = fitted(load(&then, key)?, &described);
     let step = Step { table, id, now: load(tx.view(), key)?, target };
-    let erased = Erased::since(&committed(tx), then.txid().0)?;
+    let erased = Erased::since(&tx.published(), then.txid().0)?;
     let obstacles = step.missing_values(tx, &described, &erased);
     if !obstacles.is_empty() {
         let what = format!("row {} of table `{}` as of {moment}", id.0, described.name);
@@ -132,11 +128,4 @@ fn as_one(
             done => return done,
         }
     }
-}
-
-/// Returns the committed state that a transaction began with. It may not be acknowledged yet.
-fn committed(tx: &Transaction<'_>) -> Arc<Published> {
-    let Writing { writer, store, file, .. } = &*tx.writing;
-    let (view, file) = (Arc::clone(store.published()), Arc::clone(file));
-    Arc::new(Published { view, point: writer.committed(), file })
 }

@@ -13,3 +13,6 @@ mod obstacles;
 mod revert;
 mod steps;
 mod touched;
+
+pub(in crate::db) use obstacles::conflict;
+pub(in crate::db) use steps::Step;

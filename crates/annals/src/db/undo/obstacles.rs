@@ -22,7 +22,7 @@ const SHOWN: usize = 1000;
 
 /// Makes the error that names all obstacles.
 #[cold]
-pub(super) fn conflict(what: &str, obstacles: Vec<Obstacle>) -> Error {
+pub(in crate::db) fn conflict(what: &str, obstacles: Vec<Obstacle>) -> Error {
     let mut message = format!("{what}, and nothing was changed:");
     for obstacle in obstacles.iter().take(SHOWN) {
         message.push_str(&format!("\n  {obstacle}"));

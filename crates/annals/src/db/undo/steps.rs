@@ -13,17 +13,17 @@ use crate::store::Uniqueness;
 use crate::{Obstacle, Result};
 
 /// A row, and the values that it is to have.
-pub(super) struct Step {
-    pub(super) table: TableNumber,
-    pub(super) id: RowId,
-    pub(super) now: Values,
+pub(in crate::db) struct Step {
+    pub(in crate::db) table: TableNumber,
+    pub(in crate::db) id: RowId,
+    pub(in crate::db) now: Values,
     /// `None`: it is to be deleted.
-    pub(super) target: Values,
+    pub(in crate::db) target: Values,
 }
 
 impl Step {
     /// Returns the fields that get another value; all of them if the row is inserted.
-    pub(super) fn differing<'s>(
+    pub(in crate::db) fn differing<'s>(
         &'s self,
         table: &'s Table,
     ) -> impl Iterator<Item = (&'s Field, &'s Value)> {
@@ -63,7 +63,7 @@ impl Step {
     }
 
     /// Changes the row. It was checked that all values are known.
-    pub(super) fn apply(&self, tx: &mut Transaction<'_>) -> Result<()> {
+    pub(in crate::db) fn apply(&self, tx: &mut Transaction<'_>) -> Result<()> {
         let schema = Arc::clone(tx.view().schema());
         let Some(table) = schema.table(self.table) else { return Ok(()) };
         match (&self.now, &self.target) {

@@ -1,0 +1,91 @@
+//! `annals archive`: uploads a database to an object store, once or continuously.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use annals::internals::Source;
+use annals::storage::{Clock as _, SystemClock};
+use annals::{ErrorKind, Result};
+use annals_replica::archive::{Bucket, Uploaded, Uploader};
+use clap::Args;
+use serde_json::json;
+
+use crate::output::{Output, count, plain};
+use crate::{Outcome, progress};
+
+/// Upload a database to an archive
+///
+/// An archive is in an object store, or in a folder, and has all of the history: `annals restore` makes a database of any
+/// moment from it. Only what is new is uploaded, and only what is on permanent storage. Programs may write FILE meanwhile.
+///
+/// With --follow it continues until it is stopped: then at most the commits of one interval are missing in the archive. A
+/// second uploader to the same archive ends the first one, with an error; two never mix.
+///
+/// URL is file:///FOLDER, s3://BUCKET/PATH, gs://BUCKET/PATH or az://CONTAINER/PATH. Keys and addresses are in the usual
+/// variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL, and so on. The store must create
+/// an object only if it isn't there: `annals check URL --race` shows whether it does.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals archive people.annals s3://backups/people --follow
+  annals archive people.annals file:///backups/people")]
+pub(crate) struct Arguments {
+    /// The database
+    file: PathBuf,
+    /// The archive; it is begun if it is empty
+    url: String,
+    /// Continue to upload new commits, until it is stopped
+    #[arg(long)]
+    follow: bool,
+    /// How many seconds of commits may be missing in the archive, with --follow
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    interval: f64,
+    /// Print each report as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn seconds(text: &str) -> std::result::Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.05..=86_400.0).contains(seconds));
+    seconds.ok_or_else(|| "write a number of seconds, 0.05 to 86400".to_owned())
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    let reader = progress::options().hard_only(true).open_read_only(&arguments.file)?;
+    let source = Source::of_reader(reader.clone());
+    let mut uploader = Uploader::open(Bucket::open(&arguments.url)?, &source)?;
+    let mut output = Output::new();
+    let mut tell = |uploaded: &Uploaded, uploader: &Uploader| {
+        let end = uploader.manifest().end().map_or(0, |end| end.txid.0);
+        let Uploaded { transactions, bytes, objects } = *uploaded;
+        output.line(&match arguments.json {
+            true => json!({ "url": arguments.url, "transactions": transactions, "bytes": bytes, "objects": objects,
+                "txid": end })
+            .to_string(),
+            false => plain(&format!(
+                "{}: uploaded {}, {bytes} bytes, up to transaction {end}",
+                arguments.url,
+                count(transactions, "transaction")
+            )),
+        })?;
+        output.flush()
+    };
+    let uploaded = uploader.upload(&source)?;
+    tell(&uploaded, &uploader)?;
+    if !arguments.follow {
+        return Ok(Outcome::Done);
+    }
+    loop {
+        SystemClock.pause(Duration::from_secs_f64(arguments.interval));
+        reader.pull()?;
+        match uploader.upload(&source) {
+            Ok(uploaded) if uploaded.bytes > 0 => tell(&uploaded, &uploader)?,
+            Ok(_) => {}
+            // It may come back; what is missing is uploaded then.
+            Err(error) if error.kind() == ErrorKind::Unreachable => {
+                crate::notes::note(&error.to_string());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}

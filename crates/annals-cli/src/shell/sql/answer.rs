@@ -1,0 +1,187 @@
+//! Answers as tables and lines for people, or in the formats for programs.
+
+use annals::{Error, Result};
+use annals_sql::{Answer, Render, SqlError, ValueRef};
+use clap::ValueEnum;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::output::Output;
+
+/// How rows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Columns below each other
+    Table,
+    /// A line for each value
+    Line,
+    /// Comma-separated values, with a line of names
+    Csv,
+    /// A list of objects
+    Json,
+    /// An object a line
+    Ndjson,
+}
+
+/// So many rows are measured before the first is printed; later ones may be wider.
+const MEASURED: usize = 1000;
+/// Longer values are cut in a table.
+const WIDEST: usize = 200;
+
+/// How to print answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sink {
+    pub(crate) format: Format,
+    pub(crate) has_header: bool,
+}
+
+impl Sink {
+    pub(crate) const fn new(format: Format, has_header: bool) -> Self {
+        Self { format, has_header }
+    }
+
+    /// Passes a receiver of answers to `ask`, and prints what it gets.
+    pub(crate) fn print(
+        self,
+        output: &mut Output,
+        ask: impl FnOnce(&mut dyn Answer) -> Result<()>,
+    ) -> Result<()> {
+        let format = match self.format {
+            Format::Table | Format::Line => {
+                let (names, rows) = (Vec::new(), Vec::new());
+                let mut shown = Shown { output, sink: self, names, rows, widths: Vec::new() };
+                return ask(&mut shown);
+            }
+            Format::Csv => annals_sql::Format::Csv,
+            Format::Json => annals_sql::Format::Json,
+            Format::Ndjson => annals_sql::Format::Ndjson,
+        };
+        let mut leaves_out = self.format == Format::Csv && !self.has_header;
+        let mut render = Render::new(format, |text: &mut String| {
+            if std::mem::take(&mut leaves_out) {
+                text.clear();
+            }
+            let written = output.write(text).map_err(SqlError::from);
+            text.clear();
+            written
+        });
+        ask(&mut render)
+    }
+}
+
+/// Prints rows for people.
+struct Shown<'o> {
+    output: &'o mut Output,
+    sink: Sink,
+    names: Vec<String>,
+    /// Rows that aren't printed yet, as their widths aren't known.
+    rows: Vec<Vec<Cell>>,
+    widths: Vec<usize>,
+}
+
+/// A value as it is shown.
+struct Cell {
+    text: String,
+    is_number: bool,
+}
+
+impl Cell {
+    fn new(value: ValueRef<'_>) -> Self {
+        let text = match value {
+            ValueRef::Null => "NULL".to_owned(),
+            ValueRef::Integer(value) => value.to_string(),
+            ValueRef::Real(value) => format!("{value:?}"),
+            ValueRef::Text(text) => harmless(&String::from_utf8_lossy(text)),
+            ValueRef::Blob(bytes) => {
+                let shown = bytes.iter().take(WIDEST).map(|byte| format!("{byte:02x}"));
+                format!("0x{}", shown.collect::<String>())
+            }
+        };
+        let is_number = matches!(value, ValueRef::Integer(_) | ValueRef::Real(_));
+        Self { text, is_number }
+    }
+}
+
+/// Replaces characters that would break a table or steer a terminal, and cuts a long text.
+fn harmless(text: &str) -> String {
+    let mut shown = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == WIDEST {
+            shown.push_str("..");
+            break;
+        }
+        match c {
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+impl Shown<'_> {
+    fn print_row(&mut self, cells: &[Cell]) -> Result<()> {
+        if self.sink.format == Format::Line {
+            let widest = self.names.iter().map(|name| name.width()).max().unwrap_or(0);
+            for (name, cell) in self.names.iter().zip(cells) {
+                let blanks = " ".repeat(widest - name.width());
+                self.output.line(&format!("{blanks}{name} = {}", cell.text))?;
+            }
+            return self.output.line("");
+        }
+        let mut line = String::new();
+        for (place, cell) in cells.iter().enumerate() {
+            let width = self.widths.get(place).copied().unwrap_or(0);
+            let blanks = " ".repeat(width.saturating_sub(cell.text.width()));
+            line.push_str(if place > 0 { "  " } else { "" });
+            match cell.is_number {
+                true => line.push_str(&(blanks + &cell.text)),
+                false => line.push_str(&(cell.text.clone() + &blanks)),
+            }
+        }
+        self.output.line(line.trim_end())
+    }
+
+    /// Prints the heading and the rows that were kept for it.
+    fn flush(&mut self) -> Result<()> {
+        let is_table = self.sink.format == Format::Table;
+        if is_table && self.widths.is_empty() {
+            let rows = &self.rows;
+            let widest = |(place, name): (usize, &String)| {
+                let cells = rows.iter().filter_map(|row| row.get(place));
+                cells.map(|cell| cell.text.width()).max().unwrap_or(0).max(name.width())
+            };
+            self.widths = self.names.iter().enumerate().map(widest).collect();
+            if self.sink.has_header {
+                let name = |name: &String| Cell { text: harmless(name), is_number: false };
+                let names: Vec<_> = self.names.iter().map(name).collect();
+                self.print_row(&names)?;
+                let line = |&width: &usize| Cell { text: "-".repeat(width), is_number: false };
+                let lines: Vec<_> = self.widths.iter().map(line).collect();
+                self.print_row(&lines)?;
+            }
+        }
+        for row in std::mem::take(&mut self.rows) {
+            self.print_row(&row)?;
+        }
+        Ok(())
+    }
+}
+
+impl Answer for Shown<'_> {
+    fn begin(&mut self, columns: &[(String, Option<String>)]) -> Result<(), SqlError> {
+        self.names = columns.iter().map(|(name, _)| name.clone()).collect();
+        self.widths.clear();
+        Ok(())
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        self.rows.push(values.iter().map(|&value| Cell::new(value)).collect());
+        if self.rows.len() >= MEASURED || !self.widths.is_empty() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), SqlError> {
+        self.flush().map_err(|error: Error| error.into())
+    }
+}

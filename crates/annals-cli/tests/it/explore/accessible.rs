@@ -1,0 +1,63 @@
+//! For everyone: widths from a phone on, and what axe finds (<https://github.com/dequelabs/axe-core>).
+
+use serde_json::{Value, json};
+
+use super::browser::Browser;
+use super::{Explored, library};
+
+/// Every page.
+const LINKS: [&str; 7] = [
+    "#/book?at=txid:9&pin=txid:3",
+    "#/book/5?at=txid:9",
+    "#:schema",
+    "#:log",
+    "#:search?text=germ",
+    "#:storage",
+    "#/book?filter=terre",
+];
+
+#[test]
+fn pages_fit_each_width() {
+    let folder = tempfile::tempdir().unwrap();
+    library(folder.path());
+    let explored = Explored::start(folder.path(), "library.annals", &[]);
+    for width in [360, 1600] {
+        let Some(browser) = Browser::start(width, 800) else { return };
+        browser.go(&explored.link);
+        browser.ready();
+        assert_eq!(browser.get("innerWidth"), json!(width));
+        for link in LINKS {
+            browser.show(link);
+            let wide = browser.get("document.documentElement.scrollWidth");
+            assert!(wide.as_u64().unwrap() <= u64::from(width), "{link} is {wide} wide");
+        }
+        browser.check();
+        // To look at.
+        if let Some(folder) = std::env::var_os("ANNALS_PICTURES") {
+            browser.show("#/book?at=txid:9");
+            let path = std::path::Path::new(&folder).join(format!("explorer-{width}.png"));
+            std::fs::write(path, browser.picture()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn axe_finds_nothing() {
+    let axe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/axe/axe.min.js");
+    let axe = std::fs::read_to_string(axe).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    library(folder.path());
+    let explored = Explored::start(folder.path(), "library.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    browser.run(&axe);
+    for theme in ["light", "dark"] {
+        browser.run(&format!("document.documentElement.dataset.theme = '{theme}'"));
+        for link in LINKS {
+            browser.show(link);
+            let found = browser.get(
+                "axe.run(document).then(it => it.violations.map(it => [it.id, it.help, it.nodes.slice(0, 3).map(it => it.html)]))",
+            );
+            assert_eq!(found, Value::Array(Vec::new()), "{theme}: {link}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Large databases: what is sent and what is in the page stays bounded.
+
+use serde_json::json;
+
+use super::Explored;
+use crate::program::succeed;
+
+fn is_full() -> bool {
+    std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
+}
+
+#[test]
+fn a_long_table_is_scrolled_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let rows: u64 = if is_full() { 1_000_000 } else { 50_000 };
+    let numbers: Vec<_> = (0..rows).map(|number| (number * 7919 % rows).to_string()).collect();
+    std::fs::write(dir.join("number.csv"), format!("value\n{}\n", numbers.join("\n"))).unwrap();
+    succeed(
+        dir,
+        &["shell", "a.annals"],
+        "create_table number\nadd_field number value int64\ncreate_index by_value number value\n",
+    );
+    succeed(dir, &["import", "csv", "a.annals", "number=number.csv"], "");
+    let explored = Explored::start(dir, "a.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    let row = |id: u64| {
+        format!("document.querySelector('[data-row=\"{id}\"] [data-field=value]')?.innerText")
+    };
+    browser.show("#/number");
+    browser.run("globalThis.before = performance.getEntriesByType('resource').length");
+    browser.run("document.querySelector('.grid').scrollTop = 1e9");
+    browser.until(&format!("{} === '{}'", row(rows - 1), (rows - 1) * 7919 % rows));
+    browser.run("document.querySelector('.grid').scrollTop /= 2");
+    browser.until(&format!("[...document.querySelectorAll('.grid [data-row]')].some(it => Math.abs(it.dataset.row - {}) < 100)", rows / 2));
+    let requests = browser.get("performance.getEntriesByType('resource').length - before");
+    assert!(requests.as_u64().unwrap() <= 4, "{requests}");
+    assert!(browser.get("document.querySelectorAll('[data-row]').length < 60").as_bool().unwrap());
+    // By rank in an index, also in the middle.
+    browser.show("#/number?order=by_value");
+    browser.run("document.querySelector('.grid').scrollTop = 28 * 20000");
+    browser.until(
+        "document.querySelector('.grid [data-row] [data-field=value]')?.innerText === '20000'",
+    );
+    browser.check();
+}
+
+#[test]
+fn many_tables_and_transactions_are_shown_in_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let (tables, transactions) = if is_full() { (10_000, 200_000) } else { (1_000, 5_000) };
+    let mut script = String::new();
+    for table in 0..tables {
+        script += &format!("create_table t{table}\nadd_field t{table} value int64\n");
+    }
+    script += "commit soft\n";
+    for txid in 0..transactions {
+        script +=
+            &format!("insert t{} {txid}\ncomment \"number {txid}\"\ncommit soft\n", txid % tables);
+    }
+    let out = crate::program::run(dir, &["shell", "a.annals"], script.as_bytes());
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let explored = Explored::start(dir, "a.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    browser.until("explorer.activity.known === explorer.activity.last");
+    assert!(
+        browser
+            .get(
+                "explorer.activity.buckets.length <= 600 && explorer.activity.marks.length <= 4096"
+            )
+            .as_bool()
+            .unwrap()
+    );
+    assert!(browser.get("document.querySelectorAll('.tables li').length").as_u64().unwrap() <= 200);
+    browser.run("const it = document.querySelector('.tables input'); it.value = 't999'; it.dispatchEvent(new Event('input', { bubbles: true }))");
+    browser.until("document.querySelector('.tables a').innerText === 't999'");
+    browser.show(&format!("#/t999?at=txid:{}", transactions / 2));
+    assert_eq!(browser.get("Number(document.body.dataset.txid)"), json!(transactions / 2));
+    browser.show("#:schema");
+    assert!(browser.get("document.querySelectorAll('svg g').length").as_u64().unwrap() <= 60);
+    browser.check();
+}

@@ -1,0 +1,105 @@
+//! Changes that are made without the server, and pushed or rebased later.
+
+use std::path::Path;
+
+use crate::program::{run, succeed};
+use crate::served::{Served, create};
+
+/// Runs the program, which must fail; returns what it printed, and its errors.
+fn fail(dir: &Path, arguments: &[&str]) -> (String, String) {
+    let output = run(dir, arguments, b"");
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_replica_commits_without_the_server_and_pushes_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let served = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+    let (url, address) = (served.url.clone(), served.address().to_owned());
+    succeed(dir, &["shell", "b.annals", "--replica-of", &url], "insert page one\n");
+    served.end();
+
+    let offline = ["shell", "b.annals", "--replica-of", &url, "--offline"];
+    let printed = succeed(dir, &offline, "insert page two\ncomment \"on the train\"\n");
+    assert!(printed.starts_with("committed txid=3 position="), "{printed}");
+    assert!(succeed(dir, &offline, "table page\n").contains("two"), "reads see both");
+    assert!(!succeed(dir, &["dump", "b.annals"], "").contains("two"), "that is the server's");
+    assert!(succeed(dir, &["dump", "b.annals-local"], "").contains("two"));
+    assert!(succeed(dir, &["log", "b.annals-local"], "").contains("on the train"));
+    let (_, error) = fail(dir, &["push", "b.annals", &url]);
+    assert!(error.contains("error"), "{error}");
+
+    let served = Served::start(dir, &address, &["--no-token"]);
+    let printed = succeed(dir, &["push", "b.annals", &url, "--json"], "");
+    assert_eq!(printed, format!("{{\"url\":\"{url}\",\"transactions\":1,\"txid\":3}}\n"));
+    assert!(succeed(dir, &["log", &url], "").contains("on the train"));
+    assert_eq!(succeed(dir, &["dump", &url], ""), succeed(dir, &["dump", "b.annals"], ""));
+    let names = std::fs::read_dir(dir).unwrap().map(|name| name.unwrap().file_name());
+    let kept = |name: &String| name.starts_with("b.annals-local.pushed-3-");
+    assert_eq!(names.map(|name| name.into_string().unwrap()).filter(kept).count(), 1);
+    assert!(!dir.join("b.annals-local").exists());
+    served.end();
+}
+
+#[test]
+fn a_rebase_says_what_was_renumbered_and_what_clashes() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let served = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+    let url = served.url.clone();
+    succeed(dir, &["clone", &url, "c.annals"], "");
+    let offline = ["shell", "b.annals", "--replica-of", &url, "--offline"];
+    let online = ["shell", "d.annals", "--replica-of", &url];
+    succeed(dir, &offline, "insert page mine\n");
+    succeed(dir, &online, "insert page theirs\ncomment \"from the office\"\n");
+    let (_, error) = fail(dir, &["push", "b.annals", &url]);
+    for part in ["transaction 2 came first", "from the office", "--rebase"] {
+        assert!(error.contains(part), "{part} isn't in {error}");
+    }
+    let printed = succeed(dir, &["push", "b.annals", &url, "--rebase"], "");
+    let expected = format!(
+        "{url}: pushed 1 transaction, up to transaction 3\nrow 0 of `page` is row 1 there\n"
+    );
+    assert_eq!(printed, expected);
+
+    succeed(
+        dir,
+        &offline,
+        "update page 0 title \"x\"\ncommit\ndelete_from page 1\ninsert page taken\n",
+    );
+    succeed(dir, &online, "update page 0 title \"y\"\ncommit\ninsert page taken\n");
+    let before = succeed(dir, &["dump", &url], "");
+    let (printed, error) = fail(dir, &["push", "b.annals", &url, "--rebase", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let clashes = report["conflicts"].as_array().unwrap();
+    let facts: Vec<_> = clashes
+        .iter()
+        .map(|it| {
+            format!(
+                "{} {} {} {} {}",
+                it["transaction"], it["table"], it["row"], it["field"], it["by"]
+            )
+        })
+        .collect();
+    assert_eq!(facts, ["4 \"page\" 0 \"title\" 4", "5 \"page\" 2 null 5"], "{error}");
+    assert_eq!(error.lines().filter(|line| line.contains("came first")).count(), 2, "{error}");
+    assert_eq!(succeed(dir, &["dump", &url], ""), before, "nothing was changed");
+    assert!(dir.join("b.annals-local").exists());
+
+    // A clone that any program changed.
+    succeed(dir, &["shell", "c.annals"], "insert page cloned\n");
+    let (_, error) = fail(dir, &["push", "c.annals", &url]);
+    assert!(error.contains("differ after transaction 1") && error.contains("--rebase"), "{error}");
+    let printed = succeed(dir, &["push", "c.annals", &url, "--rebase", "--json"], "");
+    let report: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((&report["transactions"], &report["txid"]), (&1.into(), &6.into()), "{printed}");
+    assert_eq!(report["renumbered"][0]["table"], "page", "{printed}");
+    let printed = succeed(dir, &["push", "c.annals", &url, "--rebase"], "");
+    assert!(printed.contains("pushed 0 transactions"), "{printed}");
+    served.end();
+}

@@ -1,0 +1,300 @@
+//! An object store, as far as archives use it: creating, reading, listing, removing.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::{Error, ErrorKind, Result};
+use annals_storage::{Clock as _, SystemClock};
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use object_store::path::Path;
+use object_store::{GetOptions, ObjectStore, PutMode, PutOptions, PutPayload};
+use tokio::runtime::Runtime;
+use url::Url;
+
+use super::folder;
+
+/// How long a request is tried again where the store can't be reached or fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The first pause before it is tried again; each further one is twice as long, up to 5 s.
+const PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How many objects are fetched at a time.
+const AT_A_TIME: usize = 4;
+
+/// A place in an object store, or a folder.
+pub struct Bucket {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    /// The folder, if it is one: there objects are created by us, since they must be flushed.
+    folder: Option<PathBuf>,
+    name: String,
+    patience: Duration,
+    runtime: Runtime,
+}
+
+/// True if a failure may pass: a connection that breaks, a store that is overloaded. That a request is refused doesn't, and is of
+/// the same kind, with the status in its text only.
+fn may_pass(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::Generic { .. })
+        && !error.to_string().contains("status code: 4")
+}
+
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bucket {}", self.name)
+    }
+}
+
+/// Whether an object was created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Created {
+    Yes,
+    /// There is one of this name: of somebody else, or from a request of ours whose answer was lost.
+    Exists,
+}
+
+impl Bucket {
+    /// Opens the place that a URL names: `file:///FOLDER`, `s3://BUCKET/PATH`, `gs://BUCKET/PATH` or
+    /// `az://CONTAINER/PATH`. How to reach an object store, and who asks, is in the usual variables of the environment
+    /// (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `AWS_ALLOW_HTTP`, `GOOGLE_..`, `AZURE_..`). Nothing is sent yet.
+    ///
+    /// # Errors
+    /// `Invalid`: it is no such URL, or the settings aren't complete.
+    pub fn open(url: &str) -> Result<Self> {
+        let wrong = |why: String| {
+            Error::invalid(format!(
+                "{url}: isn't the URL of an archive: {why}; write file:///FOLDER or s3://BUCKET/PATH"
+            ))
+        };
+        let parsed = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
+        // Another provider may have been chosen by the program.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let variables = std::env::vars().map(|(name, value)| (name.to_lowercase(), value));
+        let known = ["aws_", "google_", "azure_"];
+        let variables = variables.filter(|(name, _)| known.iter().any(|it| name.starts_with(it)));
+        let opened = object_store::parse_url_opts(&parsed, variables);
+        let (store, prefix) = opened.map_err(|error| wrong(error.to_string()))?;
+        let folder = match parsed.scheme() {
+            "file" => {
+                Some(parsed.to_file_path().map_err(|()| wrong("it has no folder".to_owned()))?)
+            }
+            _ => None,
+        };
+        Self::of(store.into(), prefix, folder, url.trim_end_matches('/').to_owned())
+    }
+
+    /// Uses an object store that the program has opened itself.
+    ///
+    /// # Errors
+    /// `Io`: no thread can be started.
+    pub fn with(store: Arc<dyn ObjectStore>, name: &str) -> Result<Self> {
+        Self::of(store, Path::default(), None, name.to_owned())
+    }
+
+    fn of(
+        store: Arc<dyn ObjectStore>,
+        prefix: Path,
+        folder: Option<PathBuf>,
+        name: String,
+    ) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Error::io("cannot start a runtime", error))?;
+        Ok(Self { store, prefix, folder, name, patience: PATIENCE, runtime })
+    }
+
+    /// Sets how long a request is tried again, instead of a minute.
+    #[must_use]
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Returns its URL.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn path(&self, name: &str) -> Path {
+        let parts = self.prefix.parts().map(|part| part.as_ref().to_owned());
+        Path::from_iter(parts.chain(name.split('/').map(str::to_owned)))
+    }
+
+    fn failed(&self, what: &str, error: &object_store::Error) -> Error {
+        let kind = match error {
+            object_store::Error::NotFound { .. } => ErrorKind::NotFound,
+            object_store::Error::Unauthenticated { .. } => ErrorKind::Unauthenticated,
+            object_store::Error::PermissionDenied { .. } => ErrorKind::Forbidden,
+            _ => ErrorKind::Unreachable,
+        };
+        Error::new(kind, format!("{}: {what}: {error}", self.name))
+    }
+
+    /// Does something until it works, or fails in a way that waiting doesn't mend.
+    fn again<T>(
+        &self,
+        mut work: impl FnMut() -> std::result::Result<T, object_store::Error>,
+    ) -> std::result::Result<T, object_store::Error> {
+        let (begun, mut pause) = (SystemClock.elapsed(), PAUSE.min(self.patience));
+        loop {
+            let done = work();
+            let may_pass = done.as_ref().is_err_and(may_pass);
+            if !may_pass || SystemClock.elapsed().saturating_sub(begun) >= self.patience {
+                return done;
+            }
+            SystemClock.pause(pause);
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
+    /// Creates an object, unless there is one of that name.
+    pub(super) fn create(&self, name: &str, bytes: &[u8]) -> Result<Created> {
+        if let Some(root) = &self.folder {
+            let made = folder::create(root, name, bytes);
+            let made = made.map_err(|error| {
+                Error::io(format!("{}: cannot create {name}", self.name), error)
+            })?;
+            return Ok(if made { Created::Yes } else { Created::Exists });
+        }
+        let path = self.path(name);
+        let put = || {
+            let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            let payload = PutPayload::from(bytes.to_vec());
+            self.runtime.block_on(self.store.put_opts(&path, payload, options))
+        };
+        match self.again(put) {
+            Ok(_) => Ok(Created::Yes),
+            // Stores answer either if there is one. (They may also do so if it is being removed: then it isn't there.)
+            Err(
+                object_store::Error::AlreadyExists { .. }
+                | object_store::Error::Precondition { .. },
+            ) => Ok(Created::Exists),
+            Err(error) => Err(self.failed(&format!("cannot create {name}"), &error)),
+        }
+    }
+
+    /// Creates an object whose name says what is in it: one that is there must be the same.
+    pub(super) fn create_same(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        loop {
+            if self.create(name, bytes)? == Created::Yes {
+                return Ok(());
+            }
+            match self.get(name)? {
+                // It was being removed.
+                None => SystemClock.pause(PAUSE),
+                Some(there) if there == bytes => return Ok(()),
+                Some(_) => {
+                    let message = format!(
+                        "{}: {name} holds something else than the journal: it is damaged, or of another database; \
+                         archive to an empty place",
+                        self.name
+                    );
+                    return Err(Error::corrupt(message));
+                }
+            }
+        }
+    }
+
+    /// Returns the bytes of an object; `None` if there is none.
+    pub(super) fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let mut found = self.get_all(&[name])?;
+        Ok(found.pop().flatten())
+    }
+
+    /// Returns the bytes of several objects, which are fetched at the same time. Those that fail are fetched again.
+    pub(super) fn get_all(&self, names: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut found: Vec<Option<Vec<u8>>> = vec![None; names.len()];
+        let mut missing: Vec<usize> = (0..names.len()).collect();
+        let one = |place: usize| async move {
+            let path = self.path(names.get(place).copied().unwrap_or_default());
+            let got = async {
+                match self.store.get_opts(&path, GetOptions::default()).await {
+                    Ok(found) => Ok(Some(found.bytes().await?.to_vec())),
+                    Err(object_store::Error::NotFound { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            };
+            (place, got.await)
+        };
+        let get = || {
+            let wanted = std::mem::take(&mut missing);
+            let each = futures_util::stream::iter(wanted).map(one).buffered(AT_A_TIME);
+            let mut failure = Ok(());
+            for (place, got) in self.runtime.block_on(each.collect::<Vec<_>>()) {
+                match (got, found.get_mut(place)) {
+                    (Ok(bytes), Some(to)) => *to = bytes,
+                    (got, _) => {
+                        missing.push(place);
+                        failure = got.map(drop);
+                    }
+                }
+            }
+            failure
+        };
+        self.again(get).map_err(|error| self.failed("cannot read", &error))?;
+        Ok(found)
+    }
+
+    /// Returns the names of the objects in a folder that are after one, with their lengths, in order. They may come
+    /// late: nothing relies on what is missing.
+    pub(super) fn list(&self, folder: &str, after: &str) -> Result<Vec<(String, u64)>> {
+        let (prefix, offset) = (self.path(folder), self.path(&format!("{folder}/{after}")));
+        let list = || {
+            let found = self.store.list_with_offset(Some(&prefix), &offset);
+            self.runtime.block_on(found.try_collect::<Vec<_>>())
+        };
+        let found = self.again(list).map_err(|error| self.failed("cannot list", &error))?;
+        let names = found.into_iter().filter_map(|it| {
+            let name = it.location.filename()?.to_owned();
+            // What is being written.
+            (!name.starts_with('.')).then_some((name, it.size))
+        });
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Removes objects; that one is missing is fine.
+    pub(super) fn remove(&self, name: &str) -> Result<()> {
+        let path = self.path(name);
+        let gone = || {
+            let paths = futures_util::stream::iter([Ok(path.clone())]).boxed();
+            self.runtime.block_on(self.store.delete_stream(paths).try_collect::<Vec<_>>())
+        };
+        match self.again(gone) {
+            Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed(&format!("cannot remove {name}"), &error)),
+        }
+    }
+
+    /// Creates the same object from several tasks at once; returns how many were told that they did, and whether the
+    /// object is that of one of them.
+    pub(super) fn race(&self, name: &str, racers: u32) -> Result<(u32, bool)> {
+        let path = self.path(name);
+        let text = |racer: u32| format!("racer {racer}");
+        let put = |racer: u32| {
+            let path = path.clone();
+            async move {
+                let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+                let put = self.store.put_opts(&path, text(racer).into(), options).await;
+                match put {
+                    Ok(_) => Ok(Some(racer)),
+                    Err(
+                        object_store::Error::AlreadyExists { .. }
+                        | object_store::Error::Precondition { .. },
+                    ) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        let all = futures_util::future::try_join_all((0..racers).map(put));
+        let won =
+            self.runtime.block_on(all).map_err(|error| self.failed("cannot create", &error))?;
+        let won: Vec<_> = won.into_iter().flatten().collect();
+        let there = self.get(name)?.unwrap_or_default();
+        let is_of_winner = won.first().is_some_and(|racer| there == text(*racer).into_bytes());
+        Ok((u32::try_from(won.len()).unwrap_or(u32::MAX), is_of_winner))
+    }
+}

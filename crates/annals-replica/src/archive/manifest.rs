@@ -1,0 +1,188 @@
+//! The list of what an archive holds, and its numbers.
+
+use annals::{Cursor, Error, Result};
+use annals_storage::bytes::hash;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::bucket::Bucket;
+
+/// The version of this list. A reader refuses a newer one.
+const FORMAT: u32 = 1;
+
+/// What an archive holds, as of one manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub(super) format: u32,
+    /// Its number: one more than that of the manifest before it.
+    pub number: u64,
+    /// How many uploaders there were, this one included.
+    pub epoch: u64,
+    /// A random name of the uploader.
+    pub writer: String,
+    /// The id of the journal.
+    pub journal: String,
+    /// When it was made, RFC 3339.
+    pub time: String,
+    /// Ranges of the journal, without a gap, the oldest first.
+    pub ranges: Vec<Range>,
+    /// Objects that are in no list any more, with the number of the manifest that left them out.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A range of a journal: whole transactions, or the border of two segments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// The name of its object.
+    pub name: String,
+    /// The cursor before it; `None`: it begins with the header of the oldest segment.
+    pub after: Option<Text>,
+    /// The cursor after it.
+    pub next: Text,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// XXH3-64 of them, as 16 hexadecimal digits.
+    pub hash: String,
+    /// True if it is the seal of a segment, and the state that the next one begins with, if it does.
+    #[serde(default)]
+    pub is_seal: bool,
+}
+
+/// A cursor, as its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text(pub Cursor);
+
+impl Serialize for Text {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// An object that is in no list any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub name: String,
+    /// The manifest that left it out.
+    pub by: u64,
+}
+
+/// A manifest with a hash over its text.
+#[derive(Serialize, Deserialize)]
+struct Sealed<'m> {
+    #[serde(borrow)]
+    manifest: &'m RawValue,
+    hash: String,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    format!("{:016x}", hash(bytes))
+}
+
+impl Range {
+    /// Describes bytes of a journal.
+    pub(super) fn of(after: Option<Cursor>, next: Cursor, is_seal: bool, bytes: &[u8]) -> Self {
+        let first = after.map_or(0, |after| after.txid.0);
+        let seal = if is_seal { "-seal" } else { "" };
+        let from = after.map_or(0, |after| after.chain);
+        let name =
+            format!("frames/{first:020}-{:020}-{from:016x}-{:016x}{seal}", next.txid.0, next.chain);
+        let (after, next) = (after.map(Text), Text(next));
+        Self { name, after, next, bytes: bytes.len() as u64, hash: hex(bytes), is_seal }
+    }
+
+    /// True if these are its bytes.
+    #[must_use]
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        bytes.len() as u64 == self.bytes && hex(bytes) == self.hash
+    }
+}
+
+impl Manifest {
+    /// Begins the list of a journal.
+    pub(super) fn first(journal: String, writer: String) -> Self {
+        let (ranges, left_out) = (Vec::new(), Vec::new());
+        let (number, epoch, time) = (1, 1, String::new());
+        Self { format: FORMAT, number, epoch, writer, journal, time, ranges, left_out }
+    }
+
+    /// Returns the cursor up to which the archive has the journal; `None` if it has nothing yet.
+    #[must_use]
+    pub fn end(&self) -> Option<Cursor> {
+        self.ranges.last().map(|range| range.next.0)
+    }
+
+    pub(super) fn name(number: u64) -> String {
+        format!("manifests/{number:020}")
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        // Text and numbers can always be written.
+        let text = serde_json::to_string(self).unwrap_or_default();
+        format!("{{\"hash\":\"{}\",\"manifest\":{text}}}\n", hex(text.as_bytes())).into_bytes()
+    }
+
+    /// Reads a manifest, which must be whole.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Unsupported`.
+    pub(super) fn decode(place: &str, number: u64, bytes: &[u8]) -> Result<Self> {
+        let damaged = |why: &str| Error::corrupt(format!("{place}: manifest {number}: {why}"));
+        let sealed: Sealed<'_> =
+            serde_json::from_slice(bytes).map_err(|_| damaged("it isn't one, or is cut off"))?;
+        if sealed.hash != hex(sealed.manifest.get().as_bytes()) {
+            return Err(damaged("it doesn't verify"));
+        }
+        let read = serde_json::from_str::<Self>(sealed.manifest.get());
+        let manifest = read.map_err(|error| damaged(&error.to_string()))?;
+        if manifest.format > FORMAT {
+            let message = format!(
+                "{place}: the archive has format {}, and this program knows {FORMAT}: use a newer one",
+                manifest.format
+            );
+            return Err(Error::new(annals::ErrorKind::Unsupported, message));
+        }
+        if manifest.number != number {
+            return Err(damaged("it has another number"));
+        }
+        let mut end = None;
+        for range in &manifest.ranges {
+            if range.after.map(|after| after.0) != end {
+                return Err(damaged("its ranges have a gap"));
+            }
+            end = Some(range.next.0);
+        }
+        Ok(manifest)
+    }
+
+    /// Finds the newest manifest of an archive; `None` if it is empty. A list that comes late costs some requests more.
+    ///
+    /// # Errors
+    /// Those of the bucket; `Corrupt`.
+    pub(super) fn newest(bucket: &Bucket, known: u64) -> Result<Option<Self>> {
+        let listed = bucket.list("manifests", &format!("{known:020}"))?;
+        let listed = listed.iter().rev().filter_map(|(name, _)| name.parse::<u64>().ok());
+        let mut newest = None;
+        // The newest that is listed may be gone, or not be there yet, or there may be more.
+        for number in listed.chain([known]).filter(|number| *number > 0) {
+            if let Some(bytes) = bucket.get(&Self::name(number))? {
+                newest = Some(Self::decode(bucket.name(), number, &bytes)?);
+                break;
+            }
+        }
+        let mut number = newest.as_ref().map_or(0, |newest: &Self| newest.number);
+        while let Some(bytes) = bucket.get(&Self::name(number + 1))? {
+            number += 1;
+            newest = Some(Self::decode(bucket.name(), number, &bytes)?);
+        }
+        Ok(newest)
+    }
+}

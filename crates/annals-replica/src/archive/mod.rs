@@ -1,0 +1,38 @@
+//! An archive: a journal in an object store, enough to restore any moment.
+//!
+//! ```text
+//! a file ── Uploader ──► frames/..  (ranges of the journal, named by what they hold)
+//!                   └──► manifests/N  (the list of them; the next number is taken by whoever comes first)
+//! Archive ── a Connection that can only be pulled from ──► restore, clone, dump, ..
+//! ```
+//!
+//! Invariants
+//! 1. Objects are only ever created, never replaced; a name says what is in it.
+//! 2. A manifest lists only objects that are there already, in order, without a gap.
+//! 3. Manifest N + 1 is made by whoever made manifest N, or by a new uploader that thereby ends the one before it.
+//!
+//! `docs/archive.md` has the layout, and argues why two uploaders can't mix.
+
+use std::sync::Arc;
+
+use annals_storage::{MemoryDirectory, Spool};
+
+mod bucket;
+mod check;
+mod folder;
+mod manifest;
+mod pull;
+mod restore;
+mod upload;
+
+pub use bucket::Bucket;
+pub use check::{Checked, Raced, check, race};
+pub use manifest::{Manifest, Range};
+pub use pull::Archive;
+pub use restore::{Restored, restore};
+pub use upload::{Uploaded, Uploader};
+
+/// Returns an empty spool in memory: for a range, which is in memory anyway.
+fn memory() -> Spool {
+    Spool::new(Arc::new(MemoryDirectory::new()), "range".to_owned(), 0)
+}

@@ -1,0 +1,239 @@
+//! An archive as a connection: whatever pulls from a server pulls from it, too.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use annals::internals::frames_up_to;
+use annals::storage::{Clock as _, SystemClock};
+use annals::{Cursor, Error, ErrorKind, Result, Txid};
+use annals_storage::Spool;
+
+use super::bucket::Bucket;
+use super::manifest::{Manifest, Range};
+use super::memory;
+use super::upload::damaged;
+use crate::{Connection, Description, Granted, Pulled, Pushed};
+
+/// How many ranges are fetched at the same time.
+const AHEAD: usize = 4;
+/// Ranges are fetched ahead up to so many bytes.
+const MOST_AHEAD: u64 = 128 << 20;
+/// How often a waiting pull looks for news.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// The archive of a journal, to be read.
+#[derive(Debug)]
+pub struct Archive {
+    bucket: Bucket,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    manifest: Option<Manifest>,
+    /// Ranges that were fetched ahead.
+    ahead: VecDeque<(Range, Vec<u8>)>,
+}
+
+impl Archive {
+    /// Opens the archive in a bucket.
+    #[must_use]
+    pub fn new(bucket: Bucket) -> Self {
+        Self { bucket, state: Mutex::default() }
+    }
+
+    /// Returns the bucket.
+    #[must_use]
+    pub const fn bucket(&self) -> &Bucket {
+        &self.bucket
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the newest manifest.
+    ///
+    /// # Errors
+    /// `NotFound`: there is no archive; those of the bucket.
+    pub fn manifest(&self) -> Result<Manifest> {
+        let known = self.state().manifest.as_ref().map_or(0, |manifest| manifest.number);
+        let newest = Manifest::newest(&self.bucket, known)?.ok_or_else(|| {
+            let message = format!("{}: there is no archive here", self.bucket.name());
+            Error::new(ErrorKind::NotFound, message)
+        })?;
+        self.state().manifest = Some(newest.clone());
+        Ok(newest)
+    }
+
+    /// Returns the range that has what follows a cursor, with its bytes.
+    fn range_after(
+        &self,
+        after: Option<Cursor>,
+        wait: Duration,
+    ) -> Result<Option<(Range, Vec<u8>)>> {
+        let begun = SystemClock.elapsed();
+        let mut is_new = false;
+        loop {
+            let known = self.state().manifest.clone();
+            let manifest = match known {
+                Some(manifest) if !is_new => manifest,
+                _ => self.manifest()?,
+            };
+            if let Some(place) = place_after(&manifest, after) {
+                if let Some(found) = self.fetch(manifest.ranges.get(place..).unwrap_or_default())? {
+                    return Ok(Some(found));
+                }
+                if is_new {
+                    let range = manifest.ranges.get(place);
+                    return Err(
+                        range.map_or_else(|| self.missing(after), |it| damaged(&self.bucket, it))
+                    );
+                }
+                // It may have been joined with its neighbours since.
+            } else if is_new {
+                if manifest.end() != after && after.is_some() {
+                    return Err(self.missing(after));
+                }
+                if SystemClock.elapsed().saturating_sub(begun) >= wait {
+                    return Ok(None);
+                }
+                SystemClock.pause(INTERVAL.min(wait));
+            }
+            is_new = true;
+        }
+    }
+
+    /// Fetches the first of some ranges, and the next ones at the same time; `None` if it isn't there.
+    fn fetch(&self, ranges: &[Range]) -> Result<Option<(Range, Vec<u8>)>> {
+        let Some(first) = ranges.first() else { return Ok(None) };
+        let ahead = self.state().ahead.iter().position(|(range, _)| range == first);
+        if let Some(place) = ahead {
+            return Ok(self.state().ahead.drain(..=place).next_back());
+        }
+        let mut bytes = 0;
+        let fits = |range: &&Range| {
+            bytes += range.bytes;
+            bytes <= MOST_AHEAD || bytes == range.bytes
+        };
+        let wanted: Vec<_> = ranges.iter().take(AHEAD).take_while(fits).collect();
+        let names: Vec<_> = wanted.iter().map(|range| range.name.as_str()).collect();
+        let fetched = self.bucket.get_all(&names)?;
+        let mut found = VecDeque::new();
+        for (range, bytes) in wanted.into_iter().zip(fetched) {
+            match bytes {
+                None => break,
+                Some(bytes) if range.is(&bytes) => found.push_back((range.clone(), bytes)),
+                Some(_) => return Err(damaged(&self.bucket, range)),
+            }
+        }
+        let first = found.pop_front();
+        self.state().ahead = found;
+        Ok(first)
+    }
+
+    fn read_only(&self) -> Error {
+        let message = format!(
+            "{}: an archive takes no transactions: write the database, which `annals archive` uploads",
+            self.bucket.name()
+        );
+        Error::new(ErrorKind::Unsupported, message)
+    }
+
+    fn missing(&self, after: Option<Cursor>) -> Error {
+        let after =
+            after.map(|after| format!(" after transaction {}", after.txid)).unwrap_or_default();
+        let message = format!(
+            "{}: the histories differ: the archive has nothing that continues{after}, or only an older part",
+            self.bucket.name()
+        );
+        Error::new(ErrorKind::Diverged, message)
+    }
+}
+
+/// Returns which range of a manifest has what follows a cursor.
+fn place_after(manifest: &Manifest, after: Option<Cursor>) -> Option<usize> {
+    let Some(after) = after else { return (!manifest.ranges.is_empty()).then_some(0) };
+    let exact = manifest.ranges.iter().position(|range| range.after.map(|it| it.0) == Some(after));
+    exact.or_else(|| {
+        manifest.ranges.iter().position(|range| {
+            let begin = range.after.map_or(Txid(0), |it| it.0.txid);
+            !range.is_seal && begin < after.txid && after.txid < range.next.0.txid
+        })
+    })
+}
+
+impl Connection for Archive {
+    fn name(&self) -> String {
+        self.bucket.name().to_owned()
+    }
+
+    fn describe(&self) -> Result<Description> {
+        let manifest = self.manifest()?;
+        let end = manifest.end().ok_or_else(|| self.missing(None))?;
+        // The first range begins with the header of a segment.
+        let first = manifest.ranges.first().and_then(|range| range.after);
+        let first = Txid(first.map_or(0, |after| after.0.txid.0) + 1);
+        Ok(Description { id: manifest.journal, end, first })
+    }
+
+    fn pull(&self, after: Option<Cursor>, wait: Duration, into: &mut Spool) -> Result<Pulled> {
+        let Some((range, bytes)) = self.range_after(after, wait)? else {
+            return Ok(Pulled {
+                next: after.unwrap_or(Cursor { txid: Txid(0), chain: 0 }),
+                is_seal: false,
+            });
+        };
+        let io = |error| Error::io("can't spool what was fetched", error);
+        let begin = range.after.map(|it| it.0);
+        if begin == after {
+            into.append(&bytes).map_err(io)?;
+        } else if let Some(after) = after {
+            // The cursor is in the middle of the range.
+            let mut whole = memory();
+            whole.append(&bytes).map_err(io)?;
+            let part = frames_up_to(&whole, begin.is_none(), after.txid)?;
+            let part = part.filter(|part| part.chain == after.chain);
+            let part = part.ok_or_else(|| self.missing(Some(after)))?;
+            let from = usize::try_from(part.bytes).unwrap_or(usize::MAX);
+            into.append(bytes.get(from..).unwrap_or_default()).map_err(io)?;
+        }
+        Ok(Pulled { next: range.next.0, is_seal: range.is_seal })
+    }
+
+    fn push(&self, _from: Cursor, _frames: &Spool, _lease: Option<u64>) -> Result<Pushed> {
+        Err(self.read_only())
+    }
+
+    fn lock(&self, _lasting: Duration, _ticket: Option<u64>) -> Result<Granted> {
+        Err(self.read_only())
+    }
+
+    fn unlock(&self, _ticket: u64) -> Result<()> {
+        Err(self.read_only())
+    }
+
+    fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>> {
+        let manifest = self.manifest()?;
+        let chain = |txid: &Txid| {
+            let known = manifest.ranges.iter().find(|range| range.next.0.txid == *txid);
+            if let Some(range) = known {
+                return Ok(Some(range.next.0.chain));
+            }
+            let around = manifest.ranges.iter().position(|range| {
+                range.after.map_or(Txid(0), |it| it.0.txid) < *txid && *txid < range.next.0.txid
+            });
+            let around = around.and_then(|place| manifest.ranges.get(place..=place));
+            let Some((range, bytes)) = self.fetch(around.unwrap_or_default())? else {
+                return Ok(None);
+            };
+            let mut whole = memory();
+            let io = |error| Error::io("can't spool what was fetched", error);
+            whole.append(&bytes).map_err(io)?;
+            let part = frames_up_to(&whole, range.after.is_none(), *txid)?;
+            Ok(part.map(|part| part.chain))
+        };
+        txids.iter().map(chain).collect()
+    }
+}

@@ -1,0 +1,78 @@
+// Values as people read them, by their types.
+
+import { html, useState } from './vendor/preact.js';
+import { writeLink } from './state.js';
+import { showTime } from './moment.js';
+
+/** So many characters of a value are shown before it is asked for all of it. */
+const SHORT = 300;
+
+export const kindOf = (field) => field.type.split('(')[0];
+export const isNumeric = (field) => /^(u?int|float|decimal)/.test(kindOf(field));
+
+export function widthOf(field) {
+  const kind = kindOf(field);
+  if (kind === 'bool') return 80;
+  if (isNumeric(field) || kind === 'references') return 120;
+  if (kind === 'timestamp') return 190;
+  if (kind === 'uuid') return 310;
+  if (kind === 'date' || kind === 'enum') return 130;
+  return 220;
+}
+
+/** The text of a value, for cells and for copies. */
+export function textOf(field, value, zone) {
+  if (value == null) return '';
+  if (kindOf(field) === 'timestamp') return showTime(value, zone);
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/** A value in a cell of a table: one line. */
+export function Cell({ field, value, link, zone }) {
+  if (value == null) return html`<span class="null">null</span>`;
+  if (field.references) {
+    const to = writeLink({ ...link, view: 'row', table: field.references, id: value });
+    return html`<a href=${to} title=${`${field.references} ${value}`}>${value} →</a>`;
+  }
+  if (kindOf(field) === 'bool') return html`<span class=${value ? 'yes' : 'no'}>${value ? 'yes' : 'no'}</span>`;
+  if (kindOf(field) === 'enum') return html`<span class="variant">${value}</span>`;
+  const text = textOf(field, value, zone);
+  return html`<span title=${text.slice(0, SHORT)}>${text.slice(0, SHORT)}</span>`;
+}
+
+function bytesOf(text) {
+  const pairs = text.slice(2).match(/../g) ?? [];
+  return Uint8Array.from(pairs, (pair) => Number.parseInt(pair, 16));
+}
+
+const pictures = [['image/png', '89504e47'], ['image/jpeg', 'ffd8ff'], ['image/gif', '47494638']];
+
+function Bytes({ text }) {
+  const [isShown, show] = useState(false);
+  const start = text.slice(2, 18).toLowerCase();
+  const picture = pictures.find(([, magic]) => start.startsWith(magic))?.[0];
+  const url = () => URL.createObjectURL(new Blob([bytesOf(text)], { type: picture ?? 'application/octet-stream' }));
+  return html`<span class="bytes">
+    <code>${text.length > SHORT && !isShown ? `${text.slice(0, SHORT)}…` : text}</code>
+    ${text.length > SHORT && html`<button onClick=${() => show(!isShown)}>${isShown ? 'less' : 'all'}</button>`}
+    <a download="value.bin" href=${url()}>download</a>
+    ${picture && html`<img alt="the value as a picture" src=${url()} />`}
+  </span>`;
+}
+
+/** A value with room around it: all of it. */
+export function Value({ field, value, link, zone }) {
+  const [isLong, expand] = useState(false);
+  const kind = kindOf(field);
+  if (value != null && kind === 'json') {
+    let pretty = value;
+    try { pretty = JSON.stringify(JSON.parse(value), null, 2); } catch { /* as it is */ }
+    return html`<details open=${pretty.length < 400}><summary>json</summary><pre>${pretty}</pre></details>`;
+  }
+  if (value != null && kind === 'bytes') return html`<${Bytes} text=${value} />`;
+  if (typeof value === 'string' && value.length > SHORT) {
+    return html`<span class="text">${isLong ? value : `${value.slice(0, SHORT)}…`}
+      <button onClick=${() => expand(!isLong)}>${isLong ? 'less' : `all ${value.length} characters`}</button></span>`;
+  }
+  return html`<${Cell} field=${field} value=${value} link=${link} zone=${zone} />`;
+}

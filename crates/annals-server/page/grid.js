@@ -1,0 +1,116 @@
+// A table of any length: only the rows that are seen are there.
+//
+// The scroll bar stands for the ids (or for the ranks in an index): the first row that is seen is the first one from
+// there on. So a jump to any place costs one page, whatever the table's length.
+
+import { html, useEffect, useLayoutEffect, useRef, useState } from './vendor/preact.js';
+import { Cell, isNumeric, widthOf } from './cells.js';
+
+const HEIGHT = 28;
+/** Browsers don't make boxes of any height. */
+const TALLEST = 8_000_000;
+const ID_WIDTH = 90;
+
+const idField = { key: 'id', type: 'id' };
+
+function columns(table) {
+  return [idField, ...table.fields];
+}
+
+export function Grid({ model, table, rows, start, total, from, onPlace, zone }) {
+  const box = useRef(null);
+  const [seen, see] = useState({ top: 0, height: 600 });
+  const [selected, select] = useState(0);
+  const tall = Math.min(total * HEIGHT, TALLEST) || HEIGHT;
+  const perRow = tall / Math.max(total, 1);
+  const template = `${ID_WIDTH}px ${table.fields.map((field) => `${widthOf(field)}px`).join(' ')}`;
+  const width = ID_WIDTH + table.fields.reduce((sum, field) => sum + widthOf(field), 0);
+  const touched = model.touched();
+  const { link } = model;
+
+  useLayoutEffect(() => {
+    const resized = new ResizeObserver(() => see((it) => ({ ...it, height: box.current?.clientHeight ?? it.height })));
+    resized.observe(box.current);
+    return () => resized.disconnect();
+  }, []);
+  // A link to a place scrolls there.
+  useLayoutEffect(() => {
+    const wanted = Math.max(0, from - start) * perRow;
+    if (Math.abs(box.current.scrollTop - wanted) > HEIGHT) box.current.scrollTop = wanted;
+  }, [table.name, link.order, perRow]);
+
+  const first = start + Math.min(Math.floor(seen.top / perRow), Math.max(total - 1, 0));
+  const count = Math.ceil(seen.height / HEIGHT) + 1;
+  useEffect(() => onPlace(first), [first]);
+
+  const shown = rows.order == null
+    ? rows.rows.filter((row) => row.id >= first).slice(0, count)
+    : rows.rows.slice(Math.max(0, first - rows.from), Math.max(0, first - rows.from) + count);
+  const removed = [...touched].filter(([, it]) => it.kind === 'delete').map(([id]) => id);
+
+  const key = (event) => {
+    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: count - 2, PageUp: 2 - count };
+    if (event.key in moves) {
+      const place = selected + moves[event.key];
+      if (place < 0 || place >= count - 2) box.current.scrollTop += moves[event.key] * perRow;
+      select(Math.max(0, Math.min(place, count - 3)));
+    } else if (event.key === 'Home') {
+      box.current.scrollTop = 0;
+      select(0);
+    } else if (event.key === 'End') {
+      box.current.scrollTop = tall;
+    } else if (event.key === 'Enter' && shown[selected]) {
+      model.want({ view: 'row', id: shown[selected].id });
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  return html`
+    <div class="grid" ref=${box} role="grid" tabindex="0" aria-label=${`rows of ${table.name}`}
+         aria-rowcount=${total} onKeyDown=${key}
+         onScroll=${() => see({ top: box.current.scrollTop, height: box.current.clientHeight })}>
+      <div class="head" role="row" style=${{ gridTemplateColumns: template, width }}>
+        ${columns(table).map((field) => html`
+          <div key=${field.key} role="columnheader" title=${field.type}>
+            <${Head} model=${model} table=${table} field=${field} /></div>`)}
+      </div>
+      <div class="space" role="rowgroup" style=${{ height: tall, width }}>
+        ${shown.map((row, place) => html`
+          <${Row} key=${row.id} row=${row} table=${table} template=${template} width=${width} link=${link} zone=${zone}
+            top=${seen.top - (seen.top % Math.min(perRow, HEIGHT)) + place * HEIGHT} change=${touched.get(row.id)}
+            isSelected=${place === selected} />`)}
+      </div>
+      ${shown.length === 0 && html`<p class="none">no rows here</p>`}
+    </div>
+    ${removed.length > 0 && html`<p class="removed">${removed.length === 1
+      ? '1 row of this table was deleted: ' : `${removed.length} rows of this table were deleted: `}
+      ${removed.slice(0, 10).map((id) => html`<a href=${`#/${encodeURIComponent(table.name)}/${id}?at=txid:${model.txid - 1}`}>${id}</a>${' '}`)}</p>`}`;
+}
+
+function Head({ model, table, field }) {
+  const index = table.indexes.find((it) => it.fields[0] === field.key);
+  const isOrder = model.link.order ? index?.name === model.link.order : field.key === 'id';
+  const mark = isOrder ? (index?.descending.includes(field.key) ? ' ↓' : ' ↑') : '';
+  if (!index && field.key !== 'id') return html`<span>${field.key}</span>`;
+  const order = field.key === 'id' ? null : index.name;
+  return html`<button class="order" aria-pressed=${isOrder} title=${order ? `sort by ${order}` : 'sort by id'}
+    onClick=${() => model.want({ order, from: 0 })}>${field.key}${mark}</button>`;
+}
+
+function Row({ row, table, template, width, link, zone, top, change, isSelected }) {
+  const kind = change ? ` ${change.kind}` : '';
+  return html`
+    <div class=${`row${kind}${isSelected ? ' selected' : ''}`} role="row" data-row=${row.id}
+         style=${{ gridTemplateColumns: template, width, transform: `translateY(${top}px)` }}>
+      ${columns(table).map((field) => html`
+        <div key=${field.key} role="gridcell" data-field=${field.key}
+             class=${`${isNumeric(field) ? 'number' : ''}${change?.kind === 'update' && change.fields.has(field.key) ? ' changed' : ''}`}>
+          ${field.key === 'id'
+            ? html`<a href=${`#/${encodeURIComponent(table.name)}/${row.id}${link.at == null ? '' : `?at=txid:${link.at}`}`}>${row.id}</a>`
+            : html`<${Cell} field=${field} value=${row[field.key]} link=${link} zone=${zone} />`}
+        </div>`)}
+    </div>`;
+}

@@ -1,0 +1,267 @@
+// What is shown, and how it becomes something else. The link says what is wanted; this fetches what is missing.
+
+import { Refused, asked, follow, get } from './net.js';
+import { Rows, added, touched, transaction } from './rows.js';
+import { readLink, writeLink } from './state.js';
+
+/** A jump over at most so many transactions is made by the difference. */
+const NEAR = 64;
+/** So many rows may differ from the pinned moment to be coloured. */
+const MOST_DIFFERENT = 5000;
+
+export class Model {
+  constructor() {
+    this.link = readLink(location.hash);
+    this.listeners = new Set();
+    this.catalog = null;
+    this.activity = null;
+    this.rows = null;
+    /** The transaction at whose end everything is shown, with its changes. */
+    this.found = null;
+    this.txid = null;
+    this.pinned = null;
+    this.counts = new Map();
+    this.error = null;
+    this.turn = 0;
+    this.news = 0;
+    addEventListener('hashchange', () => this.go(readLink(location.hash), true));
+  }
+
+  on(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  tell() {
+    for (const listener of this.listeners) listener();
+  }
+
+  get last() {
+    return Math.max(this.activity?.last ?? 0, this.catalog?.last ?? 0, this.news);
+  }
+
+  get first() {
+    return Math.max(1, this.activity?.first ?? 1);
+  }
+
+  table(name = this.link.table) {
+    return this.catalog?.byName.get(name);
+  }
+
+  async start() {
+    try {
+      await Promise.all([this.loadCatalog(), this.loadActivity()]);
+      await this.go(this.link, true);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  async loadCatalog() {
+    const catalog = await get('/schema');
+    catalog.byName = new Map(catalog.tables.map((table) => [table.name, table]));
+    catalog.last = catalog.txid;
+    this.catalog = catalog;
+    this.setCounts(catalog);
+  }
+
+  setCounts(catalog) {
+    this.counts = new Map(catalog.tables.map((table) => [table.name, table.rows]));
+    this.countsOf = catalog.txid;
+  }
+
+  async loadActivity() {
+    this.activity = await get('/activity', { buckets: 600 });
+    this.tell();
+    // The journal is being read: the plot is filled meanwhile.
+    if (this.activity.known < this.activity.last && !this.activity.failure) {
+      setTimeout(() => this.loadActivity().catch(() => {}), 250);
+    }
+  }
+
+  /** Wants something else; changes of the moment alone don't fill the browser's history. */
+  want(change, isMinor = false) {
+    const link = { ...this.link, ...change };
+    const address = writeLink(link);
+    if (address === location.hash) return this.go(link, true);
+    history[isMinor ? 'replaceState' : 'pushState'](null, '', address);
+    return this.go(link, true);
+  }
+
+  wantTxid(txid) {
+    const at = Math.min(Math.max(txid, this.first), this.last);
+    return this.want({ at: at === this.last ? null : at, moment: null, follow: false }, true);
+  }
+
+  /** Shows what a link says; the newest link wins. */
+  async go(link) {
+    const turn = ++this.turn;
+    this.link = link;
+    this.wait?.abort();
+    this.wait = new AbortController();
+    mark(null);
+    this.tell();
+    try {
+      await this.resolve(this.wait.signal);
+      if (turn !== this.turn) return;
+      await this.fetch(turn, this.wait.signal);
+      if (turn !== this.turn) return;
+      this.error = null;
+      this.keepFollowing();
+      this.tell();
+      mark(this);
+    } catch (error) {
+      if (turn === this.turn && error.name !== 'AbortError') this.fail(error);
+    }
+  }
+
+  fail(error) {
+    this.error = error instanceof Refused ? error.message : `${error}`;
+    if (!(error instanceof Refused)) console.warn(error);
+    this.tell();
+    mark(this);
+  }
+
+  /** Finds the table and the moment that the link means. */
+  async resolve(signal) {
+    const { link } = this;
+    if (link.moment) {
+      const { txid } = await get('/at', { moment: link.moment }, signal);
+      this.link = { ...link, at: txid === this.last ? null : txid, moment: null };
+      history.replaceState(null, '', writeLink(this.link));
+    }
+    if (this.link.view === 'table' && this.link.table == null && this.catalog.tables.length) {
+      this.link = { ...this.link, table: this.catalog.tables[0].name };
+    }
+    if ((link.view === 'table' || link.view === 'row') && this.link.table != null && !this.table()) {
+      throw new Refused(404, 'not_found', `there is no table ${JSON.stringify(this.link.table)}`);
+    }
+  }
+
+  async fetch(turn, signal) {
+    const { link, last } = this;
+    const txid = Math.max(0, Math.min(link.at ?? last, last));
+    const before = this.found;
+    if (!this.rows || this.rows.table !== link.table) this.rows = link.table && new Rows(link.table);
+    const isTable = link.view === 'table' && this.rows;
+    let found = before;
+    if (found?.txid !== txid) found = await transaction(txid, signal);
+    if (isTable && !link.filter) await this.showRows({ txid, found, before }, signal);
+    this.count({ txid, found, before });
+    if (link.pin !== this.pinned?.from || this.pinned?.to !== txid) {
+      this.pinned = link.pin == null ? null : await this.compare(link.pin, txid, signal);
+    }
+    if (turn !== this.turn) return;
+    Object.assign(this, { found, txid });
+    this.refreshCounts(turn);
+  }
+
+  /** Brings the rows to a moment: by a transaction's changes, by a difference, or by loading them. */
+  async showRows({ txid, found, before }, signal) {
+    const { rows, link, last } = this;
+    const place = { order: link.order, from: link.from, count: 60 };
+    if (rows.txid === txid && rows.has(place)) return;
+    const distance = rows.txid == null ? Infinity : txid - rows.txid;
+    if (rows.has(place) && Math.abs(distance) <= NEAR) {
+      if (distance === 1 && found && rows.step(found, true)) return;
+      if (distance === -1 && before?.txid === txid + 1 && rows.step(before, false)) return;
+      if (Math.abs(distance) > 1 && !rows.order) {
+        const [from, to] = [`txid:${rows.txid}`, `txid:${txid}`];
+        const changes = await get('/diff', { from, to, table: rows.table }, signal);
+        if (rows.step({ txid: Math.max(txid, rows.txid), changes }, true)) {
+          rows.txid = txid;
+          return;
+        }
+      }
+    }
+    const from = Math.max(0, link.from - 40);
+    await rows.load({ txid, last, order: link.order, from }, signal);
+  }
+
+  count({ txid, found, before }) {
+    const { counts } = this;
+    const change = (of, sign) => {
+      for (const [table, number] of added(of)) counts.set(table, (counts.get(table) ?? 0) + sign * number);
+      this.countsOf = txid;
+    };
+    if (this.countsOf === txid - 1 && found && !found.left_out) change(found, 1);
+    else if (this.countsOf === txid + 1 && before?.txid === txid + 1 && !before.left_out) change(before, -1);
+  }
+
+  /** After a jump the numbers of rows are asked for, when nothing else is wanted for a moment. */
+  refreshCounts(turn) {
+    if (this.countsOf === this.txid) return;
+    setTimeout(async () => {
+      if (turn !== this.turn) return;
+      const at = this.txid === this.last ? null : `txid:${this.txid}`;
+      const catalog = await get('/schema', { at }).catch(() => null);
+      if (turn !== this.turn || !catalog) return;
+      this.setCounts({ ...catalog, txid: this.txid });
+      this.tell();
+    }, 150);
+  }
+
+  async compare(pin, txid, signal) {
+    const [from, to] = [`txid:${pin}`, `txid:${txid}`];
+    const asked = { from, to, table: this.link.table, limit: MOST_DIFFERENT };
+    const compared = { from: pin, to: txid };
+    try {
+      return { ...compared, changes: await get('/diff', asked, signal) };
+    } catch (error) {
+      if (error.error !== 'too_many') throw error;
+      return { ...compared, changes: [], note: error.message };
+    }
+  }
+
+  /** Returns the cells of the shown table to be coloured. */
+  touched() {
+    const changes = this.pinned ? this.pinned.changes : this.found?.changes;
+    return touched(changes, this.link.table);
+  }
+
+  keepFollowing() {
+    const wants = this.link.follow;
+    if (wants && !this.stopFollowing) {
+      this.stopFollowing = follow(this.last, (txid) => {
+        if (txid <= this.last) return;
+        this.news = txid;
+        this.loadActivity().catch(() => {});
+        if (this.link.follow) this.go({ ...this.link, at: null });
+      });
+    } else if (!wants && this.stopFollowing) {
+      this.stopFollowing();
+      this.stopFollowing = null;
+    }
+  }
+
+  /** Moves by a day. */
+  async stepDay(direction) {
+    const time = this.found && new Date(this.found.time).getTime();
+    if (!time) return this.wantTxid(this.txid + direction);
+    const then = new Date(time + direction * 86_400_000).toISOString();
+    try {
+      const { txid } = await get('/at', { moment: `time:${then}` });
+      const moved = direction > 0 ? Math.max(txid, this.txid + 1) : Math.min(txid, this.txid - 1);
+      return this.wantTxid(moved);
+    } catch {
+      return this.wantTxid(direction > 0 ? this.last : this.first);
+    }
+  }
+}
+
+/** Says on the body what is shown: for tests, and for whoever scripts the page. */
+function mark(model) {
+  const { dataset } = document.body;
+  if (!model) {
+    dataset.ready = '0';
+    return;
+  }
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    if (model.turn !== mark.turn) return;
+    dataset.ready = '1';
+    dataset.requests = asked.count;
+  }));
+  mark.turn = model.turn;
+  dataset.txid = model.txid ?? '';
+  dataset.table = model.link.table ?? '';
+}

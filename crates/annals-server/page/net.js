@@ -1,0 +1,78 @@
+// Requests to the server of this page. Every answer is bounded by what is asked for.
+
+export const name = decodeURIComponent(location.pathname.split('/')[2] ?? '');
+const base = `/v1/${encodeURIComponent(name)}`;
+
+/** How many requests were made, for tests and for the curious. */
+export const asked = { count: 0, paths: [] };
+
+export class Refused extends Error {
+  constructor(status, error, message) {
+    super(message);
+    this.status = status;
+    this.error = error;
+  }
+}
+
+function query(parameters) {
+  const given = Object.entries(parameters ?? {}).filter(([, value]) => value != null);
+  const text = new URLSearchParams(given).toString();
+  return text && `?${text}`;
+}
+
+export function address(path, parameters) {
+  return base + path + query(parameters);
+}
+
+async function request(path, options) {
+  asked.count += 1;
+  asked.paths.push(path);
+  if (asked.paths.length > 1000) asked.paths.shift();
+  let answer;
+  try {
+    answer = await fetch(path, options);
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Refused(0, 'unreachable', 'the server does not answer: is it still running?');
+  }
+  const text = await answer.text();
+  if (answer.ok) return text;
+  let refusal = {};
+  try { refusal = JSON.parse(text); } catch { /* it has no reason */ }
+  throw new Refused(answer.status, refusal.error, refusal.message ?? `status ${answer.status}`);
+}
+
+// Numbers that a double can't hold are kept as they are written.
+const tokens = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+const isLarge = (token) => /^-?\d{16,}$/.test(token) && !Number.isSafeInteger(Number(token));
+
+export function parse(text) {
+  return JSON.parse(text.replace(tokens, (token) => (isLarge(token) ? `"${token}"` : token)));
+}
+
+export async function get(path, parameters, signal) {
+  return parse(await request(address(path, parameters), { signal }));
+}
+
+/** Reads an answer with an object a line. */
+export async function lines(path, parameters, signal) {
+  const text = await request(address(path, parameters), { signal });
+  return text.split('\n').filter(Boolean).map(parse);
+}
+
+export async function post(path, body) {
+  const headers = { 'Content-Type': 'application/json' };
+  return parse(await request(base + path, { method: 'POST', headers, body: JSON.stringify(body) }));
+}
+
+/** Calls `news(txid)` for what is committed from now on, until the returned function is called. */
+export function follow(after, news) {
+  const events = new EventSource(address('/changes', { after }));
+  const tell = (event) => news(Number.parseInt(event.lastEventId, 10));
+  events.onmessage = tell;
+  events.addEventListener('caught-up', tell);
+  return () => events.close();
+}
+
+/** The path of a table below the database's URL. */
+export const tablePath = (table) => `/t/${encodeURIComponent(table)}`;

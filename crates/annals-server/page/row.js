@@ -1,0 +1,114 @@
+// A row: its fields, all of its versions, since when each value is there, and who refers to it.
+
+import { html, useEffect, useState } from './vendor/preact.js';
+import { get, post, tablePath } from './net.js';
+import { Value } from './cells.js';
+import { number, showTime } from './moment.js';
+import { writeLink } from './state.js';
+
+const MOST = 500;
+
+/** Returns for each field the last version up to a transaction that changed it. */
+export function blame(versions, txid) {
+  const since = new Map();
+  for (const version of versions) {
+    if (version.txid > txid) break;
+    for (const field of Object.keys(version.new ?? {})) since.set(field, version);
+  }
+  return since;
+}
+
+export function RowView({ model, table, zone }) {
+  const { id } = model.link;
+  const path = `${tablePath(table.name)}/${id}`;
+  const [row, setRow] = useState(null);
+  const [versions, setVersions] = useState([]);
+  const [problem, setProblem] = useState(null);
+  const { txid, last } = model;
+  useEffect(() => {
+    if (txid == null) return undefined;
+    const wait = new AbortController();
+    document.body.dataset.ready = '0';
+    const at = txid === last ? null : `txid:${txid}`;
+    const tell = (found) => (error) => {
+      if (error.name === 'AbortError') return;
+      if (error.status !== 404) setProblem(error.message);
+      found();
+    };
+    const ofRow = get(path, { at }, wait.signal).then(setRow).catch(tell(() => setRow(null)));
+    const ofHistory = get(`${path}/history`, { limit: MOST }, wait.signal)
+      .then(setVersions).catch(tell(() => setVersions([])));
+    Promise.all([ofRow, ofHistory]).then(() => {
+      if (wait.signal.aborted) return;
+      requestAnimationFrame(() => { document.body.dataset.ready = '1'; });
+    });
+    return () => wait.abort();
+  }, [path, txid, last]);
+  const since = blame(versions, txid);
+  return html`
+    <article class="of-row" data-row=${id}>
+      <h2><a href=${writeLink({ ...model.link, view: 'table', from: id })}>${table.name}</a> ${id}</h2>
+      ${problem && html`<p class="error">${problem}</p>`}
+      ${!row && html`<p class="none">There is no such row at this moment.</p>`}
+      ${row && html`<table class="fields"><thead><tr><th>field</th><th>value</th><th>since</th></tr></thead><tbody>
+        ${table.fields.map((field) => html`<tr key=${field.key}>
+          <th scope="row" title=${field.type}>${field.key}</th>
+          <td data-field=${field.key} class=${since.get(field.key)?.txid === txid ? 'changed' : ''}>
+            <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} /></td>
+          <td class="since"><${Since} model=${model} version=${since.get(field.key)} zone=${zone} /></td>
+        </tr>`)}
+      </tbody></table>`}
+      <${Referrers} model=${model} path=${path} />
+      <h3>Versions</h3>
+      ${versions.length >= MOST && html`<p>The newest ${MOST}; there are older ones.</p>`}
+      <ol class="versions">${versions.toReversed().map((version) => html`
+        <${Version} key=${version.txid} model=${model} table=${table} path=${path} version=${version} zone=${zone} />`)}</ol>
+    </article>`;
+}
+
+function Since({ model, version, zone }) {
+  if (!version) return null;
+  const to = writeLink({ ...model.link, at: version.txid });
+  return html`<a href=${to} title=${version.comment ?? ''}>${number(version.txid)}</a> ${showTime(version.time, zone)}
+    ${version.comment && html` <q>${version.comment}</q>`}`;
+}
+
+function Version({ model, table, path, version, zone }) {
+  const fields = Object.keys(version.new ?? version.old ?? {});
+  const ofKey = (key) => table.fields.find((field) => field.key === key) ?? { key, type: 'string' };
+  const shown = (side, key) => (version[side] == null ? null : html`
+    <${Value} field=${ofKey(key)} value=${version[side][key]} link=${model.link} zone=${zone} />`);
+  const restore = async () => {
+    const comment = prompt(`Restore row ${model.link.id} of ${table.name} as it was after transaction ${version.txid}?\n\n`
+      + 'It becomes a new transaction. Its comment:', `restore ${table.name} ${model.link.id}`);
+    if (comment == null) return;
+    try {
+      const { txid } = await post(`${path}/restore`, { moment: `txid:${version.txid}`, comment });
+      model.news = Math.max(model.news, txid);
+      await model.loadActivity();
+      await model.want({ at: null });
+    } catch (error) {
+      model.fail(error);
+    }
+  };
+  const isShown = version.txid === model.txid;
+  return html`<li class=${`version ${version.kind}${isShown ? ' shown' : ''}`} data-version=${version.txid}>
+    <p><a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>
+      · ${showTime(version.time, zone)} · ${version.kind}${version.comment && html` · <q>${version.comment}</q>`}
+      ${model.catalog.can_write && html` <button data-do="restore" onClick=${restore}>restore</button>`}</p>
+    <table><tbody>${fields.map((key) => html`<tr key=${key}><th scope="row">${key}</th>
+      <td class="old">${shown('old', key)}</td><td class="new">${shown('new', key)}</td></tr>`)}</tbody></table>
+  </li>`;
+}
+
+function Referrers({ model, path }) {
+  const [found, setFound] = useState(null);
+  useEffect(() => setFound(null), [path, model.txid]);
+  const at = model.txid === model.last ? null : `txid:${model.txid}`;
+  const ask = () => get(`${path}/referrers`, { at }).then(setFound).catch((error) => model.fail(error));
+  if (!found) return html`<p><button data-do="referrers" onClick=${ask}>who refers to it?</button></p>`;
+  const some = found.filter((it) => it.ids.length);
+  if (!some.length) return html`<p>No row refers to it${found.some((it) => it.has_more) ? ' among the first 200,000 of each table' : ''}.</p>`;
+  return html`<ul class="referrers">${some.map((it) => html`<li>${it.table}.${it.field}: ${it.ids.map((id) => html`
+    <a href=${writeLink({ ...model.link, view: 'row', table: it.table, id })}>${id}</a> `)}${it.has_more && '…'}</li>`)}</ul>`;
+}

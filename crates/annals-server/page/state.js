@@ -1,0 +1,47 @@
+// The link: all of what is shown is in the address, after `#`.
+//
+//   #/T?at=txid:17                     a table     #/T/5?at=txid:17     a row
+//   #:schema  #:log  #:storage  #:search?text=..   pages of their own
+//
+// Further parameters: `pin=txid:3` the moment to compare with, `order=INDEX`, `from=ID`, `filter=TEXT`, `follow=1`.
+
+const txidOf = (text) => (/^txid:\d+$/.test(text ?? '') ? Number(text.slice(5)) : null);
+
+export function readLink(hash) {
+  const [path, text] = hash.replace(/^#/, '').split(/\?(.*)/s);
+  const parameters = new URLSearchParams(text ?? '');
+  const link = {
+    view: 'table', table: null, id: null,
+    at: txidOf(parameters.get('at')),
+    moment: txidOf(parameters.get('at')) == null ? parameters.get('at') : null,
+    pin: txidOf(parameters.get('pin')),
+    order: parameters.get('order'),
+    from: Number(parameters.get('from') ?? 0) || 0,
+    filter: parameters.get('filter') ?? '',
+    text: parameters.get('text') ?? '',
+    follow: parameters.get('follow') === '1',
+  };
+  if (path.startsWith(':')) return { ...link, view: path.slice(1) };
+  const [, table, id] = path.split('/').map(decodeURIComponent);
+  link.table = table || null;
+  if (id !== undefined && /^\d+$/.test(id)) Object.assign(link, { view: 'row', id: Number(id) });
+  return link;
+}
+
+export function writeLink(link) {
+  const parameters = new URLSearchParams();
+  if (link.at != null) parameters.set('at', `txid:${link.at}`);
+  if (link.pin != null) parameters.set('pin', `txid:${link.pin}`);
+  if (link.follow) parameters.set('follow', '1');
+  const isTable = link.view === 'table' || link.view === 'row';
+  if (isTable && link.order) parameters.set('order', link.order);
+  if (isTable && link.filter) parameters.set('filter', link.filter);
+  if (link.view === 'table' && link.from) parameters.set('from', link.from);
+  if (link.view === 'search' && link.text) parameters.set('text', link.text);
+  let path = `:${link.view}`;
+  if (isTable) path = `/${encodeURIComponent(link.table ?? '')}`;
+  if (link.view === 'row') path += `/${link.id}`;
+  // A link is easier to read with its colon.
+  const text = parameters.toString().replaceAll('%3A', ':');
+  return `#${path}${text && `?${text}`}`;
+}

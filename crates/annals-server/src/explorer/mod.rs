@@ -1,0 +1,29 @@
+//! What the explorer needs beside rows and history, and its page.
+//!
+//! The page asks for buckets, pages of rows and differences, and never for all of something: so what is sent is bounded,
+//! however long the history is.
+
+mod activity;
+mod catalog;
+mod page;
+mod referrers;
+mod restore;
+mod search;
+mod storage;
+
+use std::sync::Arc;
+
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::shared::Shared;
+
+/// Returns the routes that are described.
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    let routes = catalog::routes().merge(activity::routes()).merge(search::routes());
+    routes.merge(referrers::routes()).merge(restore::routes()).merge(storage::routes())
+}
+
+/// Returns the routes of the page itself.
+pub(crate) fn pages() -> axum::Router<Arc<Shared>> {
+    page::routes()
+}

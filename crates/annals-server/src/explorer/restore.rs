@@ -1,0 +1,70 @@
+//! Restoring a row as it was at a moment, by a new transaction.
+
+use std::sync::Arc;
+
+use annals::Moment;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::answer::{Answer, Refusal};
+use crate::openapi;
+use crate::rows::{id, table};
+use crate::shared::Shared;
+use crate::{Role, lease};
+
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new().routes(routes!(restore))
+}
+
+/// Which version of a row, and why.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    /// A moment: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`.
+    moment: String,
+    /// The comment of the transaction.
+    comment: Option<String>,
+}
+
+/// The transaction that restored a row.
+#[derive(Serialize, ToSchema)]
+struct Restored {
+    txid: u64,
+}
+
+/// Restores a row as it was at a moment, by a new transaction.
+#[utoipa::path(post, path = "/v1/{name}/t/{table}/{id}/restore", request_body = Wanted, responses(
+    (status = 200, description = "it is history, on permanent storage", body = Restored),
+    (status = 409, description = "a value was erased since", body = openapi::Failure),
+    (status = 422, description = "another row has its unique key, or a row that it refers to is gone", body = openapi::Failure),
+))]
+async fn restore(
+    State(shared): State<Arc<Shared>>,
+    Path((name, of, number)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    // Pages of other sites can't send JSON without asking.
+    Json(Wanted { moment, comment }): Json<Wanted>,
+) -> Answer {
+    let served = shared.permit(&headers, &name, Role::Write)?;
+    served.check_backup(shared.limits)?;
+    let local = Arc::clone(&served.local);
+    let restored = served.write(shared.limits, move || {
+        let moment: Moment =
+            moment.parse().map_err(|error| Refusal::bad(format!("moment: {error}")))?;
+        let mut tx = local.database()?.begin()?;
+        local.check_lease(None).map_err(lease::locked)?;
+        let table = table(tx.view().schema(), &of)?.number;
+        tx.restore(table, id(&number)?, moment)?;
+        if let Some(comment) = &comment {
+            tx.comment(comment)?;
+        }
+        Ok(Restored { txid: tx.commit()?.txid.0 })
+    });
+    Ok(Json(restored.await?).into_response())
+}

@@ -1,0 +1,53 @@
+//! Requests that write: so many at a time, and none is answered as done before the backup has it, if there is one.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+
+use crate::answer::{Answer, Refusal};
+use crate::blocking;
+use crate::shared::{Limits, Served};
+
+impl Served {
+    /// Fails if the backup is missing for so long that a transaction would wait in vain.
+    pub(crate) fn check_backup(&self, limits: Limits) -> Answer<()> {
+        let problem = self.backup.as_ref().and_then(|backup| backup.problem());
+        match problem {
+            Some((_, since)) if since >= limits.backup => Err(Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "backup",
+                "the backup can't take transactions, so this server takes none; nothing was changed: try again later",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs something that commits, on a thread that may block. It goes on even if nobody waits for it any more.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        limits: Limits,
+        work: impl FnOnce() -> Answer<T> + Send + 'static,
+    ) -> Answer<T> {
+        let writers = Arc::clone(&self.writers);
+        let writing = async {
+            let permit = writers.acquire_owned().await;
+            blocking::run(move || {
+                let _permit = permit;
+                work()
+            })
+            .await
+        };
+        if self.backup.is_none() {
+            return writing.await;
+        }
+        let done = tokio::time::timeout(limits.backup, writing).await;
+        done.unwrap_or_else(|_| {
+            Err(Refusal::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unknown",
+                "the backup hasn't confirmed the transaction in time: whether it becomes history is not known; ask for \
+                 its chain later, or send it again with the same frames or the same Idempotency-Key",
+            ))
+        })
+    }
+}

@@ -1,0 +1,302 @@
+//! A connection of SQLite over a database, with SQLite compiled in.
+
+use std::sync::Arc;
+
+use annals::{Result, Schema, Snapshot};
+use rusqlite::fallible_iterator::FallibleIterator as _;
+use rusqlite::ffi::ErrorCode;
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Batch, Statement};
+
+use crate::attach::Attaching;
+use crate::error::SqlError;
+use crate::functions::{self, Find};
+use crate::limits::{Ended, Limits, Watch, confine, keep_in_memory};
+use crate::session::{Session, Source};
+
+/// The values of the parameters of a statement.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Parameters {
+    /// There are none.
+    #[default]
+    None,
+    /// Those of `?` and `?1`, in order.
+    Listed(Vec<Value>),
+    /// Those of `:name`, `@name` or `$name`, by their names.
+    Named(Vec<(String, Value)>),
+}
+
+impl<const N: usize> From<[Value; N]> for Parameters {
+    fn from(values: [Value; N]) -> Self {
+        Self::Listed(values.into())
+    }
+}
+
+/// The receiver of an answer.
+pub trait Answer {
+    /// Gets the names of the columns, and the types that they are declared with if they are columns of a table.
+    ///
+    /// # Errors
+    /// The answer can't be taken: the statement ends.
+    fn begin(&mut self, columns: &[(String, Option<String>)]) -> Result<(), SqlError>;
+
+    /// Gets a row.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError>;
+
+    /// Notes the end of the rows.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    fn end(&mut self) -> Result<(), SqlError> {
+        Ok(())
+    }
+}
+
+/// A connection over a database. It is for one thread at a time.
+#[derive(Debug)]
+pub struct Connection {
+    inner: rusqlite::Connection,
+    session: Arc<Session>,
+    schema: Arc<Schema>,
+    limits: Option<Limits>,
+    watch: Watch,
+}
+
+impl Connection {
+    /// Opens a connection that may also have temporary tables and views of its own, and other files of SQLite.
+    ///
+    /// Cost: some 20 us for each table.
+    ///
+    /// # Errors
+    /// The schema can't be shown to SQLite.
+    pub fn open(source: impl Into<Source>) -> Result<Self, SqlError> {
+        Self::new(source.into(), None)
+    }
+
+    /// Opens a connection for statements of others: they can only read, and end at the limits.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn confined(source: impl Into<Source>, limits: Limits) -> Result<Self, SqlError> {
+        Self::new(source.into(), Some(limits))
+    }
+
+    fn new(source: Source, limits: Option<Limits>) -> Result<Self, SqlError> {
+        let failed = |error| SqlError::Statement(said(error));
+        let inner = rusqlite::Connection::open_in_memory().map_err(failed)?;
+        let session = Arc::new(Session::new(source));
+        let schema = Arc::clone(session.snapshot(true)?.schema());
+        let connection = Self { inner, session, schema, limits, watch: Watch::default() };
+        if limits.is_some() {
+            keep_in_memory(&connection.inner).map_err(failed)?;
+        }
+        let session = Arc::clone(&connection.session);
+        let find: Find = Arc::new(move |prefix| prefix.is_empty().then(|| Arc::clone(&session)));
+        functions::register(&connection.inner, &find).map_err(failed)?;
+        connection.attach()?;
+        if let Some(limits) = &connection.limits {
+            confine(&connection.inner, limits).map_err(failed)?;
+        }
+        Ok(connection)
+    }
+
+    fn attach(&self) -> Result<(), SqlError> {
+        let Self { session, schema, .. } = self;
+        let attaching = Attaching { session, schema, prefix: "", label: "annals" };
+        attaching.attach(&self.inner).map_err(|error| SqlError::Statement(said(error)))?;
+        Ok(())
+    }
+
+    /// Returns SQLite's connection, for prepared statements. Statements that are run on it see the newest snapshot,
+    /// but a changed schema is an error until [`run`](Self::run) notices it.
+    #[must_use]
+    pub const fn inner(&self) -> &rusqlite::Connection {
+        &self.inner
+    }
+
+    /// Returns the snapshot that the next statement sees.
+    ///
+    /// # Errors
+    /// The database can't be read.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        self.session.snapshot(self.inner.is_autocommit())
+    }
+
+    /// Runs statements, one after the other; the parameters are those of each.
+    ///
+    /// # Errors
+    /// Of the first one that fails; the answers of those before it were given.
+    pub fn run(
+        &mut self,
+        sql: &str,
+        parameters: &Parameters,
+        answer: &mut dyn Answer,
+    ) -> Result<(), SqlError> {
+        self.refresh()?;
+        let mut batch = Batch::new(&self.inner, sql);
+        loop {
+            let statement = batch.next().map_err(|error| self.explain(error))?;
+            let Some(mut statement) = statement else { return Ok(()) };
+            if self.inner.is_autocommit() {
+                self.session.release();
+            }
+            if let Some(limits) = self.limits {
+                self.watch.begin(&self.inner, limits);
+            }
+            self.bind(&mut statement, parameters)?;
+            self.answer(&mut statement, answer)?;
+            if !self.inner.is_autocommit() {
+                // From BEGIN on the transaction sees this state.
+                self.session.snapshot(false)?;
+            }
+        }
+    }
+
+    /// Returns all rows of statements.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn rows(
+        &mut self,
+        sql: &str,
+        parameters: &Parameters,
+    ) -> Result<Vec<Vec<Value>>, SqlError> {
+        struct Collected(Vec<Vec<Value>>);
+        impl Answer for Collected {
+            fn begin(&mut self, _: &[(String, Option<String>)]) -> Result<(), SqlError> {
+                Ok(())
+            }
+            fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+                self.0.push(values.iter().map(|&value| value.into()).collect());
+                Ok(())
+            }
+        }
+        let mut collected = Collected(Vec::new());
+        self.run(sql, parameters, &mut collected)?;
+        Ok(collected.0)
+    }
+
+    /// Shows SQLite a schema that has changed.
+    fn refresh(&mut self) -> Result<(), SqlError> {
+        if !self.inner.is_autocommit() {
+            return Ok(());
+        }
+        self.session.release();
+        let now = self.session.snapshot(true)?;
+        if Arc::ptr_eq(now.schema(), &self.schema) || **now.schema() == *self.schema {
+            return Ok(());
+        }
+        self.schema = Arc::clone(now.schema());
+        // The rule that changes nothing is for statements of others.
+        self.inner.authorizer(
+            None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>,
+        );
+        self.attach()?;
+        match &self.limits {
+            Some(limits) => confine(&self.inner, limits).map_err(|error| self.explain(error)),
+            None => Ok(()),
+        }
+    }
+
+    fn bind(&self, statement: &mut Statement<'_>, parameters: &Parameters) -> Result<(), SqlError> {
+        let count = statement.parameter_count();
+        for place in 1..=count {
+            let name = statement.parameter_name(place).map(str::to_owned);
+            let value = match parameters {
+                Parameters::None => None,
+                Parameters::Listed(values) => values.get(place - 1),
+                Parameters::Named(values) => name.as_deref().and_then(|name| {
+                    let bare = name.get(1..).unwrap_or_default();
+                    values.iter().find(|(it, _)| it == bare || it == name).map(|(_, value)| value)
+                }),
+            };
+            let Some(value) = value else {
+                let name = name.unwrap_or_else(|| format!("number {place}"));
+                return Err(SqlError::Statement(format!(
+                    "the parameter {name} has no value: the statement has {count} parameters"
+                )));
+            };
+            statement.raw_bind_parameter(place, value).map_err(|error| self.explain(error))?;
+        }
+        if let Parameters::Listed(values) = parameters
+            && values.len() > count
+        {
+            return Err(SqlError::Statement(format!(
+                "there are {} values, but the statement has {count} parameters",
+                values.len()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Passes on the rows of a statement.
+    fn answer(
+        &self,
+        statement: &mut Statement<'_>,
+        answer: &mut dyn Answer,
+    ) -> Result<(), SqlError> {
+        let columns: Vec<_> = statement
+            .columns()
+            .iter()
+            .map(|column| (column.name().to_owned(), column.decl_type().map(str::to_owned)))
+            .collect();
+        if !columns.is_empty() {
+            answer.begin(&columns)?;
+        }
+        let mut rows = statement.raw_query();
+        let mut left = self.limits.map_or(u64::MAX, |limits| limits.rows);
+        while let Some(row) = rows.next().map_err(|error| self.explain(error))? {
+            left = left
+                .checked_sub(1)
+                .ok_or_else(|| SqlError::Rows(self.limits.map_or(0, |limits| limits.rows)))?;
+            let values = (0..columns.len()).map(|place| row.get_ref(place));
+            let values: Result<Vec<_>, _> = values.collect();
+            answer.row(&values.map_err(|error| self.explain(error))?)?;
+        }
+        if !columns.is_empty() {
+            answer.end()?;
+        }
+        Ok(())
+    }
+
+    /// Returns an error of SQLite as one of ours.
+    fn explain(&self, error: rusqlite::Error) -> SqlError {
+        let limits = self.limits.unwrap_or_default();
+        let code = error.sqlite_error_code();
+        match (code, self.watch.ended()) {
+            (Some(ErrorCode::OperationInterrupted), Ended::Time) => SqlError::Time(limits.time),
+            (Some(ErrorCode::OperationInterrupted), Ended::Memory) => {
+                SqlError::Memory(limits.memory)
+            }
+            (Some(ErrorCode::OperationInterrupted), Ended::No) => SqlError::Interrupted,
+            (Some(ErrorCode::AuthorizationForStatementDenied), _) => SqlError::ReadOnly(
+                "SQL only reads here: SELECT, WITH, VALUES, EXPLAIN, and PRAGMA table_info; changes are \
+                 transactions"
+                    .to_owned(),
+            ),
+            (Some(ErrorCode::ReadOnly), _) => SqlError::ReadOnly(said(error)),
+            _ => SqlError::Statement(said(error)),
+        }
+    }
+}
+
+/// Returns SQLite's message without the code.
+fn said(error: rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message,
+        rusqlite::Error::SqlInputError { msg, sql, offset, .. } => {
+            let begin = usize::try_from(offset).unwrap_or(0);
+            match sql.get(begin..).filter(|rest| !rest.is_empty()) {
+                Some(rest) => {
+                    let near: String = rest.chars().take(40).collect();
+                    format!("{msg}, at: {near}")
+                }
+                None => msg,
+            }
+        }
+        error => error.to_string(),
+    }
+}

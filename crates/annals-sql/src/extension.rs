@@ -1,0 +1,77 @@
+//! The extension: functions that attach databases to a connection of another program.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use annals::Options;
+use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::{Connection, ffi};
+
+use crate::attach::Attaching;
+use crate::functions::{self, Find};
+use crate::host::{Fault, extension_init};
+use crate::session::{Session, Source};
+
+/// Makes `annals_attach` known to a connection.
+///
+/// # Safety
+/// The pointers are those that SQLite passes to the entry of an extension.
+#[expect(unsafe_code, reason = "the entry of an extension")]
+pub unsafe fn init(
+    connection: *mut ffi::sqlite3,
+    message: *mut *mut c_char,
+    table: *mut ffi::sqlite3_api_routines,
+) -> c_int {
+    // SAFETY: the caller's pointers.
+    unsafe { extension_init(connection, message, table, add) }
+}
+
+/// Adds the functions; the library stays in memory, as modules of it may be used later.
+fn add(connection: Connection) -> rusqlite::Result<bool> {
+    let attached = Arc::new(Attached::default());
+    let known = Arc::clone(&attached);
+    let find: Find = Arc::new(move |prefix| known.lock().get(prefix).cloned());
+    functions::register(&connection, &find)?;
+    // A view or a trigger of a file that isn't trusted may not open other files.
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DIRECTONLY;
+    let known = Arc::clone(&attached);
+    connection.create_scalar_function("annals_attach", 1, flags, move |context| {
+        attach(context, "", &known)
+    })?;
+    connection.create_scalar_function("annals_attach", 2, flags, move |context| {
+        let prefix: String = context.get(1)?;
+        attach(context, &prefix, &attached)
+    })?;
+    Ok(true)
+}
+
+/// The databases of a connection, by the beginnings of the names of their tables.
+#[derive(Default)]
+struct Attached(Mutex<BTreeMap<String, Arc<Session>>>);
+
+impl Attached {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Session>>> {
+        // The map is whole after each step.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Attaches a database; returns a sentence about it.
+fn attach(context: &Context<'_>, prefix: &str, attached: &Attached) -> rusqlite::Result<String> {
+    let file: String = context.get(0)?;
+    let failed = |error| Fault::from(error).into_error();
+    let reader = Options::new().open_read_only(Path::new(&file)).map_err(failed)?;
+    let schema = Arc::clone(reader.read().schema());
+    let session = Arc::new(Session::new(Source::from(reader)));
+    #[expect(unsafe_code, reason = "the connection of a function")]
+    // SAFETY: it is used in this call only, by the thread that SQLite calls on.
+    let connection = unsafe { context.get_connection()? };
+    let label = format!("{prefix}:{file}");
+    let attaching = Attaching { session: &session, schema: &schema, prefix, label: &label };
+    let tables = attaching.attach(&connection)?;
+    attached.lock().insert(prefix.to_owned(), session);
+    let noun = if tables == 1 { "table" } else { "tables" };
+    Ok(format!("{tables} {noun} of {file}, as of each statement"))
+}

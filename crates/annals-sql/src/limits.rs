@@ -1,0 +1,125 @@
+//! Limits of queries of strangers: of time, rows and memory, and of what they may do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use annals::storage::{Clock as _, SystemClock};
+use rusqlite::Connection;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+
+use crate::host::memory_used;
+
+/// Steps of SQLite's machine between two checks: some ten microseconds.
+const STEPS: i32 = 1000;
+
+/// The limits of a query. A query that reaches one ends with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest time, from its beginning.
+    pub time: Duration,
+    /// The most rows of the answer.
+    pub rows: u64,
+    /// The longest answer, in bytes.
+    pub bytes: u64,
+    /// The most memory that SQLite may take while it runs, in bytes, that of other queries of this process included.
+    pub memory: u64,
+}
+
+impl Default for Limits {
+    /// 10 s, 100,000 rows, 64 MiB, and 256 MiB of memory.
+    fn default() -> Self {
+        Self { time: Duration::from_secs(10), rows: 100_000, bytes: 64 << 20, memory: 256 << 20 }
+    }
+}
+
+/// Why a query was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    No = 0,
+    Time = 1,
+    Memory = 2,
+}
+
+/// Watches the queries of a connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watch(Arc<AtomicU8>);
+
+impl Watch {
+    /// Returns why the last query was ended.
+    pub(crate) fn ended(&self) -> Ended {
+        match self.0.load(Ordering::Relaxed) {
+            1 => Ended::Time,
+            2 => Ended::Memory,
+            _ => Ended::No,
+        }
+    }
+
+    /// Begins to watch a query.
+    pub(crate) fn begin(&self, connection: &Connection, limits: Limits) {
+        self.0.store(Ended::No as u8, Ordering::Relaxed);
+        let reason = Arc::clone(&self.0);
+        let deadline = SystemClock.elapsed().saturating_add(limits.time);
+        connection.progress_handler(
+            STEPS,
+            Some(move || {
+                let ended = match () {
+                    () if SystemClock.elapsed() > deadline => Ended::Time,
+                    () if memory_used() > limits.memory => Ended::Memory,
+                    () => return false,
+                };
+                reason.store(ended as u8, Ordering::Relaxed);
+                true
+            }),
+        );
+    }
+}
+
+/// Keeps a new connection from making temporary files: sorting takes memory, which is watched.
+///
+/// Changing this setting removes temporary tables, so it comes before them.
+pub(crate) fn keep_in_memory(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "temp_store", "MEMORY")
+}
+
+/// Lets a connection only read: no other file, no setting, no function that reaches out of the database.
+pub(crate) fn confine(connection: &Connection, limits: &Limits) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "trusted_schema", false)?;
+    let longest = i32::try_from(limits.memory / 16).unwrap_or(i32::MAX).max(1 << 20);
+    for (limit, most) in [
+        (Limit::SQLITE_LIMIT_LENGTH, longest),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 100),
+        (Limit::SQLITE_LIMIT_VDBE_OP, 1 << 20),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        // A pattern with many wild cards takes long, in one step.
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 200),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ] {
+        connection.set_limit(limit, most)?;
+    }
+    connection.authorizer(Some(authorize));
+    Ok(())
+}
+
+/// The pragmas that describe tables.
+const PRAGMAS: [&str; 5] =
+    ["table_info", "table_xinfo", "table_list", "function_list", "compile_options"];
+
+/// Functions that load code or read files, where SQLite has them.
+const FUNCTIONS: [&str; 6] =
+    ["load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "sqlite_log"];
+
+fn authorize(context: AuthContext<'_>) -> Authorization {
+    let is_one_of =
+        |names: &[&str], name: &str| names.iter().any(|it| it.eq_ignore_ascii_case(name));
+    let is_allowed = match context.action {
+        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
+        AuthAction::Function { function_name } => !is_one_of(&FUNCTIONS, function_name),
+        AuthAction::Pragma { pragma_name, .. } => is_one_of(&PRAGMAS, pragma_name),
+        _ => false,
+    };
+    if is_allowed { Authorization::Allow } else { Authorization::Deny }
+}

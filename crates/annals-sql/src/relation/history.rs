@@ -1,0 +1,175 @@
+//! `T_history(id)`: the versions of a row, or of all rows.
+
+use std::sync::Arc;
+
+use annals::{RowId, Snapshot, TableNumber, Txid, VersionKind};
+
+use crate::host::{Answer, Asked, Fault, Form, Op, Relation, Scan};
+use crate::relation::listed::{
+    Listed, Picked, Record, Records, TXIDS, declare, kind, kind_of, origin, pick,
+};
+use crate::relation::plan::float;
+use crate::relation::refusal;
+use crate::session::{Session, Sight};
+use crate::shape::Shape;
+
+/// The column of a transaction's number.
+const TXID: usize = 1;
+/// The columns before the values.
+const OWN: usize = 5;
+/// The usual number of versions of a row.
+const VERSIONS: u64 = 10;
+
+/// The history of the rows of a table.
+pub(super) struct Histories {
+    session: Arc<Session>,
+    shape: Arc<Shape>,
+    declaration: String,
+    wanted: Vec<(usize, Op)>,
+}
+
+impl Histories {
+    pub(super) fn new(session: Arc<Session>, shape: Arc<Shape>) -> Self {
+        let own = "CREATE TABLE x(\"id\" INTEGER, \"txid\" INTEGER, \"time\" TIMESTAMP_MICROSECONDS, \
+                   \"comment\" TEXT, \"kind\" TEXT";
+        let declaration = declare(own.to_owned(), &shape.columns, &["annals_row"]);
+        let hidden = OWN + 2 * shape.columns.len();
+        let mut wanted = vec![(hidden, Op::Equal), (0, Op::Equal)];
+        wanted.extend(TXIDS.map(|op| (TXID, op)));
+        Self { session, shape, declaration, wanted }
+    }
+}
+
+impl Relation for Histories {
+    fn declaration(&self) -> &str {
+        &self.declaration
+    }
+
+    fn plan(&self, asked: &Asked) -> Result<Answer, Fault> {
+        let (number, arguments) = pick(asked, &self.wanted, 1)?;
+        let is_of_row = number & 0b11 != 0;
+        let all = self.session.glance().txid().0.max(1);
+        let rows = if is_of_row { VERSIONS } else { all };
+        let is_by_txid = |it: &crate::host::Order| it.column == 1 && !it.is_descending;
+        Ok(Answer {
+            arguments,
+            given: usize::from(number & 1 != 0),
+            number,
+            text: if is_of_row { "the versions of a row" } else { "all versions" }.to_owned(),
+            cost: float(rows) * 20.0,
+            rows,
+            is_ordered: !asked.order.is_empty()
+                && asked.order.len() == 1
+                && asked.order.iter().all(is_by_txid),
+            is_unique: false,
+        })
+    }
+
+    fn open(&self, is_alone: bool) -> Result<Box<dyn Scan>, Fault> {
+        let sight = self.session.enter(is_alone)?;
+        self.shape.check(&sight.snapshot)?;
+        let table = self.shape.table;
+        let begin = move |sight: &Sight, picked: &Picked<'_, '_>| begin(sight, table, picked);
+        let shape = Some(Arc::clone(&self.shape));
+        Ok(Box::new(Listed::new(sight, shape, 1, Box::new(begin))))
+    }
+
+    fn refusal(&self) -> Fault {
+        refusal(&format!("{}_history", self.shape.name))
+    }
+}
+
+/// What the conditions say about a row.
+enum Asks {
+    Any,
+    Nothing,
+    Of(RowId),
+}
+
+/// Returns the row that the conditions name.
+fn row(forms: [Option<Form<'static>>; 2]) -> Asks {
+    let mut asked = Asks::Any;
+    for form in forms.into_iter().flatten() {
+        let number = match form {
+            Form::Integer(number) => Some(number),
+            Form::Text(text) => text.parse().ok(),
+            _ => None,
+        };
+        let id = number.and_then(|number| u64::try_from(number).ok()).map(RowId);
+        match id.filter(|id| *id <= RowId::MAX) {
+            Some(id) => asked = Asks::Of(id),
+            None => return Asks::Nothing,
+        }
+    }
+    asked
+}
+
+fn begin(sight: &Sight, table: TableNumber, picked: &Picked<'_, '_>) -> Result<Records, Fault> {
+    let (first, last) = picked.txids(2);
+    match row([picked.get(0), picked.get(1)]) {
+        Asks::Nothing => Ok(Box::new(std::iter::empty())),
+        Asks::Of(id) => of_row(&sight.snapshot, table, id, (Txid(first), Txid(last))),
+        Asks::Any => of_all(&sight.snapshot, table, first, last),
+    }
+}
+
+fn of_row(
+    now: &Snapshot,
+    table: TableNumber,
+    id: RowId,
+    (first, last): (Txid, Txid),
+) -> Result<Records, Fault> {
+    let versions = now.history_of(table, id)?;
+    let versions = versions.filter(move |it| {
+        it.as_ref().map_or(true, |version| version.txid >= first && version.txid <= last)
+    });
+    Ok(Box::new(versions.map(move |version| {
+        let version = version?;
+        Ok(record(
+            origin(version.txid, version.time, &version.comments),
+            version.kind(),
+            version.change,
+        ))
+    })))
+}
+
+fn record(origin: [Form<'static>; 3], of: VersionKind, change: annals::RowChange) -> Record {
+    let [txid, time, comment] = origin;
+    let id = Form::Integer(change.id.0.cast_signed());
+    Record::of(vec![id, txid, time, comment, kind(of)], change)
+}
+
+/// Returns the versions of all rows, in the order of their transactions.
+fn of_all(now: &Snapshot, table: TableNumber, first: u64, last: u64) -> Result<Records, Fault> {
+    if first > last {
+        return Ok(Box::new(std::iter::empty()));
+    }
+    // From the first one on also what remains of forgotten history.
+    let changes = match first {
+        1 => now.changes(..=Txid(last))?,
+        _ => now.changes(Txid(first)..=Txid(last))?,
+    };
+    let now = now.clone();
+    let mut begins = first == 1;
+    Ok(Box::new(changes.flat_map(move |changed| {
+        let changed = match changed {
+            Ok(changed) => changed,
+            Err(error) => return vec![Err(error.into())],
+        };
+        let is_state = std::mem::take(&mut begins) && is_beginning(&now, &changed);
+        let origin = origin(changed.txid, changed.time, &changed.comments);
+        let rows = changed.rows.into_iter().filter(|row| row.table == table);
+        let records = rows.map(|change| {
+            let of = if is_state { VersionKind::State } else { kind_of(&change) };
+            Ok(record(origin.clone(), of, change))
+        });
+        records.collect()
+    })))
+}
+
+/// True if a transaction is the state at the beginning of the kept history.
+fn is_beginning(now: &Snapshot, changed: &annals::Changed) -> bool {
+    let Some(row) = changed.rows.first() else { return false };
+    let first = now.history_of(row.table, row.id).ok().and_then(|mut history| history.next());
+    matches!(first, Some(Ok(version)) if version.is_beginning)
+}

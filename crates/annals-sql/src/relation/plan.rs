@@ -1,0 +1,334 @@
+//! Choosing the way to the rows of a query, from exact counts of the trees.
+
+use annals::{Snapshot, TypeClass, Value, ValueRef};
+
+use crate::host::{Answer, Asked, Fault, Op, Order, Term};
+use crate::relation::walk::{self, Found};
+use crate::seeks::Seek;
+use crate::shape::{Column, Key, Shape};
+
+/// The cost of a row through an index, in rows of a scan.
+const ROW: f64 = 1.5;
+/// The cost of sorting a row, for each halving.
+const SORT: f64 = 0.6;
+/// How many groups of equal keys are counted, to know their size.
+const SAMPLES: u64 = 4;
+/// The cost of making a past state.
+const PAST: f64 = 1000.0;
+
+/// A way to the rows of a query. The values of its conditions are the arguments of a scan, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Way {
+    /// The row of an id.
+    Row,
+    /// Rows in the order of their ids, in bounds.
+    Ids { bounds: Vec<Op> },
+    /// Rows in the order of an index: of these comparisons for equality, and bounds of the next field.
+    Index { key: usize, equal: Vec<Op>, bounds: Vec<Op> },
+}
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) way: Way,
+    pub(crate) is_backward: bool,
+}
+
+/// A possible plan.
+struct Candidate {
+    plan: Plan,
+    terms: Vec<usize>,
+    rows: f64,
+    cost: f64,
+    is_ordered: bool,
+    is_unique: bool,
+}
+
+/// The choice of a plan for a query.
+pub(crate) struct Planning<'a> {
+    pub(crate) shape: &'a Shape,
+    pub(crate) asked: &'a Asked,
+    pub(crate) now: &'a Snapshot,
+    /// True if the first argument is the moment.
+    pub(crate) is_past: bool,
+}
+
+impl Planning<'_> {
+    /// Chooses the cheapest plan.
+    pub(crate) fn choose(&self) -> Result<(Plan, Answer), Fault> {
+        let total = self.now.table(self.shape.table)?.len();
+        let unavailable: Vec<_> =
+            self.now.unavailable_indexes().map(|(number, _)| number).collect();
+        let mut best = self.by_id(total);
+        for (place, key) in self.shape.keys.iter().enumerate() {
+            if unavailable.contains(&key.number) {
+                continue;
+            }
+            let candidate = self.by_index(place, key, total)?;
+            if self.weight(&candidate) < self.weight(&best) {
+                best = candidate;
+            }
+        }
+        let rows = best.rows.max(1.0);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a number of rows"
+        )]
+        let answer = Answer {
+            arguments: best.terms,
+            given: 0,
+            number: 0,
+            text: self.text(&best.plan),
+            cost: best.cost,
+            rows: rows as u64,
+            is_ordered: best.is_ordered,
+            is_unique: best.is_unique,
+        };
+        Ok((best.plan, answer))
+    }
+
+    /// Returns what a plan costs with sorting its rows.
+    fn weight(&self, candidate: &Candidate) -> f64 {
+        let is_sorted = candidate.is_ordered || self.asked.order.is_empty();
+        let halvings = (candidate.rows + 2.0).log2();
+        candidate.cost + if is_sorted { 0.0 } else { candidate.rows * halvings * SORT }
+    }
+
+    /// Returns the usable conditions on a column in SQL.
+    fn terms(&self, place: usize) -> impl Iterator<Item = (&Term, Op)> {
+        let column = self.shape.column(place);
+        self.asked.terms.iter().filter_map(move |term| {
+            let is_on = usize::try_from(term.column.max(0)) == Ok(place);
+            let op = term.op.filter(|_| is_on && term.is_usable)?;
+            let compares = match (op, column) {
+                (Op::Like | Op::Glob, column) => {
+                    column.is_some_and(|column| column.ty.class() == TypeClass::String)
+                }
+                (Op::IsNull, _) => true,
+                (_, Some(column)) if column.is_text() => {
+                    term.collation.as_deref() == Some(column.collation())
+                }
+                _ => true,
+            };
+            compares.then_some((term, op))
+        })
+    }
+
+    fn equality(&self, place: usize) -> Option<(&Term, Op)> {
+        self.terms(place).find(|(_, op)| matches!(op, Op::Equal | Op::Is | Op::IsNull))
+    }
+
+    /// Returns at most one lower and one upper bound, or a pattern.
+    fn bounds(&self, place: usize, with_patterns: bool) -> Vec<(&Term, Op)> {
+        let find = |ops: [Op; 2]| self.terms(place).find(|(_, op)| ops.contains(op));
+        let pattern = find([Op::Glob, Op::Like]).filter(|(term, op)| {
+            with_patterns && term.value.as_ref().is_none_or(|value| walk::has_prefix(*op, value))
+        });
+        if let Some(pattern) = pattern {
+            return vec![pattern];
+        }
+        let lower = find([Op::Greater, Op::GreaterOrEqual]);
+        lower.into_iter().chain(find([Op::Less, Op::LessOrEqual])).collect()
+    }
+
+    fn by_id(&self, total: u64) -> Candidate {
+        let total = float(total);
+        if let Some((term, Op::Equal | Op::Is)) = self.equality(0) {
+            return Candidate {
+                plan: Plan { way: Way::Row, is_backward: false },
+                terms: vec![term.place],
+                rows: 1.0,
+                cost: 1.0,
+                is_ordered: true,
+                is_unique: true,
+            };
+        }
+        let bounds = self.bounds(0, false);
+        let share: f64 = bounds.iter().map(|_| 0.25).product();
+        let order = self.order(&[(0, false)], &[]);
+        let (terms, bounds) = bounds.iter().map(|(term, op)| (term.place, *op)).unzip();
+        Candidate {
+            plan: Plan { way: Way::Ids { bounds }, is_backward: order == Some(true) },
+            terms,
+            rows: total * share,
+            cost: total * share + 2.0,
+            is_ordered: order.is_some(),
+            is_unique: false,
+        }
+    }
+
+    fn by_index(&self, place: usize, key: &Key, total: u64) -> Result<Candidate, Fault> {
+        let leading = key.columns.iter().map_while(|column| self.equality(column.column));
+        let leading: Vec<_> = leading.collect();
+        let next = key.columns.get(leading.len()).filter(|column| !column.is_collated);
+        let bounds = next.map_or_else(Vec::new, |column| self.bounds(column.column, true));
+        let rows = self.count(key, &leading, &bounds, total)?;
+        let mut sequence = Vec::new();
+        for column in key.columns.iter().skip(leading.len()) {
+            let is_sorted = self.shape.column(column.column).is_some_and(sorts_alike);
+            if column.is_collated || !is_sorted {
+                break;
+            }
+            sequence.push((column.column, column.is_descending));
+        }
+        if leading.len() + sequence.len() == key.columns.len() {
+            sequence.push((0, false));
+        }
+        // Texts may equal a number in several forms, so they are one text only if the value is known to be one.
+        let is_one = |(column, (term, _)): (usize, &(&Term, Op))| {
+            let column = key.columns[column].column;
+            let is_string = |it: &Column| it.ty.class() == TypeClass::String;
+            let is_text = matches!(term.value, Some(crate::host::Form::Text(_)));
+            (!self.shape.column(column).is_some_and(is_string) || is_text).then_some(column)
+        };
+        let constant: Option<Vec<_>> = leading.iter().enumerate().map(is_one).collect();
+        let order = constant.and_then(|constant| self.order(&sequence, &constant));
+        let ops = |terms: &[(&Term, Op)]| terms.iter().map(|(_, op)| *op).collect();
+        let way = Way::Index { key: place, equal: ops(&leading), bounds: ops(&bounds) };
+        Ok(Candidate {
+            plan: Plan { way, is_backward: order == Some(true) },
+            terms: leading.iter().chain(&bounds).map(|(term, _)| term.place).collect(),
+            rows,
+            cost: (float(total) + 2.0).log2() * 0.2 + rows * ROW,
+            is_ordered: order.is_some(),
+            is_unique: false,
+        })
+    }
+
+    /// Returns how the requested order is met by rows in the order of `sequence`, columns with their directions: by
+    /// walking backward or forward; `None` if it isn't.
+    fn order(&self, sequence: &[(usize, bool)], constant: &[usize]) -> Option<bool> {
+        let (mut backward, mut left) = (None, sequence.iter());
+        for Order { column, is_descending } in &self.asked.order {
+            let column = usize::try_from(*column).unwrap_or(0);
+            if constant.contains(&column) {
+                continue;
+            }
+            let &(next, next_descends) = left.next()?;
+            let is_backward = *is_descending != next_descends;
+            if next != column || backward.is_some_and(|backward| backward != is_backward) {
+                return None;
+            }
+            backward = Some(is_backward);
+            if next == 0 {
+                break;
+            }
+        }
+        Some(backward.unwrap_or(false))
+    }
+
+    /// Counts the rows of conditions: exactly if their values are known by now, else by the size of a usual group.
+    fn count(
+        &self,
+        key: &Key,
+        leading: &[(&Term, Op)],
+        bounds: &[(&Term, Op)],
+        total: u64,
+    ) -> Result<f64, Fault> {
+        if leading.is_empty() && bounds.is_empty() {
+            return Ok(float(total));
+        }
+        if !self.is_past && leading.iter().chain(bounds).all(|(term, _)| term.value.is_some()) {
+            let values: Vec<_> =
+                leading.iter().chain(bounds).filter_map(|(term, _)| term.value.clone()).collect();
+            let ops = |terms: &[(&Term, Op)]| terms.iter().map(|(_, op)| *op).collect::<Vec<_>>();
+            let (equal, bounds) = (ops(leading), ops(bounds));
+            let found =
+                walk::find(self.shape, key, &equal, &bounds, &|place| values[place].clone());
+            return count(self.now, key, &found);
+        }
+        let group = match leading.len() {
+            0 => float(total),
+            all if key.is_unique && all == key.columns.len() => 1.0,
+            fields => self.usual_group(key, fields, total)?,
+        };
+        Ok((group * bounds.iter().map(|_| 0.25).product::<f64>()).max(1.0))
+    }
+
+    /// Returns the number of rows that have the same first fields of a key: the mean of some groups.
+    fn usual_group(&self, key: &Key, fields: usize, total: u64) -> Result<f64, Fault> {
+        let index = self.now.index(key.number)?;
+        let mut inverse = 0.0;
+        let samples = SAMPLES.min(total);
+        for sample in 0..samples {
+            let Some(row) = index.nth((total * (2 * sample + 1)) / (2 * samples))? else {
+                continue;
+            };
+            let numbers = key.columns.iter().take(fields);
+            let numbers = numbers.filter_map(|it| self.shape.column(it.column)).map(|it| it.field);
+            let values: Vec<ValueRef<'_>> = numbers.map(|field| row.value(field)).collect();
+            let size = index.equal(&values).left()?.max(1);
+            inverse += 1.0 / float(size);
+        }
+        Ok(if inverse > 0.0 { float(samples) / inverse } else { 1.0 })
+    }
+
+    /// Returns a plan as people read it.
+    fn text(&self, plan: &Plan) -> String {
+        let mut text = match &plan.way {
+            Way::Row => "id = ?".to_owned(),
+            Way::Ids { bounds } => {
+                let bounds: Vec<_> =
+                    bounds.iter().map(|op| format!("id {} ?", op.sign())).collect();
+                if bounds.is_empty() { "all".to_owned() } else { bounds.join(" AND ") }
+            }
+            Way::Index { key, equal, bounds } => {
+                let key = &self.shape.keys[*key];
+                let name = |at: usize| {
+                    let column = key.columns.get(at).and_then(|it| self.shape.column(it.column));
+                    column.map_or("", |column| column.name.as_str())
+                };
+                let equal = equal.iter().enumerate().map(|(at, op)| (at, *op));
+                let next = equal.len();
+                let bounds = bounds.iter().map(|op| (next, *op));
+                let terms = equal
+                    .chain(bounds)
+                    .map(|(at, op)| format!("{} {} ?", name(at), op.sign().trim()));
+                format!("{}: {}", key.name, terms.collect::<Vec<_>>().join(" AND "))
+            }
+        };
+        if plan.is_backward {
+            text.push_str(" backward");
+        }
+        text
+    }
+
+    /// Adds the cost of the past to an answer.
+    pub(crate) fn of_past(mut answer: Answer, plan: &Plan) -> Answer {
+        answer.cost += if plan.way == Way::Row { 10.0 } else { PAST };
+        answer
+    }
+}
+
+/// True if an index has the values of a column in the order in which SQLite sorts them.
+fn sorts_alike(column: &Column) -> bool {
+    column.ty.class() != TypeClass::Blob
+}
+
+fn count(now: &Snapshot, key: &Key, found: &Found) -> Result<f64, Fault> {
+    let index = now.index(key.number)?;
+    let Found { equal, next } = found;
+    let equal: Vec<_> = equal.iter().map(Value::as_ref).collect();
+    let rows = match next {
+        walk::Next::Nothing => 0,
+        walk::Next::All => index.equal(&equal).left()?,
+        walk::Next::Seek(Seek::Between(lower, upper)) => {
+            index.range(&equal, crate::seeks::bound(lower), crate::seeks::bound(upper)).left()?
+        }
+        walk::Next::Seek(_) => index.equal(&equal).left()?,
+        walk::Next::Prefixes(prefixes) => {
+            let mut all = 0;
+            for prefix in prefixes {
+                all += index.prefix(&equal, prefix.as_bytes()).left()?;
+            }
+            all
+        }
+    };
+    Ok(float(rows))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number of rows")]
+pub(crate) fn float(number: u64) -> f64 {
+    number as f64
+}

@@ -1,0 +1,244 @@
+//! Walking over the rows of a table.
+
+use std::ops::Bound;
+
+use annals::{IndexRows, Row, RowId, Rows, Snapshot, Type, Value, ValueRef};
+
+use crate::host::{Fault, Form, Op};
+use crate::relation::plan::{Plan, Way};
+use crate::seeks::{Seek, both, bound, prefixes, seek};
+use crate::shape::{Key, Shape};
+
+/// The part of an index that a search reads.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The values of its first fields.
+    pub(crate) equal: Vec<Value>,
+    pub(crate) next: Next,
+}
+
+/// The values of the field after them.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// No row is searched for.
+    Nothing,
+    All,
+    Seek(Seek),
+    Prefixes(Vec<String>),
+}
+
+/// True if the texts of a pattern have a prefix.
+pub(crate) fn has_prefix(op: Op, pattern: &Form<'_>) -> bool {
+    matches!(pattern, Form::Text(pattern) if prefixes(op, pattern).is_some())
+}
+
+/// Returns the part of an index with the rows of conditions; `argument` returns the values of these.
+pub(crate) fn find<'v>(
+    shape: &Shape,
+    key: &Key,
+    equal: &[Op],
+    bounds: &[Op],
+    argument: &dyn Fn(usize) -> Form<'v>,
+) -> Found {
+    let mut values = Vec::with_capacity(equal.len());
+    for (place, &op) in equal.iter().enumerate() {
+        let Some(column) = key.columns.get(place).and_then(|it| shape.column(it.column)) else {
+            break;
+        };
+        match seek(column.ty, column.is_nullable, op, &argument(place)) {
+            Seek::Equal(value) => values.push(value),
+            Seek::Nothing => return Found { equal: values, next: Next::Nothing },
+            Seek::All => return Found { equal: values, next: Next::All },
+            between if key.columns[place].is_collated => {
+                drop(between);
+                return Found { equal: values, next: Next::All };
+            }
+            between => return Found { equal: values, next: Next::Seek(between) },
+        }
+    }
+    let column = key.columns.get(values.len()).and_then(|it| shape.column(it.column));
+    let Some(column) = column.filter(|_| !bounds.is_empty()) else {
+        return Found { equal: values, next: Next::All };
+    };
+    if let [op @ (Op::Like | Op::Glob)] = bounds {
+        let next = match argument(equal.len()) {
+            Form::Null => Next::Nothing,
+            Form::Text(pattern) => prefixes(*op, &pattern).map_or(Next::All, Next::Prefixes),
+            _ => Next::All,
+        };
+        return Found { equal: values, next };
+    }
+    let arguments = (equal.len()..).zip(bounds).map(|(place, &op)| (op, argument(place)));
+    Found { equal: values, next: range(column.ty, column.is_nullable, arguments) }
+}
+
+/// Returns the values between bounds.
+fn range<'v>(ty: Type, is_nullable: bool, arguments: impl Iterator<Item = (Op, Form<'v>)>) -> Next {
+    let (mut lower, mut upper) = (Bound::Unbounded, Bound::Unbounded);
+    for (op, argument) in arguments {
+        match seek(ty, is_nullable, op, &argument) {
+            Seek::Nothing => return Next::Nothing,
+            Seek::Between(low, high) => (lower, upper) = (both(lower, low), both(upper, high)),
+            Seek::Equal(_) | Seek::All => {}
+        }
+    }
+    match (&lower, &upper) {
+        (Bound::Unbounded, Bound::Unbounded) => Next::All,
+        _ => Next::Seek(Seek::Between(lower, upper)),
+    }
+}
+
+/// Rows that are still to come.
+enum Left<'a> {
+    Nothing,
+    Rows(Rows<'a>),
+    Index(IndexRows<'a>),
+    /// Of several prefixes, the next one last.
+    Several(Vec<IndexRows<'a>>),
+}
+
+/// A walk over rows of a snapshot.
+pub(crate) struct Walk<'a> {
+    left: Left<'a>,
+    is_backward: bool,
+    pub(crate) row: Option<Row<'a>>,
+}
+
+self_cell::self_cell!(
+    /// A walk, and the snapshot that it reads.
+    pub(crate) struct Walking {
+        owner: Snapshot,
+        #[not_covariant]
+        dependent: Walk,
+    }
+);
+
+impl Walking {
+    /// Begins with no rows.
+    pub(crate) fn over(snapshot: Snapshot) -> Self {
+        Self::new(snapshot, |_| Walk { left: Left::Nothing, is_backward: false, row: None })
+    }
+
+    /// Goes to the first row of a plan.
+    pub(crate) fn begin<'v>(
+        &mut self,
+        shape: &Shape,
+        plan: &Plan,
+        argument: &dyn Fn(usize) -> Form<'v>,
+    ) -> Result<(), Fault> {
+        self.with_dependent_mut(|snapshot, walk| {
+            *walk = Walk::begin(snapshot, shape, plan, argument)?;
+            Ok(())
+        })
+    }
+
+    /// Goes to the next row.
+    pub(crate) fn step(&mut self) -> Result<(), Fault> {
+        self.with_dependent_mut(|_, walk| walk.step())
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.with_dependent(|_, walk| walk.row.is_none())
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn begin<'v>(
+        snapshot: &'a Snapshot,
+        shape: &Shape,
+        plan: &Plan,
+        argument: &dyn Fn(usize) -> Form<'v>,
+    ) -> Result<Self, Fault> {
+        let left = match &plan.way {
+            Way::Row => {
+                let one = seek(Type::UInt64, false, Op::Equal, &argument(0));
+                if let Seek::Equal(Value::UInt64(id)) = one {
+                    let row = snapshot.table(shape.table)?.find(RowId(id))?;
+                    return Ok(Self { left: Left::Nothing, is_backward: false, row });
+                }
+                by_id(snapshot, shape, one)?
+            }
+            Way::Ids { bounds } => {
+                let arguments = bounds.iter().enumerate().map(|(at, &op)| (op, argument(at)));
+                match range(Type::UInt64, false, arguments) {
+                    Next::Nothing => Left::Nothing,
+                    Next::Seek(seek) => by_id(snapshot, shape, seek)?,
+                    _ => by_id(snapshot, shape, Seek::All)?,
+                }
+            }
+            Way::Index { key, equal, bounds } => {
+                let key = &shape.keys[*key];
+                let found = find(shape, key, equal, bounds, argument);
+                by_index(snapshot, key, &found, plan.is_backward)?
+            }
+        };
+        let mut walk = Self { left, is_backward: plan.is_backward, row: None };
+        walk.step()?;
+        Ok(walk)
+    }
+
+    fn step(&mut self) -> Result<(), Fault> {
+        let next = match (&mut self.left, self.is_backward) {
+            (Left::Nothing, _) => None,
+            (Left::Rows(rows), false) => rows.next(),
+            (Left::Rows(rows), true) => rows.next_back(),
+            (Left::Index(rows), false) => rows.next(),
+            (Left::Index(rows), true) => rows.next_back(),
+            (Left::Several(all), is_backward) => loop {
+                let Some(rows) = all.last_mut() else { break None };
+                match if is_backward { rows.next_back() } else { rows.next() } {
+                    Some(row) => break Some(row),
+                    None => drop(all.pop()),
+                }
+            },
+        };
+        self.row = next.transpose()?;
+        Ok(())
+    }
+}
+
+/// Returns the rows of ids.
+fn by_id<'a>(snapshot: &'a Snapshot, shape: &Shape, seek: Seek) -> Result<Left<'a>, Fault> {
+    let table = snapshot.table(shape.table)?;
+    let id = |value: &Value| match value {
+        Value::UInt64(id) => RowId(*id),
+        _ => RowId(0),
+    };
+    Ok(match seek {
+        Seek::Nothing => Left::Nothing,
+        Seek::All => Left::Rows(table.rows()),
+        Seek::Equal(value) => Left::Rows(table.range(id(&value)..=id(&value))),
+        Seek::Between(lower, upper) => {
+            Left::Rows(table.range((lower.as_ref().map(id), upper.as_ref().map(id))))
+        }
+    })
+}
+
+/// Returns the rows of a part of an index.
+fn by_index<'a>(
+    snapshot: &'a Snapshot,
+    key: &Key,
+    found: &Found,
+    is_backward: bool,
+) -> Result<Left<'a>, Fault> {
+    let index = snapshot.index(key.number)?;
+    let equal: Vec<ValueRef<'_>> = found.equal.iter().map(Value::as_ref).collect();
+    Ok(match &found.next {
+        Next::Nothing => Left::Nothing,
+        Next::Seek(Seek::Between(lower, upper)) => {
+            Left::Index(index.range(&equal, bound(lower), bound(upper)))
+        }
+        Next::All | Next::Seek(_) => Left::Index(index.equal(&equal)),
+        Next::Prefixes(prefixes) => {
+            let rows = |prefix: &String| index.prefix(&equal, prefix.as_bytes());
+            let is_descending =
+                key.columns.get(found.equal.len()).is_some_and(|it| it.is_descending);
+            let mut all: Vec<_> = prefixes.iter().map(rows).collect();
+            // The one that comes first is taken from the end.
+            if is_descending == is_backward {
+                all.reverse();
+            }
+            Left::Several(all)
+        }
+    })
+}

@@ -1,0 +1,218 @@
+//! A database as a connection of SQLite reads it: one snapshot a statement, and one from BEGIN to COMMIT.
+//!
+//! Invariants
+//! 1. All cursors that are open at the same time read the same snapshot. SQLite keeps a statement's cursors open up to
+//!    its end.
+//! 2. A snapshot is released when the last cursor is closed, unless a transaction keeps it.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use annals::{Database, Error, ErrorKind, Moment, Reader, Result, Snapshot, Timestamp, Txid};
+
+use crate::host::{Form, Transactional};
+
+/// How many past states are kept for the rest of a statement.
+const PASTS: usize = 8;
+
+/// What is read.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A database that this program has open.
+    Database(Database),
+    /// A file that is opened for reading: each statement sees what others have committed.
+    Reader(Arc<Reader>),
+}
+
+impl From<Database> for Source {
+    fn from(database: Database) -> Self {
+        Self::Database(database)
+    }
+}
+
+impl From<Reader> for Source {
+    fn from(reader: Reader) -> Self {
+        Self::Reader(Arc::new(reader))
+    }
+}
+
+impl Source {
+    /// Returns the state of now.
+    fn now(&self) -> Result<Snapshot> {
+        match self {
+            Self::Database(database) => Ok(database.read()),
+            Self::Reader(reader) => match reader.pull() {
+                // All before it was loaded, and opening has said so.
+                Err(error) if error.kind() == ErrorKind::Unapplied => Ok(reader.read()),
+                pulled => pulled,
+            },
+        }
+    }
+
+    fn at(&self, txid: Txid) -> Result<Snapshot> {
+        match self {
+            Self::Database(database) => database.at(txid),
+            Self::Reader(reader) => reader.at(txid),
+        }
+    }
+}
+
+/// A database, and the snapshot that statements of one connection read.
+#[derive(Debug)]
+pub(crate) struct Session {
+    source: Source,
+    state: Mutex<State>,
+    /// The statement by which the end of a transaction is noticed.
+    ending: OnceLock<String>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    snapshot: Option<Snapshot>,
+    /// How many cursors are open.
+    cursors: usize,
+    /// True if a transaction keeps the snapshot.
+    is_kept: bool,
+    /// True if the end of the transaction will be noticed.
+    is_watched: bool,
+    /// Past states that the statement has asked for.
+    pasts: Vec<Snapshot>,
+}
+
+impl Session {
+    pub(crate) fn new(source: Source) -> Self {
+        Self { source, state: Mutex::default(), ending: OnceLock::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The state is whole after each step.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the statement by which the end of a transaction is noticed.
+    pub(crate) fn ends_by(&self, statement: String) {
+        // It stays the same when the tables are made again.
+        let _ = self.ending.set(statement);
+    }
+
+    /// Returns the snapshot of the statement that runs, for a moment; `is_alone` if it is in no transaction.
+    pub(crate) fn snapshot(&self, is_alone: bool) -> Result<Snapshot> {
+        self.state().current(&self.source, is_alone)
+    }
+
+    /// Returns a snapshot to plan with: that of the statement that runs, or the last one that was loaded.
+    pub(crate) fn glance(&self) -> Snapshot {
+        self.state().snapshot.clone().unwrap_or_else(|| match &self.source {
+            Source::Database(database) => database.read(),
+            Source::Reader(reader) => reader.read(),
+        })
+    }
+
+    /// Returns the snapshot of the statement that runs, up to the end of the view.
+    pub(crate) fn enter(self: &Arc<Self>, is_alone: bool) -> Result<Sight> {
+        let mut state = self.state();
+        let snapshot = state.current(&self.source, is_alone)?;
+        state.cursors += 1;
+        Ok(Sight { session: Arc::clone(self), snapshot })
+    }
+
+    /// Ends what a transaction has kept.
+    pub(crate) fn release(&self) {
+        let mut state = self.state();
+        (state.is_kept, state.is_watched) = (false, false);
+        if state.cursors == 0 {
+            (state.snapshot, state.pasts) = (None, Vec::new());
+        }
+    }
+}
+
+impl Transactional for Session {
+    fn ending(&self) -> Option<String> {
+        let is_known = std::mem::replace(&mut self.state().is_watched, true);
+        if is_known { None } else { self.ending.get().cloned() }
+    }
+
+    fn ended(&self) {
+        self.release();
+    }
+}
+
+impl State {
+    fn current(&mut self, source: &Source, is_alone: bool) -> Result<Snapshot> {
+        let stays = self.cursors > 0 || (self.is_kept && !is_alone);
+        let snapshot = match self.snapshot.take().filter(|_| stays) {
+            Some(snapshot) => snapshot,
+            None => {
+                self.pasts.clear();
+                source.now()?
+            }
+        };
+        self.is_kept = !is_alone;
+        self.is_watched &= self.is_kept;
+        self.snapshot = Some(snapshot.clone());
+        Ok(snapshot)
+    }
+}
+
+/// The snapshot of a statement, as long as one of its cursors is open.
+#[derive(Debug)]
+pub(crate) struct Sight {
+    session: Arc<Session>,
+    pub(crate) snapshot: Snapshot,
+}
+
+impl Drop for Sight {
+    fn drop(&mut self) {
+        let mut state = self.session.state();
+        state.cursors -= 1;
+        if state.cursors == 0 && !state.is_kept {
+            (state.snapshot, state.pasts) = (None, Vec::new());
+        }
+    }
+}
+
+impl Sight {
+    /// Returns the state at a moment; `None` for null.
+    pub(crate) fn at(&self, moment: &Form<'_>) -> Result<Option<Snapshot>> {
+        let Some(txid) = self.txid_of(moment)? else { return Ok(None) };
+        if txid == self.snapshot.txid() {
+            return Ok(Some(self.snapshot.clone()));
+        }
+        let known = |state: &State| state.pasts.iter().find(|past| past.txid() == txid).cloned();
+        if let Some(past) = known(&self.session.state()) {
+            return Ok(Some(past));
+        }
+        let past = self.session.source.at(txid)?;
+        let mut state = self.session.state();
+        if state.pasts.len() == PASTS {
+            state.pasts.remove(0);
+        }
+        state.pasts.push(past.clone());
+        Ok(Some(past))
+    }
+
+    /// Returns the number of the transaction at whose end a moment is: a number, a time, or the text of a moment;
+    /// `None` for null.
+    pub(crate) fn txid_of(&self, moment: &Form<'_>) -> Result<Option<Txid>> {
+        let moment = match moment {
+            Form::Null => return Ok(None),
+            Form::Integer(number) => match u64::try_from(*number) {
+                Ok(number) => Moment::Txid(Txid(number)),
+                Err(_) => return Err(wrong(&number.to_string())),
+            },
+            Form::Text(text) => match (text.parse::<Moment>(), text.parse::<Timestamp>()) {
+                (Ok(moment), _) => moment,
+                (_, Ok(time)) => Moment::Time(time),
+                _ => return Err(wrong(text)),
+            },
+            Form::Real(number) => return Err(wrong(&number.to_string())),
+            Form::Blob(_) => return Err(wrong("a blob")),
+        };
+        self.snapshot.txid_of(moment).map(Some)
+    }
+}
+
+fn wrong(text: &str) -> Error {
+    Error::invalid(format!(
+        "{text} is no moment: write the number of a transaction, 'time:2024-02-29T12:00:00Z' or 'comment:TEXT'"
+    ))
+}

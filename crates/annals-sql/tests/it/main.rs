@@ -1,0 +1,16 @@
+//! Tests of SQL over databases.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+#![allow(clippy::cast_possible_truncation, reason = "random numbers below small ones")]
+
+mod costs;
+mod extension;
+mod forms;
+mod limits;
+mod logic;
+mod past;
+mod plans;
+mod random;
+mod shop;
+mod snapshots;

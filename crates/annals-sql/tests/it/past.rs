@@ -1,0 +1,134 @@
+//! The past in SQL: states, versions, changes, origins, the log.
+
+use annals::Txid;
+
+use crate::shop::{city, open, shop, text};
+
+/// Three cities, then a change, a deletion, and an insertion.
+fn build() -> shop::Database {
+    let db = shop::Database::in_memory().unwrap();
+    let new = |name| city::New { name, size: None, people: Some(1), area: None, founded: None };
+    let [lille, _] = db
+        .write(|tx| {
+            tx.comment("first")?;
+            Ok([tx.insert(new("Lille"))?, tx.insert(new("Lyon"))?])
+        })
+        .unwrap();
+    db.write(|tx| {
+        tx.edit(lille)?.set_people(Some(2))?;
+        tx.comment("census")?;
+        Ok(())
+    })
+    .unwrap();
+    db.write(|tx| Ok(tx.delete(city::Id::from_u64(1))?)).unwrap();
+    db.write(|tx| Ok(tx.insert(new("Paris"))?)).unwrap();
+    db
+}
+
+#[test]
+fn states_are_read_at_a_moment() {
+    let db = build();
+    let mut sql = open(&db);
+    let last = db.read().txid().0;
+    let at = |txid: u64| format!("SELECT name, people FROM city_at({txid}) ORDER BY name");
+    assert_eq!(text(&mut sql, &at(last)), "'Lille'|2\n'Paris'|1\n");
+    assert_eq!(text(&mut sql, &at(last - 1)), "'Lille'|2\n");
+    assert_eq!(text(&mut sql, &at(last - 3)), "'Lille'|1\n'Lyon'|1\n");
+    let by_comment = "SELECT people FROM city_at('comment:first') WHERE id = 0";
+    assert_eq!(text(&mut sql, by_comment), "1\n");
+    let joined = format!(
+        "SELECT now.name, then_.people FROM city now JOIN city_at({}) then_ ON then_.id = now.id",
+        last - 3
+    );
+    assert_eq!(text(&mut sql, &joined), "'Lille'|1\n");
+    let moving = "SELECT txid, (SELECT count(*) FROM city_at(txid)) FROM annals_log WHERE txid > 1 ORDER BY txid";
+    assert_eq!(text(&mut sql, moving).lines().last().unwrap(), format!("{last}|2"));
+    assert_eq!(text(&mut sql, "SELECT * FROM city_at(NULL)"), "");
+    for (query, part) in [
+        ("SELECT * FROM city_at", "needs a moment"),
+        ("SELECT * FROM city_at('noon')", "is no moment"),
+        ("SELECT * FROM city_at(999)", "no transaction 999"),
+    ] {
+        let said = text(&mut sql, query);
+        assert!(said.starts_with("error:") && said.contains(part), "{query}: {said}");
+    }
+}
+
+#[test]
+fn versions_tell_what_changed() {
+    let db = build();
+    let mut sql = open(&db);
+    let last = db.read().txid().0;
+    let query = "SELECT txid, comment, kind, old_people, new_people FROM city_history(0)";
+    let [first, second] = [last - 3, last - 2];
+    let expected = format!("{first}|'first'|'insert'|null|1\n{second}|'census'|'update'|1|2\n");
+    assert_eq!(text(&mut sql, query), expected);
+    let by_column =
+        "SELECT txid, comment, kind, old_people, new_people FROM city_history WHERE id = 0";
+    assert_eq!(text(&mut sql, by_column), expected);
+    // All rows, and a part of the transactions.
+    let all = "SELECT kind, count(*) FROM city_history GROUP BY kind ORDER BY kind";
+    assert_eq!(text(&mut sql, all), "'delete'|1\n'insert'|3\n'update'|1\n");
+    let part =
+        format!("SELECT id, kind FROM city_history WHERE txid >= {} ORDER BY txid", last - 1);
+    assert_eq!(text(&mut sql, &part), "1|'delete'\n2|'insert'\n");
+    let each = "SELECT h.id, h.kind FROM city c JOIN city_history(c.id) h ORDER BY c.id, h.txid";
+    assert_eq!(text(&mut sql, each), "0|'insert'\n0|'update'\n2|'insert'\n");
+}
+
+#[test]
+fn changes_lie_between_two_moments() {
+    let db = build();
+    let mut sql = open(&db);
+    let last = db.read().txid().0;
+    let query =
+        format!("SELECT id, kind, old_people, new_people FROM city_changes({}, {last})", last - 3);
+    assert_eq!(text(&mut sql, &query), "0|'update'|1|2\n1|'delete'|1|null\n2|'insert'|null|1\n");
+    let backward = format!("SELECT id, kind FROM city_changes({last}, {})", last - 1);
+    assert_eq!(text(&mut sql, &backward), "2|'delete'\n");
+    let until_now = "SELECT count(*) FROM city_changes('comment:census')";
+    assert_eq!(text(&mut sql, until_now), "2\n");
+    let said = text(&mut sql, "SELECT * FROM city_changes");
+    assert!(said.contains("needs a moment"), "{said}");
+}
+
+#[test]
+fn blame_and_log_tell_who_and_when() {
+    let db = build();
+    let mut sql = open(&db);
+    let last = db.read().txid().0;
+    let query =
+        "SELECT field, value, txid, comment FROM city_blame(0) WHERE field IN ('name', 'people')";
+    let expected =
+        format!("'name'|'Lille'|{}|'first'\n'people'|2|{}|'census'\n", last - 3, last - 2);
+    assert_eq!(text(&mut sql, query), expected);
+    assert_eq!(text(&mut sql, "SELECT count(DISTINCT id) FROM city_blame"), "2\n");
+    assert_eq!(text(&mut sql, "SELECT * FROM city_blame(77)"), "");
+    let newest = "SELECT txid, changes, comment FROM annals_log ORDER BY txid DESC LIMIT 3";
+    let expected = format!("{last}|1|null\n{}|1|null\n{}|1|'census'\n", last - 1, last - 2);
+    assert_eq!(text(&mut sql, newest), expected);
+    let fields = "SELECT name, type FROM annals_schema WHERE \"table\" = 'city' AND kind = 'index'";
+    assert_eq!(
+        text(&mut sql, fields),
+        "'city_by_name'|'name'\n'city_by_size'|'size,people'\n'city_by_founded'|'founded'\n"
+    );
+}
+
+#[test]
+fn the_log_is_the_same_from_both_ends() {
+    let db = shop::Database::in_memory().unwrap();
+    for number in 0..300 {
+        db.write(|tx| tx.comment(&format!("number {number}")).map_err(Into::into)).unwrap();
+    }
+    let mut sql = open(&db);
+    let all = |order: &str| {
+        format!("SELECT txid, comment, changes FROM annals_log ORDER BY txid {order}")
+    };
+    let forward = text(&mut sql, &all("ASC"));
+    let backward = text(&mut sql, &all("DESC"));
+    let reversed: Vec<_> = backward.lines().rev().collect();
+    assert_eq!(forward.lines().collect::<Vec<_>>(), reversed);
+    assert_eq!(forward.lines().count() as u64, db.read().txid().0 - Txid(0).0);
+    let part = "SELECT count(*), min(txid), max(txid) FROM annals_log WHERE txid BETWEEN 10 AND 19";
+    assert_eq!(text(&mut sql, part), "10|10|19\n");
+}

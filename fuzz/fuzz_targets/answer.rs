@@ -1,0 +1,5 @@
+//! Looks for bytes that break [`annals_fuzz::answer`].
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| annals_fuzz::answer(input));
