@@ -8,7 +8,7 @@
 //! let text = "create_table city\nadd_field city name string\n";
 //! let schema = annals_schema::parse(text).unwrap().schema;
 //! let db = Database::in_memory()?;
-//! db.upgrade(&schema)?;
+//! db.upgrade(&schema, &mut |_, _| unreachable!("it has no custom function"))?;
 //! let table = schema.table_named("city").unwrap();
 //! db.write(|tx| tx.insert(table.number, &[ValueRef::String("Lille")]).map(drop))?;
 //!
@@ -17,7 +17,7 @@
 //!
 //! let incoming = Incoming::new(&schema, table.number, &batches[0].schema())?;
 //! let copy = Database::in_memory()?;
-//! copy.upgrade(&schema)?;
+//! copy.upgrade(&schema, &mut |_, _| unreachable!("it has no custom function"))?;
 //! copy.write(|tx| incoming.insert(&batches[0], &mut Inserting::new(tx, table.number)))?;
 //! assert_eq!(copy.read().table(table.number)?.len(), 1);
 //! # Ok(())

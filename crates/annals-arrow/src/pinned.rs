@@ -73,3 +73,6 @@ pub(crate) fn bytes_of<T: Primitive>(values: &[T]) -> &[u8] {
     // SAFETY: invariant 3; the slice covers the same memory.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
+
+#[cfg(test)]
+mod tests;
