@@ -31,6 +31,7 @@ ls "$target"/wheels/annals-*-abi3-*.whl >/dev/null
 cp -r tests "$target/python-test/"
 (cd .. && CARGO_TARGET_DIR=$target cargo run --quiet -p annals-cli -- compile --python \
     python/tests/library.schema -o "$target/python-test/tests/library.py")
+export ANNALS_PROGRAM=$target/debug/annals
 export ANNALS_GUIDE=$PWD/../docs/guide/src
 cd "$target/python-test"
 bin/pytest --quiet tests

@@ -13,6 +13,7 @@
 """
 
 from ._core import (
+    Answer,
     Blame,
     Change,
     Changed,
@@ -35,6 +36,7 @@ from . import errors
 from .errors import Error
 
 __all__ = [
+    "Answer",
     "Blame",
     "Change",
     "Changed",

@@ -1,7 +1,7 @@
 """The compiled part."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Protocol, final
@@ -13,6 +13,15 @@ class _ArrowStream(Protocol):
 
 _Kind = Literal["insert", "update", "delete", "state"]
 _Moment = int | datetime | str
+
+@final
+class Answer:
+    @property
+    def columns(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+    def __getitem__(self, place: int, /) -> tuple[Any, ...]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
 class Row:
@@ -191,6 +200,7 @@ class Database:
     def write(
         self, *, comment: str | None = None, time: datetime | None = None, soft: bool = False
     ) -> Transaction: ...
+    def sql(self, query: str, params: Iterable[Any] | Mapping[str, Any] | None = None, /) -> Answer: ...
     def history(self, table: str, id: int) -> list[Version]: ...
     def blame(self, table: str, id: int) -> list[Blame]: ...
     def diff(self, first: _Moment, last: _Moment | None = None) -> list[Change]: ...
@@ -213,5 +223,6 @@ def open(
     shared: bool = False,
     create: bool = True,
     soft: bool = False,
+    token: str | None = None,
 ) -> Database: ...
 def in_memory(schema: str = "") -> Database: ...

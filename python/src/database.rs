@@ -4,13 +4,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use annals::{Database as Writer, Level, Moment, Options, Reader, Schema, Txid};
+use annals_replica::Lazy;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors::{OrRaise as _, invalid, not_found};
 use crate::past::{Blame, Change, Feed, Version, blame, change, version};
+use crate::remote;
 use crate::snapshot::Snapshot;
+use crate::sql::{Answer, ask};
 use crate::table::Table;
 use crate::transaction::{Transaction, Turn, locked};
 use crate::values::{is_time, to_time};
@@ -18,6 +21,8 @@ use crate::values::{is_time, to_time};
 enum Source {
     Writer(Writer),
     Reader(Arc<Reader>),
+    /// A database elsewhere.
+    Lazy(Arc<Lazy>),
 }
 
 /// An open database. With `with`, it is closed at the end of the block.
@@ -39,9 +44,11 @@ fn parsed(text: &str) -> PyResult<Schema> {
     })
 }
 
-/// Opens a database, or creates it. With a schema, it is upgraded to it.
+/// Opens a database, or creates it. With a schema, it is upgraded to it. A URL is opened for reading: what a question
+/// needs is fetched, with the token, or that of ANNALS_TOKEN.
 #[pyfunction]
-#[pyo3(signature = (path, *, schema = None, read_only = false, shared = false, create = true, soft = false))]
+#[pyo3(signature = (path, *, schema = None, read_only = false, shared = false, create = true, soft = false, token = None))]
+#[allow(clippy::too_many_arguments, reason = "they are names in Python")]
 pub(crate) fn open(
     py: Python<'_>,
     path: PathBuf,
@@ -50,7 +57,16 @@ pub(crate) fn open(
     shared: bool,
     create: bool,
     soft: bool,
+    token: Option<String>,
 ) -> PyResult<Database> {
+    if let Some(url) = path.to_str().filter(|path| remote::is_url(path)) {
+        if schema.is_some() {
+            return Err(invalid(format!("{url} is read from here: open it without schema=")));
+        }
+        let lazy = py.detach(|| remote::open(url, token)).or_raise()?;
+        let source = Mutex::new(Some(Source::Lazy(Arc::new(lazy))));
+        return Ok(Database { source, turn: Arc::default(), name: url.to_owned() });
+    }
     let schema = schema.map(parsed).transpose()?;
     let mut options = Options::new().shared(shared).create(create);
     if soft {
@@ -105,6 +121,10 @@ macro_rules! of {
         match $self.source()? {
             Source::Writer($source) => $do,
             Source::Reader($source) => $do,
+            Source::Lazy(lazy) => {
+                let $source = lazy.reader();
+                $do
+            }
         }
     }};
 }
@@ -114,6 +134,7 @@ impl Database {
         match &*locked(&self.source) {
             Some(Source::Writer(writer)) => Ok(Source::Writer(writer.clone())),
             Some(Source::Reader(reader)) => Ok(Source::Reader(Arc::clone(reader))),
+            Some(Source::Lazy(lazy)) => Ok(Source::Lazy(Arc::clone(lazy))),
             None => Err(crate::errors::to_python(&annals::Error::new(
                 annals::ErrorKind::Closed,
                 format!("{} was closed; open it again", self.name),
@@ -125,6 +146,7 @@ impl Database {
         Ok(Snapshot(match self.source()? {
             Source::Writer(writer) => writer.read(),
             Source::Reader(reader) => reader.pull().or_raise()?,
+            Source::Lazy(lazy) => Python::attach(|py| py.detach(|| lazy.pull())).or_raise()?,
         }))
     }
 
@@ -165,7 +187,7 @@ impl Database {
         soft: bool,
     ) -> PyResult<Transaction> {
         let Source::Writer(writer) = self.source()? else {
-            return Err(invalid("the database was opened read-only"));
+            return Err(invalid("the database was opened read-only, or by a URL"));
         };
         let made = Transaction::begin(py, &writer, &self.turn)?;
         let time = time.map(to_time).transpose()?;
@@ -179,6 +201,26 @@ impl Database {
             comment.map_or(Ok(()), |text| tx.comment(text)).or_raise()
         })?;
         Ok(made)
+    }
+
+    /// Asks with SQL, of now, of the past and of the history. It only reads; `?` takes the values of a list, `:name` those
+    /// of a dict.
+    #[pyo3(signature = (query, params = None, /))]
+    fn sql(
+        &self,
+        py: Python<'_>,
+        query: &str,
+        params: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Answer> {
+        let source = match self.source()? {
+            Source::Writer(writer) => annals_sql::Source::Database(writer),
+            Source::Reader(reader) => annals_sql::Source::Reader(reader),
+            Source::Lazy(lazy) => {
+                py.detach(|| lazy.pull()).or_raise()?;
+                annals_sql::Source::Reader(lazy.reader())
+            }
+        };
+        ask(py, source, query, params)
     }
 
     /// Returns the versions of a row, the oldest first.

@@ -236,6 +236,66 @@ def test_the_past(db):
     assert db.city[0].name == "Lile"
 
 
+def test_sql(tmp_path):
+    with with_all_types() as db:
+        answer = db.sql("SELECT * FROM \"all\" WHERE i8 = :i", {"i": -128})
+        assert answer.columns[:3] == ["id", "i8", "u64"] and len(answer) == 1
+        assert answer[0][:3] == answer[-1][:3] == (0, -128, 2**64 - 1)
+        with pytest.raises(IndexError):
+            answer[1]
+        row = ROWS[0]
+        for field in ["u64", "f64", "ok", "text", "raw", "at", "day", "key", "price", "colour"]:
+            query = f"SELECT count(*) FROM \"all\" WHERE {field} = ?"
+            assert list(db.sql(query, [row[field]])) == [(1,)], field
+        pl = pytest.importorskip("polars")
+        frame = pl.DataFrame(db.sql("SELECT i8, u64, at, text, ok, i8 / 2.0 AS half FROM \"all\""))
+        assert frame.rows()[0] == (-128, 2**64 - 1, row["at"], row["text"], True, -64.0)
+        mixed = db.sql("SELECT CASE i8 WHEN 127 THEN 'a' ELSE 1 END AS mixed FROM \"all\"")
+        assert list(mixed) == [(1,), ("a",)]
+        with pytest.raises(Exception, match="CAST"):
+            pl.DataFrame(mixed)
+        for wrong, params in [("SELEC 1", None), ("SELECT ?", []), ("SELECT 1", [1]), ("SELECT ?", [object()]),
+                              ("SELECT ?", "a"), ("SELECT ?", [2**64])]:
+            with pytest.raises(annals.errors.Invalid):
+                db.sql(wrong, params)
+        with pytest.raises(annals.Error, match="read"):
+            db.sql("DELETE FROM town")
+        assert list(db.sql("")) == []
+    with pytest.raises(annals.errors.Closed):
+        db.sql("SELECT 1")
+    annals.open(tmp_path / "a.annals", schema=CITY).close()
+    with annals.open(tmp_path / "a.annals", read_only=True) as db:
+        assert list(db.sql("SELECT count(*) FROM city")) == [(0,)]
+
+
+def test_a_database_on_a_server(tmp_path):
+    program = os.environ.get("ANNALS_PROGRAM")
+    if program is None:
+        pytest.skip("ANNALS_PROGRAM isn't set: it is the program annals")
+    path = tmp_path / "a.annals"
+    with annals.open(path, schema=CITY) as db, db.write(comment="first") as tx:
+        tx.city.insert_all({"name": f"city {i}", "size": i} for i in range(1000))
+    server = subprocess.Popen([program, "serve", path, "--listen", "127.0.0.1:0", "--no-token"],
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        line = next(line for line in server.stdout if line.startswith("listening on "))
+        url = line.split()[2] + "/v1/a"
+        with annals.open(url) as db:
+            assert db.city.by_name["city 7"].size == 7 and len(db.read().city) == 1000
+            assert list(db.sql("SELECT sum(size) FROM city")) == [(499500,)]
+            assert len(db.at("comment:first").city) == 1000
+            assert db.history("city", 7)[0].new["name"] == "city 7"
+            with pytest.raises(annals.errors.Invalid, match="URL"):
+                db.write()
+        with pytest.raises(annals.errors.Invalid, match="schema"):
+            annals.open(url, schema=CITY)
+        with pytest.raises(annals.Error):
+            annals.open(url + "b")
+    finally:
+        server.kill()
+        server.wait()
+
+
 def test_subscriptions(db):
     feed = db.subscribe()
     assert feed.next(timeout=0) is None
@@ -356,6 +416,8 @@ def test_ctrl_c_ends_a_wait():
         try:
             if sys.argv[2] == "feed":
                 next(feed)
+            elif sys.argv[2] == "sql":
+                db.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n")
             else:
                 opened, done = threading.Event(), threading.Event()
                 def hold():
@@ -371,7 +433,7 @@ def test_ctrl_c_ends_a_wait():
             import os
             os._exit(0)
     """
-    for what in ["feed", "write"]:
+    for what in ["feed", "write", "sql"]:
         child = run(code, CITY, what)
         assert child.stdout.readline() == b"ready\n"
         time.sleep(0.3)
