@@ -33,6 +33,8 @@
 
 mod attach;
 mod collations;
+#[cfg(feature = "arrow")]
+mod columns;
 #[cfg(feature = "bundled")]
 mod connection;
 #[cfg(feature = "bundled")]
@@ -51,12 +53,16 @@ mod seeks;
 mod session;
 mod shape;
 
+#[cfg(feature = "arrow")]
+pub use columns::Columns;
 #[cfg(feature = "bundled")]
 pub use connection::{Answer, Connection, Parameters};
 #[cfg(feature = "bundled")]
 pub use error::SqlError;
 #[cfg(feature = "loadable")]
 pub use extension::init;
+#[cfg(feature = "bundled")]
+pub use forms::{large, read_large};
 #[cfg(feature = "bundled")]
 pub use limits::Limits;
 #[cfg(feature = "bundled")]
