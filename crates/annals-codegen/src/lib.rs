@@ -6,7 +6,7 @@
 //! In reading order: `names` makes names that Rust accepts, `types` maps fields to Rust, and `database` generates
 //! the outer module. `table` generates a table's module with its `row`, how a transaction can `edit` one, and the lookups of each `index`, and
 //! its fields for the `wire`.
-//! `own` generates the conversions of fields whose types are the program's. `custom` generates the schema at a `custom`; `layout` breaks long lines.
+//! `own` generates the conversions of fields whose types are the program's. `custom` generates the schema at a `custom`; `layout` breaks long lines. `python` is the generator of a typed module for the Python package.
 
 mod custom;
 mod database;
@@ -16,6 +16,7 @@ mod index;
 mod layout;
 mod names;
 mod own;
+mod python;
 mod row;
 mod table;
 mod types;
@@ -26,6 +27,8 @@ use std::fmt::Write;
 use annals_schema::SchemaFile;
 use custom::Customs;
 use names::Names;
+
+pub use python::generate_python;
 
 /// The lints that generated code may violate: unused items, names in the schema's own style, and matters of taste.
 const ALLOWED: &str = "\

@@ -133,14 +133,19 @@ pub(crate) fn of_ranges(
     kept: impl Send + 'static,
     shared: &Shared,
 ) -> Body {
-    let (pieces, receiver) = mpsc::channel(PIECES);
-    let (silence, slow) = (shared.limits.silence, Arc::clone(&shared.slow));
-    let pieces = Pushing { pieces, silence, slow };
+    let (pieces, body) = pushed(shared);
     tokio::spawn(async move {
         let _kept = kept;
         send_ranges(Bytes::from(head), ranges, pieces).await;
     });
-    Body::from_stream(Pieces(receiver))
+    body
+}
+
+/// Returns a body into which pieces are pushed, and its other end.
+pub(crate) fn pushed(shared: &Shared) -> (Pushing, Body) {
+    let (pieces, receiver) = mpsc::channel(PIECES);
+    let (silence, slow) = (shared.limits.silence, Arc::clone(&shared.slow));
+    (Pushing { pieces, silence, slow }, Body::from_stream(Pieces(receiver)))
 }
 
 async fn send_ranges(head: Bytes, ranges: Vec<FileRange>, pieces: Pushing) {
@@ -189,6 +194,20 @@ impl Pushing {
                 false
             }
         }
+    }
+}
+
+#[cfg(feature = "arrow")]
+impl Pushing {
+    /// Sends bytes, however many, in pieces that a reader can take in time; false as [`send`](Self::send) says.
+    pub(crate) async fn send_all(&self, mut bytes: Bytes) -> bool {
+        while !bytes.is_empty() {
+            let piece = bytes.split_to(bytes.len().min(PIECE));
+            if !self.send(Ok(piece)).await {
+                return false;
+            }
+        }
+        true
     }
 }
 

@@ -93,7 +93,7 @@ struct Asked {
 
 /// Returns the transactions after one, and waits for new ones.
 #[utoipa::path(get, path = "/v1/{name}/changes", params(Asked), responses(
-    (status = 200, description = "a line for each transaction, at the end `{\"caught_up\":TXID}`; with `Accept: text/event-stream` events without an end", body = openapi::Transaction, content_type = "application/x-ndjson"),
+    (status = 200, description = "a line for each transaction, at the end `{\"caught_up\":TXID}`; with `Accept: text/event-stream` events without an end; with `Accept: application/vnd.apache.arrow.stream` the changes of the rows of `table`, as record batches", body = openapi::Transaction, content_type = "application/x-ndjson"),
     (status = 410, description = "what follows was forgotten, or written again by an erasure", body = openapi::Gone),
 ))]
 async fn changes(
@@ -103,6 +103,11 @@ async fn changes(
     headers: HeaderMap,
 ) -> Answer {
     let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    #[cfg(feature = "arrow")]
+    if crate::arrow::is_wanted(&headers) {
+        let after = after.map(|after| After::of(&after)).transpose()?;
+        return crate::arrow::changes(&shared, local, of, after).await;
+    }
     let is = |name, value: &str| {
         headers.get(name).and_then(|it| it.to_str().ok()).is_some_and(|it| it.contains(value))
     };
@@ -143,7 +148,7 @@ async fn changes(
 
 /// Where a client continues.
 #[derive(Clone, Copy)]
-enum After {
+pub(crate) enum After {
     Txid(Txid),
     Cursor(Cursor),
 }
@@ -158,7 +163,7 @@ impl After {
     }
 
     /// Checks that it is in this history, if it says so; returns the transaction.
-    fn check(self, local: &Local) -> Answer<Txid> {
+    pub(crate) fn check(self, local: &Local) -> Answer<Txid> {
         match self {
             Self::Txid(txid) => Ok(txid),
             Self::Cursor(cursor) => match local.source().has(cursor)? {
@@ -174,7 +179,7 @@ impl After {
 }
 
 /// Returns the answer that transactions can't be sent.
-fn forgotten(local: &Local, error: annals::Error) -> Refusal {
+pub(crate) fn forgotten(local: &Local, error: annals::Error) -> Refusal {
     if error.kind() != ErrorKind::NotFound {
         return error.into();
     }

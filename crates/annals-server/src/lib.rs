@@ -25,6 +25,8 @@
 mod access;
 mod activity;
 mod answer;
+#[cfg(feature = "arrow")]
+mod arrow;
 mod blocking;
 mod body;
 mod changes;

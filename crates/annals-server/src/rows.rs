@@ -91,24 +91,26 @@ async fn row(
 /// Which rows of a table.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Asked {
+pub(crate) struct Asked {
     /// The moment: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`; without it now.
-    at: Option<String>,
+    pub(crate) at: Option<String>,
     /// The name of an index, in whose order the rows are; without one in that of their ids.
-    index: Option<String>,
+    pub(crate) index: Option<String>,
     /// The first key, or the first id: values of the schema language, with commas between them.
-    from: Option<String>,
+    pub(crate) from: Option<String>,
     /// The key that all rows have.
     key: Option<String>,
     /// The id of the row after which the answer begins: the last one of the page before.
-    after: Option<String>,
+    pub(crate) after: Option<String>,
     /// How many rows of the index are before the first one of the answer.
     rank: Option<u64>,
-    /// The most rows of the answer, 1 to 10,000; 100 if it isn't said. A page ends after about 8 MiB, too.
-    limit: Option<usize>,
+    /// The most rows of the answer, 1 to 10,000; 100 if it isn't said. A page ends after about 8 MiB, too. As Arrow up to
+    /// 1,000,000, and all if it isn't said.
+    pub(crate) limit: Option<usize>,
 }
 
-/// Returns rows, as `{"rows":[..],"next":ID}`: `next` is the `after` of the next page, null at the end.
+/// Returns rows, as `{"rows":[..],"next":ID}`: `next` is the `after` of the next page, null at the end. With `Accept:
+/// application/vnd.apache.arrow.stream` all rows, as record batches.
 #[utoipa::path(get, path = "/v1/{name}/t/{table}", params(Asked), responses((status = 200, body = openapi::Rows)))]
 async fn rows(
     State(shared): State<Arc<Shared>>,
@@ -117,6 +119,10 @@ async fn rows(
     headers: HeaderMap,
 ) -> Answer {
     let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    #[cfg(feature = "arrow")]
+    if crate::arrow::is_wanted(&headers) {
+        return crate::arrow::table(&shared, local, of, asked).await;
+    }
     let text = blocking::run(move || {
         let now = state(&local, asked.at.as_deref())?;
         page(&now, &of, &asked)
@@ -130,34 +136,82 @@ fn page(now: &Snapshot, of: &str, asked: &Asked) -> Answer<String> {
         return Err(Refusal::bad(format!("limit: write a number from 1 to {MOST}")));
     }
     let table = table(now.schema(), of)?;
-    let mut page = Page { text: "{\"rows\":[".to_owned(), table, left: limit, last: None };
-    let is_more = match &asked.index {
-        Some(index) => page.by_index(now, index, asked)?,
-        None => page.by_id(now, asked)?,
-    };
+    let text = "{\"rows\":[".to_owned();
+    let mut page = Page { taken: text, table, left: limit, last: None };
+    let is_more = page.fill(now, asked)?;
     let next =
         page.last.filter(|_| is_more).map_or_else(|| "null".to_owned(), |id| id.0.to_string());
-    page.text.push_str(&format!("],\"next\":{next}}}\n"));
-    Ok(page.text)
+    Ok(page.taken + &format!("],\"next\":{next}}}\n"))
+}
+
+/// Returns the ids of the rows that are asked for, `most` of them, and whether there are more.
+#[cfg(feature = "arrow")]
+pub(crate) fn ids(
+    now: &Snapshot,
+    table: &Table,
+    asked: &Asked,
+    most: usize,
+) -> Answer<(Vec<RowId>, bool)> {
+    let mut page = Page { taken: Vec::new(), table, left: most, last: None };
+    let is_more = page.fill(now, asked)?;
+    Ok((page.taken, is_more))
+}
+
+/// What takes the rows of a page.
+trait Take {
+    /// True if it takes no more.
+    fn is_full(&self) -> bool;
+
+    fn take(&mut self, table: &Table, row: &Row<'_>);
+}
+
+/// JSON: the rows of a list.
+impl Take for String {
+    fn is_full(&self) -> bool {
+        self.len() > LARGEST
+    }
+
+    fn take(&mut self, table: &Table, row: &Row<'_>) {
+        self.push_str(if self.ends_with('[') { "\n" } else { ",\n" });
+        annals_json::push_row(self, table, row);
+    }
+}
+
+#[cfg(feature = "arrow")]
+impl Take for Vec<RowId> {
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    fn take(&mut self, _: &Table, row: &Row<'_>) {
+        self.push(row.id());
+    }
 }
 
 /// A page that is being filled.
-struct Page<'t> {
-    text: String,
+struct Page<'t, T> {
+    taken: T,
     table: &'t Table,
     left: usize,
     last: Option<RowId>,
 }
 
-impl Page<'_> {
+impl<T: Take> Page<'_, T> {
+    /// Adds the rows that are asked for; returns true if there are more.
+    fn fill(&mut self, now: &Snapshot, asked: &Asked) -> Answer<bool> {
+        match &asked.index {
+            Some(index) => self.by_index(now, index, asked),
+            None => self.by_id(now, asked),
+        }
+    }
+
     /// Adds a row; returns true if there was no room for it.
     fn add(&mut self, row: &Row<'_>) -> bool {
-        if self.left == 0 || self.text.len() > LARGEST {
+        if self.left == 0 || self.taken.is_full() {
             return true;
         }
         self.left -= 1;
-        self.text.push_str(if self.last.is_some() { ",\n" } else { "\n" });
-        annals_json::push_row(&mut self.text, self.table, row);
+        self.taken.take(self.table, row);
         self.last = Some(row.id());
         false
     }

@@ -38,7 +38,8 @@ struct Request {
     params: serde_json::Value,
 }
 
-/// Answers a query. `Accept` chooses the form: `application/json`, `application/x-ndjson` or `text/csv`.
+/// Answers a query. `Accept` chooses the form: `application/json`, `application/x-ndjson`, `text/csv` or
+/// `application/vnd.apache.arrow.stream`.
 #[utoipa::path(post, path = "/v1/{name}/sql", request_body = Request, responses(
     (status = 200, description = "the rows, each an object with the names of the columns; the header Annals-Txid says of \
         which state", body = Vec<openapi::Row>, content_type = "application/json"),
@@ -61,7 +62,7 @@ async fn query(
         let message = "send the header `Content-Type: application/json`";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message));
     }
-    let (format, kind) = format(text(header::ACCEPT).unwrap_or_default());
+    let (form, kind) = form(text(header::ACCEPT).unwrap_or_default());
     let body = body::text(body, MOST.min(shared.limits.push), shared.limits.silence).await?;
     // It is never closed, so that this can't fail.
     let turn = QUERIES.acquire().await;
@@ -74,12 +75,12 @@ async fn query(
             (database, _) => Source::Database(database?.clone()),
         };
         let mut sql = Connection::confined(source, Limits::default())?;
-        answer(&mut sql, &request, format)
+        answer(&mut sql, &request, form)
     });
-    let (txid, text) = done.await?;
+    let (txid, bytes) = done.await?;
     drop(turn);
     let headers = [(header::CONTENT_TYPE.as_str(), kind), ("annals-txid", &txid)];
-    let mut response: Response = text.into_response();
+    let mut response: Response = bytes.into_response();
     for (name, value) in headers {
         let name = header::HeaderName::from_bytes(name.as_bytes());
         if let (Ok(name), Ok(value)) = (name, value.parse()) {
@@ -89,21 +90,41 @@ async fn query(
     Ok(response)
 }
 
+/// The form of an answer.
+#[derive(Clone, Copy)]
+enum Form {
+    Text(Format),
+    #[cfg(feature = "arrow")]
+    Arrow,
+}
+
 /// Returns the form that a client accepts.
-fn format(accept: &str) -> (Format, &'static str) {
+fn form(accept: &str) -> (Form, &'static str) {
     let kinds = [
-        (Format::Json, "application/json"),
-        (Format::Ndjson, "application/x-ndjson"),
-        (Format::Csv, "text/csv"),
+        (Form::Text(Format::Json), "application/json"),
+        (Form::Text(Format::Ndjson), "application/x-ndjson"),
+        (Form::Text(Format::Csv), "text/csv"),
+        #[cfg(feature = "arrow")]
+        (Form::Arrow, annals_arrow::ipc::MEDIA_TYPE),
     ];
     let named = accept.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
     let found = named.filter_map(|name| kinds.iter().find(|(_, kind)| *kind == name)).next();
     *found.unwrap_or(&kinds[0])
 }
 
-fn answer(sql: &mut Connection, request: &Request, format: Format) -> Answer<(String, String)> {
+fn answer(sql: &mut Connection, request: &Request, form: Form) -> Answer<(String, Vec<u8>)> {
     let parameters = parameters(&request.params)?;
     let most = Limits::default().bytes;
+    let format = match form {
+        Form::Text(format) => format,
+        #[cfg(feature = "arrow")]
+        Form::Arrow => {
+            let mut columns = annals_sql::Columns::new(most);
+            let txid = sql.snapshot()?.txid().0;
+            sql.run(&request.sql, &parameters, &mut columns)?;
+            return Ok((txid.to_string(), crate::arrow::one(columns.into_batch()?)?));
+        }
+    };
     let mut all = String::new();
     let mut render = Render::new(format, |text: &mut String| {
         all.push_str(text);
@@ -112,7 +133,7 @@ fn answer(sql: &mut Connection, request: &Request, format: Format) -> Answer<(St
     });
     let txid = sql.snapshot()?.txid().0;
     sql.run(&request.sql, &parameters, &mut render)?;
-    Ok((txid.to_string(), all))
+    Ok((txid.to_string(), all.into_bytes()))
 }
 
 /// Reads the values of parameters from JSON.

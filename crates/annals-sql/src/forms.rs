@@ -65,13 +65,15 @@ fn real(value: f64) -> Form<'static> {
 
 /// Returns the bytes of a number that SQLite's integers don't reach, in the order in which it sorts them right.
 #[expect(clippy::big_endian_bytes, reason = "SQLite compares bytes from the first on")]
-pub(crate) fn large(value: u64) -> Vec<u8> {
+#[must_use]
+pub fn large(value: u64) -> Vec<u8> {
     value.to_be_bytes().to_vec()
 }
 
-/// Reads a number that [`large`] wrote.
+/// Reads a number that [`large`] wrote; `None` if it didn't.
 #[expect(clippy::big_endian_bytes, reason = "SQLite compares bytes from the first on")]
-pub(crate) fn read_large(bytes: &[u8]) -> Option<u64> {
+#[must_use]
+pub fn read_large(bytes: &[u8]) -> Option<u64> {
     let value = u64::from_be_bytes(bytes.try_into().ok()?);
     i64::try_from(value).is_err().then_some(value)
 }

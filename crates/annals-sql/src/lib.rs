@@ -33,6 +33,8 @@
 
 mod attach;
 mod collations;
+#[cfg(feature = "arrow")]
+mod columns;
 #[cfg(feature = "bundled")]
 mod connection;
 #[cfg(feature = "bundled")]
@@ -51,6 +53,8 @@ mod seeks;
 mod session;
 mod shape;
 
+#[cfg(feature = "arrow")]
+pub use columns::Columns;
 #[cfg(feature = "bundled")]
 pub use connection::{Answer, Connection, Parameters};
 #[cfg(feature = "bundled")]
@@ -58,9 +62,11 @@ pub use error::SqlError;
 #[cfg(feature = "loadable")]
 pub use extension::init;
 #[cfg(feature = "bundled")]
+pub use forms::{large, read_large};
+#[cfg(feature = "bundled")]
 pub use limits::Limits;
 #[cfg(feature = "bundled")]
-pub use render::{Format, Render};
+pub use render::{Format, Render, is_large, push_plain};
 #[cfg(feature = "bundled")]
 pub use rusqlite::types::{Value, ValueRef};
 pub use session::Source;

@@ -64,8 +64,7 @@ fn keys(columns: &[(String, Option<String>)]) -> Vec<String> {
 impl<F: FnMut(&mut String) -> Result<(), SqlError>> Answer for Render<F> {
     fn begin(&mut self, columns: &[(String, Option<String>)]) -> Result<(), SqlError> {
         self.is_first = true;
-        let is_large = |ty: &Option<String>| ty.as_deref() == Some("UINT64");
-        self.are_large = columns.iter().map(|(_, ty)| is_large(ty)).collect();
+        self.are_large = columns.iter().map(|(_, ty)| is_large(ty.as_deref())).collect();
         match self.format {
             Format::Csv => {
                 for (place, (name, _)) in columns.iter().enumerate() {
@@ -120,8 +119,14 @@ impl<F: FnMut(&mut String) -> Result<(), SqlError>> Answer for Render<F> {
     }
 }
 
-/// Appends a value as people and programs read it; null is nothing.
-pub(crate) fn push_plain(text: &mut String, value: ValueRef<'_>, is_large: bool) {
+/// True of the type of a column whose numbers may be above those of SQLite, which has them as blobs.
+#[must_use]
+pub fn is_large(ty: Option<&str>) -> bool {
+    ty == Some("UINT64")
+}
+
+/// Appends a value as people and programs read it; null is nothing. In a column that [`is_large`] a blob is a number.
+pub fn push_plain(text: &mut String, value: ValueRef<'_>, is_large: bool) {
     // Writing to a string doesn't fail.
     let _ = match value {
         ValueRef::Null => Ok(()),

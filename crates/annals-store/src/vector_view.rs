@@ -59,6 +59,27 @@ impl<'a> TableView<'a> {
         }
         Ok(VectorView { table: *self, column, first: first.0, count })
     }
+
+    /// Returns the first rows from `first` on whose ids are consecutive, at most `most`, as a range of ids; `None` if
+    /// there is no such row. With [`vector`](Self::vector) it reads a table by columns, whatever ids are free.
+    ///
+    /// Cost: logarithmic, and a bit for each row, 64 at a time.
+    ///
+    /// # Errors
+    /// The needed pages can't be loaded.
+    pub fn dense(&self, first: RowId, most: u64) -> Result<Option<std::ops::Range<u64>>> {
+        if let Some(whole) = self.view.whole()? {
+            return whole.table(self.number)?.dense(first, most);
+        }
+        let found = match self.data.rows.range(first.0..u64::MAX).next() {
+            None => return Ok(None),
+            Some(row) => row.and_then(|(id, _)| Ok((id.0, self.data.first_missing(id.0, most)?))),
+        };
+        match found {
+            Ok((begin, missing)) => Ok(Some(begin..missing.unwrap_or(begin.saturating_add(most)))),
+            Err(error) => self.instead(error)?.dense(first, most),
+        }
+    }
 }
 
 impl<'a> VectorView<'a> {
@@ -125,12 +146,25 @@ impl<'a> VectorView<'a> {
     pub fn chunks<T: Primitive>(
         &self,
     ) -> Result<impl Iterator<Item = Result<Cow<'a, [T]>>> + use<'a, T>> {
-        let column = self.column;
+        if !T::fits(self.column.ty()) {
+            return Err(self.unfit(std::any::type_name::<T>()));
+        }
+        self.without_null()?.chunks_with_nulls::<T>()
+    }
+
+    /// Returns the same as [`chunks`](Self::chunks), also where values are null: there is any value in the place of
+    /// one. [`nulls`](Self::nulls) has the places.
+    ///
+    /// # Errors
+    /// `Invalid`: the field is of another type. An item is an error if its page can't be loaded.
+    pub fn chunks_with_nulls<T: Primitive>(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<Cow<'a, [T]>>> + use<'a, T>> {
+        let vector = *self;
+        let column = vector.column;
         if !T::fits(column.ty()) {
             return Err(self.unfit(std::any::type_name::<T>()));
         }
-        let vector = self.without_null()?;
-        let column = vector.column;
         let mut runs = vector.table.data.runs(vector.first, vector.count);
         let mut run = (0, 0);
         let mut next = move || -> Result<Option<Cow<'a, [T]>>> {
@@ -166,7 +200,51 @@ impl<'a> VectorView<'a> {
     }
 
     fn all_chunks<T: Primitive>(self) -> Result<Rest<'a, Cow<'a, [T]>>> {
-        Ok(Box::new(self.chunks::<T>()?))
+        Ok(Box::new(self.chunks_with_nulls::<T>()?))
+    }
+
+    /// Returns the places of the values that are null, from 0 on, in order; an error is the last item. Cost: a bit for
+    /// each row, 64 at a time, if the field may be null.
+    ///
+    /// # Errors
+    /// They can't be loaded.
+    pub fn nulls(&self) -> impl Iterator<Item = Result<u64>> + use<'a> {
+        let (vector, column) = (*self, self.column);
+        let may_be_null = column.is_nullable();
+        let mut runs =
+            vector.table.data.runs(vector.first, if may_be_null { vector.count } else { 0 });
+        // The run that is being read, and the number of values before it.
+        let (mut slots, mut before, mut begin) = (0..0, 0_u64, 0);
+        let mut next = move || -> Result<Option<u64>> {
+            loop {
+                if let Some(found) = column.next_null(slots.clone())? {
+                    slots.start = found + 1;
+                    return Ok(Some(before + (found - begin) as u64));
+                }
+                before += (slots.end - begin) as u64;
+                let Some((slot, len)) = runs.next().transpose()? else { return Ok(None) };
+                (begin, slots) = (slot, slot..slot + place(len));
+            }
+        };
+        let (mut from, mut other) = (0, None::<Rest<'a, u64>>);
+        until_error(std::iter::from_fn(move || {
+            if let Some(other) = &mut other {
+                return other.next();
+            }
+            match next() {
+                Err(error) => match vector.rest(from, error) {
+                    Ok(rest) => {
+                        let moved = from;
+                        other.insert(Box::new(rest.nulls().map(move |at| Ok(at? + moved)))).next()
+                    }
+                    Err(error) => Some(Err(error)),
+                },
+                Ok(found) => {
+                    from = found.map_or(from, |at| at + 1);
+                    found.map(Ok)
+                }
+            }
+        }))
     }
 
     /// Copies the values to a slice.

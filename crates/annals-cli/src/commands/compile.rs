@@ -1,4 +1,4 @@
-//! `annals compile`: a schema to Rust source.
+//! `annals compile`: a schema to Rust or Python source.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,11 +19,15 @@ use crate::{Outcome, language};
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals compile people.schema -o src/people.rs
-  annals compile people.joedbi people.joedbc -o src/people.rs")]
+  annals compile people.joedbi people.joedbc -o src/people.rs
+  annals compile --python people.schema -o people.py")]
 pub(crate) struct Arguments {
     /// The schema file, or several, read in this order
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Write a typed module for the Python package instead
+    #[arg(long)]
+    python: bool,
     /// The output file, which is replaced if it exists; standard output if left out
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -33,6 +37,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let file = language::read_schemas(&arguments.files)?;
     let code = match &file.namespace {
+        _ if arguments.python => annals_codegen::generate_python(&file),
         Some(name) => annals_codegen::generate_module(&file, name),
         None => annals_codegen::generate(&file),
     };

@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let dumped = match (arguments.format, &arguments.dir) {
         (Format::Csv, Some(dir)) => {
             let permissions = files::permissions(&arguments.file)?;
-            csv::write_folder(&Present::Committed(snapshot), dir, permissions)
+            csv::write_folder(&Present::Committed(snapshot), dir, permissions, &csv::FORMAT)
         }
         (Format::Json, _) => print(snapshot, dump::json),
         (Format::Sql, _) => {

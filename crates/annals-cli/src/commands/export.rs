@@ -20,6 +20,7 @@ use crate::{Outcome, commands, files};
   annals export csv people.annals people-csv
   annals export json people.annals people.json
   annals export sqlite people.annals people.sqlite
+  annals export parquet people.annals people-parquet
   annals export joedb people.annals people.joedb")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -33,6 +34,10 @@ enum Format {
     Ndjson(Ndjson),
     #[cfg(feature = "sqlite")]
     Sqlite(Sqlite),
+    #[cfg(feature = "arrow")]
+    Parquet(Parquet),
+    #[cfg(feature = "arrow")]
+    Arrow(Arrow),
     Joedb(export_joedb::Arguments),
 }
 
@@ -45,6 +50,37 @@ enum Format {
 #[command(after_help = "Example:
   annals export csv people.annals people-csv")]
 struct Csv {
+    /// The database
+    file: PathBuf,
+    /// The directory; it is created if it doesn't exist
+    dir: PathBuf,
+}
+
+/// Write a Parquet file for each table
+///
+/// DIR/TABLE.parquet has `id` and the fields in the order of the schema, with Arrow's types: decimals, times with the
+/// zone UTC, days, UUIDs, enums as dictionaries, references as ids. The bytes of blobs are in the cells.
+/// DIR/schema.annals has the schema. The files appear, and replace older ones, only when all of them are complete.
+#[cfg(feature = "arrow")]
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals export parquet people.annals people-parquet
+  duckdb -c \"select name from 'people-parquet/person.parquet'\"")]
+struct Parquet {
+    /// The database
+    file: PathBuf,
+    /// The directory; it is created if it doesn't exist
+    dir: PathBuf,
+}
+
+/// Write a stream of Arrow for each table
+///
+/// DIR/TABLE.arrows is what `annals export parquet` writes, in Arrow's streaming format.
+#[cfg(feature = "arrow")]
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals export arrow people.annals people-arrow")]
+struct Arrow {
     /// The database
     file: PathBuf,
     /// The directory; it is created if it doesn't exist
@@ -111,7 +147,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.format {
         Format::Csv(csv) => {
             let permissions = files::permissions(&csv.file)?;
-            export(&csv.file, |present| csv::write_folder(present, &csv.dir, permissions))
+            export(&csv.file, |present| {
+                csv::write_folder(present, &csv.dir, permissions, &csv::FORMAT)
+            })
         }
         Format::Json(json) => one_file(&json.file, |present, mut file| {
             let written = json::document(present, &mut file, &mut rows(present)?);
@@ -127,8 +165,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         Format::Sqlite(sqlite) => one_file(&sqlite.file, |present, file| {
             crate::exchange::sqlite::write(present, &sqlite.file.out, file)
         }),
+        #[cfg(feature = "arrow")]
+        Format::Parquet(to) => folder(&to.file, &to.dir, &crate::exchange::parquet::PARQUET),
+        #[cfg(feature = "arrow")]
+        Format::Arrow(to) => folder(&to.file, &to.dir, &crate::exchange::parquet::ARROW),
         Format::Joedb(arguments) => export_joedb::run(arguments),
     }
+}
+
+#[cfg(feature = "arrow")]
+fn folder(file: &Path, dir: &Path, format: &csv::Format) -> Result<Outcome> {
+    let permissions = files::permissions(file)?;
+    export(file, |present| csv::write_folder(present, dir, permissions, format))
 }
 
 fn one_file(file: &File, how: impl FnOnce(&Present<'_>, NewFile) -> Result<()>) -> Result<Outcome> {

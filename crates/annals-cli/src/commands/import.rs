@@ -4,6 +4,8 @@ use annals::Result;
 use clap::{Args, Subcommand};
 
 use crate::Outcome;
+#[cfg(feature = "arrow")]
+use crate::commands::import_parquet;
 #[cfg(feature = "sqlite")]
 use crate::commands::import_sqlite;
 use crate::commands::{import_changes, import_csv, import_joedb, import_json};
@@ -13,6 +15,7 @@ use crate::commands::{import_changes, import_csv, import_joedb, import_json};
 #[command(after_help = "Example:
   annals import csv people.annals --schema people.schema person=person.csv.gz
   annals import sqlite people.sqlite people.annals
+  annals import parquet people-parquet people.annals
   annals import changes people.annals changes.ndjson
   annals import joedb people.joedb people.annals")]
 pub(crate) struct Arguments {
@@ -28,6 +31,10 @@ enum What {
     #[cfg(feature = "sqlite")]
     Sqlite(import_sqlite::Arguments),
     Changes(import_changes::Arguments),
+    #[cfg(feature = "arrow")]
+    Parquet(import_parquet::Parquet),
+    #[cfg(feature = "arrow")]
+    Arrow(import_parquet::Arrow),
     Joedb(import_joedb::Arguments),
 }
 
@@ -40,6 +47,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         #[cfg(feature = "sqlite")]
         What::Sqlite(arguments) => import_sqlite::run(arguments),
         What::Changes(arguments) => import_changes::run(arguments),
+        #[cfg(feature = "arrow")]
+        What::Parquet(arguments) => import_parquet::run_parquet(arguments),
+        #[cfg(feature = "arrow")]
+        What::Arrow(arguments) => import_parquet::run_arrow(arguments),
         What::Joedb(arguments) => import_joedb::run(arguments),
     }
 }

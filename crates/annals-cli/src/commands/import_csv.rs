@@ -50,20 +50,50 @@ pub(crate) struct Arguments {
     rest: Vec<String>,
 }
 
-/// The task.
-struct Plan {
+/// The task of an import from a file for each table.
+pub(crate) struct Plan {
     file: PathBuf,
-    schema: Option<Schema>,
+    pub(crate) schema: Option<Schema>,
     next_ids: Vec<(TableNumber, u64)>,
     erased: Vec<(TableNumber, FieldNumber)>,
-    files: Vec<(String, PathBuf)>,
+    pub(crate) files: Vec<(String, PathBuf)>,
     /// True if the tables were named one by one.
     named: bool,
 }
 
+/// Inserts the rows of one file.
+pub(crate) type Filling<'f> = Box<dyn FnMut(&mut Loading<'_>) -> Result<()> + 'f>;
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let mut plan = plan(arguments)?;
+    let Arguments { schema, first, rest, at, .. } = arguments;
+    let plan = plan(schema.as_deref(), first, rest, &["csv", "csv.gz"])?;
+    let bar = files::progress(0);
+    let null = arguments.null.as_deref();
+    let arrived = take_in(plan, *at, |schema, plan| {
+        let (schema, sources) = match schema {
+            Some(schema) => {
+                let sources = open(&schema, plan, &bar)?;
+                (schema, sources)
+            }
+            None => csv::infer(&plan.files, null, &bar)?,
+        };
+        let fill = |mut source: Source| -> Filling<'_> {
+            Box::new(move |loading| source.import(loading, null))
+        };
+        Ok((schema, sources.into_iter().map(fill).collect()))
+    });
+    bar.finish_and_clear();
+    arrived?.tell()
+}
+
+/// Takes files in, in one transaction, into a new database or one that exists. `open` opens them, and finds the schema
+/// if there is none.
+pub(crate) fn take_in<'f>(
+    mut plan: Plan,
+    at: Option<Timestamp>,
+    open: impl FnOnce(Option<Schema>, &Plan) -> Result<(Schema, Vec<Filling<'f>>)>,
+) -> Result<Arrived> {
     let path = plan.file.clone();
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", &path, error))?;
     if plan.schema.is_none() && !is_new {
@@ -76,52 +106,46 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         return Err(Error::new(ErrorKind::NotFound, message));
     }
     // Everything that can be known to be wrong before the file is touched is known now.
-    let bar = files::progress(0);
-    let null = arguments.null.as_deref();
-    let (schema, mut sources) = match plan.schema.take() {
-        Some(schema) => {
-            let sources = open(&schema, &plan, &bar)?;
-            (schema, sources)
-        }
-        None => csv::infer(&plan.files, null, &bar)?,
-    };
+    let (schema, mut sources) = open(plan.schema.take(), &plan)?;
     let mut rows = |mut loading: Loading<'_>| {
-        loading.set_time(arguments.at);
+        loading.set_time(at);
         for source in &mut sources {
-            source.import(&mut loading, null)?;
+            source(&mut loading)?;
         }
         loading.finish(sources.len())
     };
-    let arrived = if is_new {
-        arrival::create(&path, |database| {
-            let mut loading = Loading::begin(database.begin()?, &schema)?;
-            for &(table, field) in &plan.erased {
-                loading.expect_erased(table, field);
-            }
-            for &(table, next) in &plan.next_ids {
-                loading.set_next_id(table, next)?;
-            }
-            loading.index_now()?;
-            rows(loading)
-        })
-    } else {
-        add(&path, &schema, rows)
-    };
-    bar.finish_and_clear();
-    arrived?.tell()
+    if !is_new {
+        return add(&path, &schema, rows);
+    }
+    arrival::create(&path, |database| {
+        let mut loading = Loading::begin(database.begin()?, &schema)?;
+        for &(table, field) in &plan.erased {
+            loading.expect_erased(table, field);
+        }
+        for &(table, next) in &plan.next_ids {
+            loading.set_next_id(table, next)?;
+        }
+        loading.index_now()?;
+        rows(loading)
+    })
 }
 
-fn plan(arguments: &Arguments) -> Result<Plan> {
-    let given = match &arguments.schema {
+/// Reads the words of the command: IN FILE, or FILE and TABLE=PATH. Files of a directory have one of these endings.
+pub(crate) fn plan(
+    schema: Option<&Path>,
+    first: &str,
+    rest: &[String],
+    endings: &[&str],
+) -> Result<Plan> {
+    let given = match schema {
         Some(path) => Some(language::read_schema(path)?.schema),
         None => None,
     };
-    let Arguments { first, rest, .. } = arguments;
-    if let ([file], None) = (rest.as_slice(), rest.first().and_then(|word| word.split_once('='))) {
+    if let ([file], None) = (rest, rest.first().and_then(|word| word.split_once('='))) {
         if !Path::new(first).try_exists().unwrap_or(false) {
-            return Err(expected_pair(first, file));
+            return Err(expected_pair(first, file, endings));
         }
-        let mut folder = csv::folder(Path::new(first), given.as_ref())?;
+        let mut folder = csv::folder(Path::new(first), given.as_ref(), endings)?;
         let schema = given.or(folder.schema.take());
         let csv::Folder { next_ids, erased, files, .. } = folder;
         let file = PathBuf::from(file);
@@ -132,7 +156,10 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         let parts =
             word.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty());
         let (name, path) = parts.ok_or_else(|| {
-            Error::invalid(format!("expected TABLE=PATH, as in person=person.csv, not {word:?}"))
+            let ending = endings.first().unwrap_or(&"");
+            Error::invalid(format!(
+                "expected TABLE=PATH, as in person=person.{ending}, not {word:?}"
+            ))
         })?;
         files.push((name.to_owned(), PathBuf::from(path)));
     }
@@ -142,12 +169,13 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
 }
 
 /// Returns the error for two words of which the first is no readable file.
-fn expected_pair(first: &str, second: &str) -> Error {
+fn expected_pair(first: &str, second: &str, endings: &[&str]) -> Error {
+    let ending = endings.first().unwrap_or(&"");
     Error::new(
         ErrorKind::NotFound,
         format!(
             "{first}: there is no such file or directory to read; expected IN FILE, or FILE and TABLE=PATH, \
-             as in person=person.csv, not {second:?}"
+             as in person=person.{ending}, not {second:?}"
         ),
     )
 }

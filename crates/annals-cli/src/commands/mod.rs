@@ -35,6 +35,8 @@ pub(crate) mod import_changes;
 pub(crate) mod import_csv;
 pub(crate) mod import_joedb;
 pub(crate) mod import_json;
+#[cfg(feature = "arrow")]
+pub(crate) mod import_parquet;
 #[cfg(feature = "sqlite")]
 pub(crate) mod import_sqlite;
 pub(crate) mod info;

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::output::Output;
 use crate::remote::Access;
-use crate::shell::sql::{Asking, Format, Sink, interactive, parameters};
+use crate::shell::sql::{Asking, Format, Sink, interactive, parameters, script};
 use crate::{Outcome, progress};
 
 /// Ask with SQL, of now, of the past and of the history
@@ -31,7 +31,7 @@ use crate::{Outcome, progress};
 pub(crate) struct Arguments {
     /// The database: a file, or the URL of one on a server
     file: PathBuf,
-    /// The statements, with `;` between them
+    /// The statements, with `;` between them; a line such as `.tables` or `.mode csv` is a command
     sql: Option<String>,
     /// How to print the rows
     #[arg(long, value_enum, default_value = "table")]
@@ -65,7 +65,7 @@ fn open(path: &Path, access: &Access) -> Result<Asking> {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let mut asking = open(&arguments.file, &arguments.access)?;
-    let sink = Sink::new(arguments.format, !arguments.no_header);
+    let mut sink = Sink::new(arguments.format, !arguments.no_header);
     let sql = match &arguments.sql {
         Some(sql) => sql.clone(),
         None if std::io::stdin().is_terminal() => {
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     };
     let parameters = parameters(&arguments.parameters)?;
     let mut output = Output::new();
-    asking.ask(&sql, &parameters, &sink, &mut output)?;
+    script::run(&sql, &mut asking, &mut sink, &parameters, &mut output)?;
     output.flush()?;
     Ok(Outcome::Done)
 }

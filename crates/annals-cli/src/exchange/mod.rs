@@ -1,4 +1,4 @@
-//! Data from and for other programs: CSV, JSON, and SQLite's files.
+//! Data from and for other programs: CSV, JSON, Parquet and Arrow, and SQLite's files.
 //!
 //! In reading order: `arrival` is the database that an import creates. `scalar` is a value of a format with fewer
 //! types, the summary of a column of them, and the inferred type. `naming` makes valid names. Then there is a folder
@@ -10,6 +10,8 @@ pub(crate) mod arrival;
 pub(crate) mod csv;
 pub(crate) mod json;
 pub(crate) mod naming;
+#[cfg(feature = "arrow")]
+pub(crate) mod parquet;
 pub(crate) mod scalar;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;

@@ -2,7 +2,7 @@
 //!
 //! A line `$ COMMAND` is typed; lines `| TEXT` below it are its standard input, with `\xNN` for any
 //! byte. The rest, up to the next `$`, is the answer: standard output, then standard error with `! `
-//! in front, then `[status N]` if that isn't 0. Commands are `annals ..`, which may end with
+//! in front, then `[status N]` if that isn't 0. Commands are `annals ..`, whose words may stand in double quotes, and which may end with
 //! `< FILE` or `> FILE`; `write FILE`, which writes its input; `append FILE`, which adds its input to the
 //! file; `fixture FILE`, which brings it from the folder `files`; `copy FILE TO`; `flip FILE AT`, which flips the bits of a byte; `zero FILE FROM TO`; `gzip FILE`; `cat FILE`; and
 //! `ls`.
@@ -75,7 +75,7 @@ fn play(dir: &Path, transcript: &str) -> String {
 }
 
 fn answer(actual: &mut String, dir: &Path, command: &str, mut input: Vec<u8>) {
-    let words: Vec<&str> = command.split(' ').collect();
+    let words = words(command);
     match words.as_slice() {
         ["write", file] => fs::write(dir.join(file), input).unwrap(),
         ["append", file] => {
@@ -138,6 +138,18 @@ fn answer(actual: &mut String, dir: &Path, command: &str, mut input: Vec<u8>) {
         }
         _ => panic!("no such command: {command}"),
     }
+}
+
+/// Returns the words of a command; one in double quotes may have blanks.
+fn words(command: &str) -> Vec<&str> {
+    let mut is_quoted = false;
+    let words = command.split(|c| {
+        is_quoted ^= c == '"';
+        c == ' ' && !is_quoted
+    });
+    words
+        .map(|word| word.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(word))
+        .collect()
 }
 
 /// Returns the bytes of a text with `\xNN` escapes.

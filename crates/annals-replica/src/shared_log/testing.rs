@@ -50,8 +50,8 @@ fn ports<const N: usize>() -> [u16; N] {
 impl Server {
     /// Writes its settings; it is to listen at these ports, for clients and for other servers.
     fn configure(&self, number: usize, [client, route]: [u16; 2], sync: &str) {
-        let others = self.routes.iter().enumerate().filter(|(to, _)| *to != number);
-        let others = others.map(|(_, link)| format!("nats://127.0.0.1:{}", link.port()));
+        // With itself: so it knows how many there are.
+        let routes = self.routes.iter().map(|link| format!("nats://127.0.0.1:{}", link.port()));
         let config = format!(
             "server_name: n{number}\nlisten: 127.0.0.1:{client}\nhttp: 127.0.0.1:{}\n\
              client_advertise: \"127.0.0.1:{}\"\n\
@@ -60,7 +60,7 @@ impl Server {
             self.monitor,
             self.clients.port(),
             self.folder.display().to_string(),
-            others.collect::<Vec<_>>(),
+            routes.collect::<Vec<_>>(),
         );
         std::fs::write(self.folder.join("nats.conf"), config).expect("a file");
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
 #![allow(clippy::disallowed_methods, reason = "a proxy and real clients wait for real")]
 
+mod arrow;
 mod backup;
 mod calls;
 mod cuts;
@@ -19,6 +20,7 @@ mod running;
 mod secure;
 mod sql;
 mod statuses;
+mod steps;
 mod subscriptions;
 mod suite;
 mod tokens;

@@ -366,6 +366,14 @@ impl Column {
         }
     }
 
+    /// Finds the first null of a run.
+    pub(crate) fn next_null(&self, slots: std::ops::Range<usize>) -> Result<Option<usize>> {
+        match &self.nulls {
+            Some(nulls) => nulls.first(slots.start, slots.end),
+            None => Ok(None),
+        }
+    }
+
     /// Finds the first of some cells that can't be a value of the column.
     pub(crate) fn first_bad_cell(&self, cells: &[u8], blobs: &Blobs) -> Option<usize> {
         let eight = || cells.as_chunks().0.iter().map(|cell| u64::from_le_bytes(*cell));

@@ -89,6 +89,26 @@ fn vectors_are_read_from_an_image() {
 }
 
 #[test]
+fn runs_and_nulls_are_those_of_the_rows() {
+    let mut store = Store::resume(View::clone(&written()));
+    let deleted = [0, 1, 40, 77, ROWS - 1];
+    deleted.iter().for_each(|&id| store.delete(TABLE, RowId(id)).unwrap());
+    let view = store.commit();
+    let table = view.table(TABLE).unwrap();
+    let (mut from, mut found, mut null) = (0, Vec::new(), Vec::new());
+    while let Some(run) = table.dense(RowId(from), 33).unwrap() {
+        assert!(run.end - run.start <= 33);
+        from = run.end;
+        let vector = table.vector(BYTES, RowId(run.start), run.end - run.start).unwrap();
+        null.extend(vector.nulls().map(|at| at.unwrap() + run.start));
+        found.extend(run);
+    }
+    let rows = || (0..ROWS).filter(|id| !deleted.contains(id));
+    assert!(rows().eq(found));
+    assert!(rows().filter(|id| id.is_multiple_of(7)).eq(null));
+}
+
+#[test]
 fn an_error_is_the_last_item_of_a_vector() {
     let (image, view) = loaded(true);
     let table = view.table(TABLE).unwrap();

@@ -9,4 +9,4 @@ mod write;
 
 pub(crate) use infer::infer;
 pub(crate) use source::{Folder, Source, folder};
-pub(crate) use write::{SCHEMA_FILE, write_folder};
+pub(crate) use write::{FORMAT, Format, SCHEMA_FILE, write_folder};

@@ -157,8 +157,9 @@ pub(crate) struct Folder {
     pub(crate) files: Vec<(String, PathBuf)>,
 }
 
-/// Reads a folder; or one file, as if it were alone in one. `given` is a schema from elsewhere.
-pub(crate) fn folder(path: &Path, given: Option<&Schema>) -> Result<Folder> {
+/// Reads a folder of files with one of these endings; or one file, as if it were alone in one. `given` is a schema
+/// from elsewhere.
+pub(crate) fn folder(path: &Path, given: Option<&Schema>, endings: &[&str]) -> Result<Folder> {
     if !path.is_dir() {
         return Ok(Folder { files: vec![(stem(path), path.to_owned())], ..Folder::default() });
     }
@@ -168,7 +169,8 @@ pub(crate) fn folder(path: &Path, given: Option<&Schema>) -> Result<Folder> {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_default();
-        if !name.starts_with('.') && (name.ends_with(".csv") || name.ends_with(".csv.gz")) {
+        let ending = name.split_once('.').map_or("", |(_, ending)| ending);
+        if !name.starts_with('.') && endings.contains(&ending) {
             found.push((stem(&path), path));
         }
     }
@@ -176,7 +178,8 @@ pub(crate) fn folder(path: &Path, given: Option<&Schema>) -> Result<Folder> {
     let schema_path = path.join(SCHEMA_FILE);
     if given.is_some() || !schema_path.exists() {
         if found.is_empty() {
-            let message = format!("{}: no file there ends with .csv or .csv.gz", path.display());
+            let endings = endings.join(" or .");
+            let message = format!("{}: no file there ends with .{endings}", path.display());
             return Err(Error::new(annals::ErrorKind::NotFound, message));
         }
         return Ok(Folder { files: found, ..Folder::default() });

@@ -18,19 +18,31 @@ use crate::{cell, output};
 /// The schema, the next ids that don't follow from the rows, and the fields with erased values.
 pub(crate) const SCHEMA_FILE: &str = "schema.annals";
 
+/// The format of the tables' files.
+pub(crate) struct Format {
+    /// How their names end.
+    pub(crate) ending: &'static str,
+    /// Writes the rows of a table to its file.
+    pub(crate) write: fn(&Present<'_>, &Table, &mut NewFile, &mut Rows) -> Result<()>,
+}
+
+/// CSV.
+pub(crate) const FORMAT: Format = Format { ending: "csv", write: write_table };
+
 /// Writes a file for each table into a directory, and the schema, with these permissions. They appear when all are
 /// complete; if the directory was new and something fails, it is removed again.
 pub(crate) fn write_folder(
     present: &Present<'_>,
     dir: &Path,
     permissions: Option<Permissions>,
+    how: &Format,
 ) -> Result<()> {
     let is_new = match fs::create_dir(dir) {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
         Err(error) => return Err(cannot("create the directory", dir, error)),
     };
-    write_files(present, dir, permissions).inspect_err(|_| {
+    write_files(present, dir, permissions, how).inspect_err(|_| {
         if is_new {
             // It is kept if another program has put files there.
             let _ = fs::remove_dir(dir);
@@ -38,7 +50,12 @@ pub(crate) fn write_folder(
     })
 }
 
-fn write_files(present: &Present<'_>, dir: &Path, permissions: Option<Permissions>) -> Result<()> {
+fn write_files(
+    present: &Present<'_>,
+    dir: &Path,
+    permissions: Option<Permissions>,
+    how: &Format,
+) -> Result<()> {
     let mut total = 0;
     let schema_path = dir.join(SCHEMA_FILE);
     let mut schema_file = NewFile::like(permissions, &schema_path, None)?;
@@ -61,9 +78,9 @@ fn write_files(present: &Present<'_>, dir: &Path, permissions: Option<Permission
     let mut files = vec![schema_file];
     let names = naming::file_names(present.schema());
     for (table, name) in present.schema().tables().iter().zip(names) {
-        let path = dir.join(format!("{name}.csv"));
+        let path = dir.join(format!("{name}.{}", how.ending));
         let mut file = NewFile::like(permissions, &path, None)?;
-        write_table(present, table, &mut file, &mut rows)?;
+        (how.write)(present, table, &mut file, &mut rows)?;
         files.push(file);
     }
     files.iter_mut().try_for_each(NewFile::complete)?;

@@ -47,9 +47,7 @@ impl Sink {
     ) -> Result<()> {
         let format = match self.format {
             Format::Table | Format::Line => {
-                let (names, rows) = (Vec::new(), Vec::new());
-                let mut shown = Shown { output, sink: self, names, rows, widths: Vec::new() };
-                return ask(&mut shown);
+                return ask(&mut Shown::new(self, output));
             }
             Format::Csv => annals_sql::Format::Csv,
             Format::Json => annals_sql::Format::Json,
@@ -73,6 +71,8 @@ struct Shown<'o> {
     output: &'o mut Output,
     sink: Sink,
     names: Vec<String>,
+    /// For each column, whether blobs in it are large numbers.
+    are_large: Vec<bool>,
     /// Rows that aren't printed yet, as their widths aren't known.
     rows: Vec<Vec<Cell>>,
     widths: Vec<usize>,
@@ -85,19 +85,19 @@ struct Cell {
 }
 
 impl Cell {
-    fn new(value: ValueRef<'_>) -> Self {
-        let text = match value {
-            ValueRef::Null => "NULL".to_owned(),
-            ValueRef::Integer(value) => value.to_string(),
-            ValueRef::Real(value) => format!("{value:?}"),
-            ValueRef::Text(text) => harmless(&String::from_utf8_lossy(text)),
+    fn new(value: ValueRef<'_>, is_large: bool) -> Self {
+        let mut text = String::new();
+        match value {
+            ValueRef::Null => text.push_str("NULL"),
+            ValueRef::Text(bytes) => text = harmless(&String::from_utf8_lossy(bytes)),
             ValueRef::Blob(bytes) => {
-                let shown = bytes.iter().take(WIDEST).map(|byte| format!("{byte:02x}"));
-                format!("0x{}", shown.collect::<String>())
+                let shown = bytes.get(..WIDEST).unwrap_or(bytes);
+                annals_sql::push_plain(&mut text, ValueRef::Blob(shown), is_large);
             }
-        };
-        let is_number = matches!(value, ValueRef::Integer(_) | ValueRef::Real(_));
-        Self { text, is_number }
+            number => annals_sql::push_plain(&mut text, number, is_large),
+        }
+        let is_real = matches!(value, ValueRef::Integer(_) | ValueRef::Real(_));
+        Self { text, is_number: is_real || is_large }
     }
 }
 
@@ -117,7 +117,18 @@ fn harmless(text: &str) -> String {
     shown
 }
 
-impl Shown<'_> {
+impl<'o> Shown<'o> {
+    const fn new(sink: Sink, output: &'o mut Output) -> Self {
+        Self {
+            output,
+            sink,
+            names: Vec::new(),
+            are_large: Vec::new(),
+            rows: Vec::new(),
+            widths: Vec::new(),
+        }
+    }
+
     fn print_row(&mut self, cells: &[Cell]) -> Result<()> {
         if self.sink.format == Format::Line {
             let widest = self.names.iter().map(|name| name.width()).max().unwrap_or(0);
@@ -169,12 +180,15 @@ impl Shown<'_> {
 impl Answer for Shown<'_> {
     fn begin(&mut self, columns: &[(String, Option<String>)]) -> Result<(), SqlError> {
         self.names = columns.iter().map(|(name, _)| name.clone()).collect();
+        let is_large = |ty: &Option<String>| annals_sql::is_large(ty.as_deref());
+        self.are_large = columns.iter().map(|(_, ty)| is_large(ty)).collect();
         self.widths.clear();
         Ok(())
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        self.rows.push(values.iter().map(|&value| Cell::new(value)).collect());
+        let columns = values.iter().zip(&self.are_large);
+        self.rows.push(columns.map(|(&value, &is_large)| Cell::new(value, is_large)).collect());
         if self.rows.len() >= MEASURED || !self.widths.is_empty() {
             self.flush()?;
         }

@@ -4,6 +4,7 @@ mod answer;
 mod asking;
 mod dots;
 pub(crate) mod interactive;
+pub(crate) mod script;
 mod statements;
 
 pub(crate) use answer::{Format, Sink};

@@ -21,6 +21,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 const WRONG_LAST_SEQUENCE: u32 = 10071;
 /// The error code of a stream that isn't there.
 const NO_STREAM: u32 = 10059;
+/// The error code of a cluster that hasn't as many servers, or doesn't know them yet.
+const NO_PEERS: u32 = 10005;
 /// The error code of a message that isn't there.
 const NO_MESSAGE: u32 = 10037;
 
@@ -73,6 +75,7 @@ impl Failure {
             Self::Refused(Problem { code, err_code, description }) => {
                 // Servers that lose or elect their leader answer so.
                 let kind = match code {
+                    _ if err_code == NO_PEERS => ErrorKind::Unreachable,
                     500..=599 => ErrorKind::Unreachable,
                     403 => ErrorKind::Forbidden,
                     401 => ErrorKind::Unauthenticated,

@@ -60,7 +60,7 @@ fn tested(mut module: Names) -> (Names, bool) {
 /// Returns what there is of all modules of the library. Those of a crate `annals-part` begin with `part`.
 fn facts() -> BTreeMap<Names, Facts> {
     let mut all = BTreeMap::new();
-    for name in super::LIBRARY {
+    for name in super::LIBRARY.into_iter().chain(["annals-arrow"]) {
         let source = super::source_of(name);
         let part = name.strip_prefix("annals-").map(str::to_owned);
         for path in super::files(&source, ".rs") {

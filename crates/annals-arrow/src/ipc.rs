@@ -1,0 +1,81 @@
+//! Streams of Arrow's own format: what `Accept: application/vnd.apache.arrow.stream` means.
+
+use std::io::{Read, Write};
+
+use annals::Result;
+use arrow_array::RecordBatchReader;
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+
+use crate::{Batches, from_arrow};
+
+/// The media type of a stream.
+pub const MEDIA_TYPE: &str = "application/vnd.apache.arrow.stream";
+
+/// Writes batches as a stream; returns the number of rows.
+///
+/// # Errors
+/// Those of the batches and of the writer.
+pub fn write(batches: impl RecordBatchReader, out: impl Write) -> Result<u64> {
+    let mut writer = StreamWriter::try_new(out, &batches.schema()).map_err(from_arrow)?;
+    let mut rows = 0;
+    for batch in batches {
+        let batch = batch.map_err(from_arrow)?;
+        rows += batch.num_rows() as u64;
+        writer.write(&batch).map_err(from_arrow)?;
+    }
+    writer.finish().map_err(from_arrow)?;
+    Ok(rows)
+}
+
+/// The pieces of a stream: the first begins with the schema; each has a batch, and the last one the end. An error is the
+/// last item. Memory: that of one batch, and its piece.
+pub struct Pieces {
+    batches: Batches,
+    writer: Option<StreamWriter<Vec<u8>>>,
+}
+
+impl std::fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pieces").field("is_over", &self.writer.is_none()).finish_non_exhaustive()
+    }
+}
+
+impl Pieces {
+    /// Begins a stream.
+    ///
+    /// # Errors
+    /// The schema of the batches can't be written.
+    pub fn new(batches: impl RecordBatchReader + Send + 'static) -> Result<Self> {
+        let writer = StreamWriter::try_new(Vec::new(), &batches.schema()).map_err(from_arrow)?;
+        Ok(Self { batches: Box::new(batches), writer: Some(writer) })
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut writer = self.writer.take()?;
+        let batch = self.batches.next();
+        let is_over = batch.is_none();
+        let written = match batch {
+            Some(batch) => batch.and_then(|batch| writer.write(&batch)),
+            None => writer.finish(),
+        };
+        if let Err(error) = written {
+            return Some(Err(from_arrow(error)));
+        }
+        let piece = std::mem::take(writer.get_mut());
+        self.writer = (!is_over).then_some(writer);
+        Some(Ok(piece))
+    }
+}
+
+/// Reads a stream.
+///
+/// # Errors
+/// `Invalid`: it isn't one.
+pub fn read(input: impl Read + Send + 'static) -> Result<Batches> {
+    Ok(Box::new(StreamReader::try_new(input, None).map_err(from_arrow)?))
+}

@@ -1,0 +1,67 @@
+//! Rows, the past, changes and histories of Annals databases as Arrow record batches, and back.
+//!
+//! ```
+//! use annals::{Database, ValueRef};
+//! use annals_arrow::{Incoming, Inserting, TableBatches};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let text = "create_table city\nadd_field city name string\n";
+//! let schema = annals_schema::parse(text).unwrap().schema;
+//! let db = Database::in_memory()?;
+//! db.upgrade(&schema, &mut |_, _| unreachable!("it has no custom function"))?;
+//! let table = schema.table_named("city").unwrap();
+//! db.write(|tx| tx.insert(table.number, &[ValueRef::String("Lille")]).map(drop))?;
+//!
+//! let batches: Vec<_> = TableBatches::of(&db.read(), table.number)?.collect::<Result<_, _>>()?;
+//! assert_eq!(batches[0].num_rows(), 1);
+//!
+//! let incoming = Incoming::new(&schema, table.number, &batches[0].schema())?;
+//! let copy = Database::in_memory()?;
+//! copy.upgrade(&schema, &mut |_, _| unreachable!("it has no custom function"))?;
+//! copy.write(|tx| incoming.insert(&batches[0], &mut Inserting::new(tx, table.number)))?;
+//! assert_eq!(copy.read().table(table.number)?.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! In reading order: `shape` is the Arrow schema of a table, `column` a column that is being filled, `pinned` the
+//! values that are handed over without a copy, `batches` and `past` make record batches, `incoming` and `convert` read
+//! them.
+
+mod batches;
+mod column;
+mod convert;
+mod incoming;
+#[cfg(feature = "ipc")]
+pub mod ipc;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+mod past;
+mod pinned;
+mod shape;
+
+pub use batches::{Batches, Options, TableBatches};
+pub use incoming::{Incoming, Inserting, Sink};
+pub use past::PastBatches;
+pub use shape::{TYPE_KEY, table_schema};
+
+use annals::{Error, ErrorKind};
+use arrow_schema::ArrowError;
+
+/// Returns the library's error for one of Arrow's; one of the library that went through Arrow comes back as it was.
+#[must_use]
+pub fn from_arrow(error: ArrowError) -> Error {
+    match error {
+        ArrowError::ExternalError(error) => match error.downcast::<Error>() {
+            Ok(error) => *error,
+            Err(error) => Error::new(ErrorKind::Invalid, error.to_string()),
+        },
+        ArrowError::IoError(message, error) => Error::io(message, error),
+        error => Error::new(ErrorKind::Invalid, error.to_string()),
+    }
+}
+
+/// Wraps an error of the library, for Arrow's own interfaces.
+pub(crate) fn to_arrow(error: Error) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
+}

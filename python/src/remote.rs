@@ -1,0 +1,23 @@
+//! Databases on servers, which are read by ranges: what a question needs is fetched.
+
+use std::sync::Arc;
+
+use annals::{Options, Result};
+use annals_replica::lazy::Web;
+use annals_replica::{Fetching, Http, Lazy, Ranges};
+
+/// True if a path is a URL.
+pub(crate) fn is_url(path: &str) -> bool {
+    path.starts_with("http://") || path.starts_with("https://")
+}
+
+/// Opens a database by its URL: on a server of Annals, or a file on any web server, if the URL ends with `.annals`.
+pub(crate) fn open(url: &str, token: Option<String>) -> Result<Lazy> {
+    let from_environment = || std::env::var("ANNALS_TOKEN").ok().filter(|token| !token.is_empty());
+    let token = token.or_else(from_environment);
+    let ranges: Arc<dyn Ranges> = match url.ends_with(".annals") {
+        true => Arc::new(Web::new(url, token)?),
+        false => Arc::new(Http::new(url, token)?),
+    };
+    Lazy::in_memory(ranges, &Options::new(), Fetching::default())
+}

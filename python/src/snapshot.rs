@@ -1,0 +1,69 @@
+//! Snapshots.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
+
+use crate::errors::not_found;
+use crate::table::Table;
+
+/// The database as of one transaction; it stays as it is. Its tables are attributes.
+#[pyclass(frozen, module = "annals")]
+pub(crate) struct Snapshot(pub(crate) annals::Snapshot);
+
+impl Snapshot {
+    pub(crate) fn table(&self, name: &str) -> Option<Table> {
+        let table = self.0.schema().table_named(name)?;
+        Some(Table { snapshot: self.0.clone(), table: Arc::new(table.clone()) })
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.schema().tables().iter().map(|table| table.name.clone()).collect()
+    }
+
+    /// Returns the message that there is no such table.
+    pub(crate) fn missing(&self, name: &str) -> String {
+        format!("there is no table {name:?}; the tables are: {}", self.names().join(", "))
+    }
+}
+
+#[pymethods]
+impl Snapshot {
+    /// The number of the last transaction in it.
+    #[getter]
+    fn txid(&self) -> u64 {
+        self.0.txid().0
+    }
+
+    /// The names of the tables.
+    #[getter]
+    fn tables(&self) -> Vec<String> {
+        self.names()
+    }
+
+    /// The schema, in the schema language.
+    #[getter]
+    fn schema(&self) -> String {
+        let lines = self.0.schema().lines();
+        lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    fn __getattr__(&self, name: &str) -> PyResult<Table> {
+        self.table(name).ok_or_else(|| PyAttributeError::new_err(self.missing(name)))
+    }
+
+    fn __getitem__(&self, name: &str) -> PyResult<Table> {
+        self.table(name).ok_or_else(|| not_found(self.missing(name)))
+    }
+
+    fn __dir__(&self) -> Vec<String> {
+        let mut names = self.names();
+        names.extend(["txid", "tables", "schema"].map(str::to_owned));
+        names
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<snapshot of transaction {}>", self.0.txid().0)
+    }
+}

@@ -1,0 +1,199 @@
+//! Answers to SQL.
+
+use std::sync::{Arc, Mutex};
+
+use annals_sql::{Columns, Connection, Parameters, Source, SqlError, Value, ValueRef, read_large};
+use arrow_array::RecordBatchIterator;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple};
+
+use crate::arrow;
+use crate::errors::{OrRaise as _, invalid};
+use crate::values::{is_time, to_time};
+
+/// The answer to a query: rows as tuples, the names of the columns, and an Arrow stream.
+///
+/// >>> import annals
+/// >>> with annals.in_memory("create_table city\nadd_field city name string\n") as db:
+/// ...     with db.write() as tx:
+/// ...         _ = tx.city.insert_all([{"name": "Lille"}, {"name": "Lyon"}])
+/// ...     answer = db.sql("SELECT id, name FROM city WHERE name > ?", ["Li"])
+/// >>> answer.columns, list(answer), answer[0]
+/// (['id', 'name'], [(0, 'Lille'), (1, 'Lyon')], (0, 'Lille'))
+#[pyclass(frozen, module = "annals")]
+pub(crate) struct Answer {
+    columns: Vec<(String, Option<String>)>,
+    rows: Vec<Vec<Value>>,
+}
+
+/// Takes an answer; of several statements the last one counts.
+struct Taking<'a>(&'a mut Answer);
+
+impl annals_sql::Answer for Taking<'_> {
+    fn begin(&mut self, columns: &[(String, Option<String>)]) -> Result<(), SqlError> {
+        *self.0 = Answer { columns: columns.to_vec(), rows: Vec::new() };
+        Ok(())
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        self.0.rows.push(values.iter().map(|&value| value.into()).collect());
+        Ok(())
+    }
+}
+
+/// How many steps of SQLite are between two looks at signals: some milliseconds.
+const STEPS: i32 = 100_000;
+
+/// Asks; Ctrl-C ends the query.
+pub(crate) fn ask(
+    py: Python<'_>,
+    source: Source,
+    query: &str,
+    parameters: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Answer> {
+    let parameters = read_parameters(parameters)?;
+    let raised = Arc::new(Mutex::new(None));
+    let signalled = Arc::clone(&raised);
+    let asked = py.detach(|| {
+        let mut connection = Connection::open(source)?;
+        connection.inner().progress_handler(
+            STEPS,
+            Some(move || {
+                let Err(error) = Python::attach(|py| py.check_signals()) else { return false };
+                if let Ok(mut raised) = signalled.lock() {
+                    *raised = Some(error);
+                }
+                true
+            }),
+        );
+        let mut answer = Answer { columns: Vec::new(), rows: Vec::new() };
+        connection.run(query, &parameters, &mut Taking(&mut answer))?;
+        Ok::<_, SqlError>(answer)
+    });
+    if let Some(error) = raised.lock().map_or(None, |mut raised| raised.take()) {
+        return Err(error);
+    }
+    asked.map_err(annals::Error::from).or_raise()
+}
+
+/// Reads a sequence for `?`, or a mapping for `:name`.
+fn read_parameters(given: Option<&Bound<'_, PyAny>>) -> PyResult<Parameters> {
+    let Some(given) = given.filter(|given| !given.is_none()) else { return Ok(Parameters::None) };
+    if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
+        return Err(invalid("params: write a list for `?`, or a dict for `:name`, not a text"));
+    }
+    if let Ok(named) = given.cast::<PyDict>() {
+        let named = named.iter().map(|(name, value)| Ok((name.extract()?, parameter(&value)?)));
+        return Ok(Parameters::Named(named.collect::<PyResult<_>>()?));
+    }
+    let listed = given.try_iter()?.map(|value| parameter(&value?));
+    Ok(Parameters::Listed(listed.collect::<PyResult<_>>()?))
+}
+
+/// Returns a value in the form that SQLite compares with those of fields.
+fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if value.is_none() {
+        return Ok(Value::Null);
+    }
+    if let Ok(truth) = value.cast::<PyBool>() {
+        return Ok(Value::Integer(truth.is_true().into()));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Value::Text(text.to_str()?.to_owned()));
+    }
+    if value.is_instance_of::<pyo3::types::PyInt>() {
+        return match (value.extract::<i64>(), value.extract::<u64>()) {
+            (Ok(number), _) => Ok(Value::Integer(number)),
+            (_, Ok(number)) => Ok(Value::Blob(annals_sql::large(number))),
+            _ => Err(invalid(format!("params: {value} is too large"))),
+        };
+    }
+    if value.is_instance_of::<pyo3::types::PyFloat>() {
+        return Ok(Value::Real(value.extract()?));
+    }
+    if let Ok(bytes) = value.extract::<Vec<u8>>() {
+        return Ok(Value::Blob(bytes));
+    }
+    if is_time(value)? {
+        return Ok(Value::Integer(to_time(value)?.0));
+    }
+    let class = value.get_type().name()?.to_string();
+    match class.as_str() {
+        "date" | "Decimal" | "UUID" => Ok(Value::Text(value.str()?.to_str()?.to_owned())),
+        _ => Err(invalid(format!("params: {class} isn't a type of SQLite's values"))),
+    }
+}
+
+impl Answer {
+    fn tuple<'py>(&self, py: Python<'py>, row: &[Value]) -> PyResult<Bound<'py, PyTuple>> {
+        let values = row.iter().zip(&self.columns).map(|(value, (_, declared))| {
+            Ok(match value {
+                Value::Null => py.None().into_bound(py),
+                Value::Integer(number) => number.into_pyobject(py)?.into_any(),
+                Value::Real(number) => number.into_pyobject(py)?.into_any(),
+                Value::Text(text) => PyString::new(py, text).into_any(),
+                Value::Blob(bytes) => {
+                    let is_large = declared.as_deref() == Some("UINT64");
+                    match read_large(bytes).filter(|_| is_large) {
+                        Some(number) => number.into_pyobject(py)?.into_any(),
+                        None => PyBytes::new(py, bytes).into_any(),
+                    }
+                }
+            })
+        });
+        PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)
+    }
+}
+
+#[pymethods]
+impl Answer {
+    /// The names of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<&str> {
+        self.columns.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, place: isize) -> PyResult<Bound<'py, PyTuple>> {
+        let from_end = |place: isize| self.rows.len().checked_sub(place.unsigned_abs());
+        let place = usize::try_from(place).ok().or_else(|| from_end(place));
+        let row = place.and_then(|place| self.rows.get(place));
+        self.tuple(py, row.ok_or_else(|| PyIndexError::new_err("the answer has fewer rows"))?)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let rows = self.rows.iter().map(|row| self.tuple(py, row));
+        PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)?.try_iter()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<answer of {} rows: {}>", self.rows.len(), self.columns().join(", "))
+    }
+
+    /// The answer as an Arrow stream. Each column has one type: that of the table's column, or of its values.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        use annals_sql::Answer as _;
+        let _ = requested_schema;
+        let made = py.detach(|| {
+            let mut columns = Columns::new(u64::MAX);
+            columns.begin(&self.columns)?;
+            for row in &self.rows {
+                let values: Vec<_> = row.iter().map(ValueRef::from).collect();
+                columns.row(&values)?;
+            }
+            columns.into_batch()
+        });
+        let batch = made.map_err(annals::Error::from).or_raise()?;
+        let schema = batch.schema();
+        arrow::stream(py, RecordBatchIterator::new([Ok(batch)], schema))
+    }
+}

@@ -1,0 +1,195 @@
+//! Values of fields as Python's, and back.
+
+use annals::{AnyDecimal, Blob, Date, Field, RowId, Timestamp, Type, Uuid, Value, ValueRef};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
+
+use crate::errors::{OrRaise as _, invalid};
+
+/// What other modules of Python have, imported when it is first needed.
+struct Classes {
+    datetime: Py<PyAny>,
+    date: Py<PyAny>,
+    timedelta: Py<PyAny>,
+    epoch: Py<PyAny>,
+    microsecond: Py<PyAny>,
+    decimal: PyOnceLock<Py<PyAny>>,
+    uuid: PyOnceLock<Py<PyAny>>,
+}
+
+static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();
+/// The day 1970-01-01, as Python counts days.
+const EPOCH_DAY: i64 = 719_163;
+
+fn classes(py: Python<'_>) -> PyResult<&Classes> {
+    CLASSES.get_or_try_init(py, || {
+        let module = py.import("datetime")?;
+        let (datetime, timedelta) = (module.getattr("datetime")?, module.getattr("timedelta")?);
+        let utc = module.getattr("timezone")?.getattr("utc")?;
+        let epoch = datetime.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
+        Ok(Classes {
+            date: module.getattr("date")?.unbind(),
+            microsecond: timedelta.call1((0, 0, 1))?.unbind(),
+            datetime: datetime.unbind(),
+            timedelta: timedelta.unbind(),
+            epoch: epoch.unbind(),
+            decimal: PyOnceLock::new(),
+            uuid: PyOnceLock::new(),
+        })
+    })
+}
+
+fn decimal_class<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
+    let class = classes(py)?.decimal.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("decimal")?.getattr("Decimal")?.unbind())
+    })?;
+    Ok(class.bind(py))
+}
+
+fn uuid_class<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
+    let class = classes(py)?
+        .uuid
+        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("uuid")?.getattr("UUID")?.unbind()))?;
+    Ok(class.bind(py))
+}
+
+/// Returns a time as a `datetime` with the zone UTC.
+pub(crate) fn time(py: Python<'_>, time: Timestamp) -> PyResult<Py<PyAny>> {
+    let classes = classes(py)?;
+    let since = classes.timedelta.bind(py).call1((0, 0, time.0))?;
+    Ok(classes.epoch.bind(py).call_method1("__add__", (since,))?.unbind())
+}
+
+/// Reads a time from a `datetime`, which must have a zone.
+pub(crate) fn to_time(value: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
+    let py = value.py();
+    let classes = classes(py)?;
+    if value.getattr("tzinfo")?.is_none() {
+        return Err(invalid(format!(
+            "{value} has no time zone; write datetime(.., tzinfo=timezone.utc)"
+        )));
+    }
+    let since = value.call_method1("__sub__", (classes.epoch.bind(py),))?;
+    let count = since.call_method1("__floordiv__", (classes.microsecond.bind(py),))?;
+    Ok(Timestamp(count.extract()?))
+}
+
+/// True if it is a `datetime`.
+pub(crate) fn is_time(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    value.is_instance(classes(value.py())?.datetime.bind(value.py()))
+}
+
+/// Where the bytes of blobs are read.
+pub(crate) type Blobs<'b> = &'b dyn Fn(Blob) -> annals::Result<Vec<u8>>;
+
+/// Returns a value as one of Python.
+pub(crate) fn to_python(
+    py: Python<'_>,
+    value: ValueRef<'_>,
+    blobs: Blobs<'_>,
+) -> PyResult<Py<PyAny>> {
+    macro_rules! convert {
+        ($($variant:ident: $rust:ty;)*) => {
+            match value {
+                ValueRef::Null => Ok(py.None()),
+                $(ValueRef::$variant(v) => Ok(v.into_pyobject(py)?.into_any().unbind()),)*
+                ValueRef::Bool(v) => Ok(PyBool::new(py, v).to_owned().into_any().unbind()),
+                ValueRef::Float32(v) => Ok(PyFloat::new(py, v.into()).into_any().unbind()),
+                ValueRef::Float64(v) => Ok(PyFloat::new(py, v).into_any().unbind()),
+                ValueRef::String(v) => Ok(PyString::new(py, v).into_any().unbind()),
+                ValueRef::Bytes(v) => Ok(PyBytes::new(py, v).into_any().unbind()),
+                ValueRef::Blob(v) => Ok(PyBytes::new(py, &blobs(v).or_raise()?).into_any().unbind()),
+                ValueRef::Timestamp(v) => time(py, Timestamp(v)),
+                ValueRef::Date(v) => {
+                    let day = i64::from(v.0) + EPOCH_DAY;
+                    Ok(classes(py)?.date.bind(py).call_method1("fromordinal", (day,))?.unbind())
+                }
+                ValueRef::Uuid(v) => {
+                    let none = py.None();
+                    Ok(uuid_class(py)?.call1((none, PyBytes::new(py, &v.0)))?.unbind())
+                }
+                ValueRef::Decimal(v) => Ok(decimal_class(py)?.call1((v.to_string(),))?.unbind()),
+                ValueRef::Enum(v) => Ok(PyString::new(py, v.name()).into_any().unbind()),
+                ValueRef::Reference(v) => Ok(v.0.into_pyobject(py)?.into_any().unbind()),
+            }
+        };
+    }
+    annals_schema::column_types!(integers, convert)
+}
+
+/// A value, or the bytes of a blob that must be written first.
+pub(crate) enum Given {
+    Value(Value),
+    Blob(Vec<u8>),
+}
+
+/// Reads the value of a field.
+pub(crate) fn of_python(field: &Field, value: &Bound<'_, PyAny>) -> PyResult<Given> {
+    let read = read(field.ty, value)?;
+    read.ok_or_else(|| {
+        let kind = value.get_type();
+        let name = kind.name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+        let shown: String = value.repr().map_or_else(|_| "?".into(), |text| text.to_string());
+        let shown: String = shown.chars().take(100).collect();
+        invalid(format!("field `{}` is {}: {shown} ({name}) isn't one", field.name, field.ty))
+    })
+}
+
+fn read(ty: Type, value: &Bound<'_, PyAny>) -> PyResult<Option<Given>> {
+    if value.is_none() {
+        return Ok(Some(Given::Value(Value::Null)));
+    }
+    let is_bool = value.is_instance_of::<PyBool>();
+    let text = value.cast::<PyString>().ok();
+    let bytes = || value.extract::<Vec<u8>>().ok().filter(|_| text.is_none());
+    let whole =
+        || value.extract::<i128>().ok().filter(|_| !is_bool && value.is_instance_of::<PyInt>());
+    let text = || text.and_then(|text| text.to_str().ok());
+    let read = match ty {
+        Type::Bool => is_bool.then(|| value.extract().map(Value::Bool)).transpose()?,
+        Type::Float32 | Type::Float64 => {
+            let number = value.extract::<f64>().ok().filter(|_| !is_bool && text().is_none());
+            number.map(|number| match ty {
+                Type::Float32 => Value::Float32(number as f32),
+                _ => Value::Float64(number),
+            })
+        }
+        Type::String | Type::Json => text().map(|text| Value::String(text.to_owned())),
+        Type::Bytes | Type::FixedBytes(_) => bytes().map(Value::Bytes),
+        Type::Blob => return Ok(bytes().map(Given::Blob)),
+        Type::Timestamp if is_time(value)? => Some(Value::Timestamp(to_time(value)?.0)),
+        Type::Timestamp => None,
+        Type::Date => {
+            let is_day = value.is_instance(classes(value.py())?.date.bind(value.py()))?;
+            let day = if is_day && !is_time(value)? {
+                Some(value.call_method0("toordinal")?.extract::<i64>()? - EPOCH_DAY)
+            } else {
+                None
+            };
+            day.and_then(|day| i32::try_from(day).ok()).map(|day| Value::Date(Date(day)))
+        }
+        Type::Uuid => match value.is_instance(uuid_class(value.py())?)? {
+            true => {
+                let bytes: Vec<u8> = value.getattr("bytes")?.extract()?;
+                bytes.try_into().ok().map(|bytes| Value::Uuid(Uuid(bytes)))
+            }
+            false => text().and_then(|text| text.parse().ok()).map(Value::Uuid),
+        },
+        Type::Decimal(scale) => {
+            let is_decimal = value.is_instance(decimal_class(value.py())?)?;
+            let written = match (is_decimal, whole()) {
+                (true, _) => Some(value.call_method1("__format__", ("f",))?.extract::<String>()?),
+                (false, whole) => whole.map(|whole| whole.to_string()),
+            };
+            written.and_then(|text| AnyDecimal::parse(&text, scale).ok()).map(Value::Decimal)
+        }
+        Type::Enum(variants) => text().and_then(|text| variants.named(text)).map(Value::Enum),
+        Type::Reference(..) => {
+            let id = whole().and_then(|id| u64::try_from(id).ok()).map(RowId);
+            id.filter(|id| *id <= RowId::MAX).map(Value::Reference)
+        }
+        ty => whole().and_then(|number| ty.integer(number)),
+    };
+    Ok(read.map(Given::Value))
+}
