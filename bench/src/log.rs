@@ -45,7 +45,8 @@ pub(crate) fn run(load: &Load, turns: usize) -> Result<Vec<Figure>, Failure> {
         let folder = tempfile::tempdir()?;
         let servers = folder.path().join("servers");
         std::fs::create_dir(&servers)?;
-        let mut cluster = Cluster::start(&servers, "\"always\"").ok_or("nats-server isn't installed")?;
+        let mut cluster =
+            Cluster::start(&servers, "\"always\"").ok_or("nats-server isn't installed")?;
         turn(load, folder.path(), &mut cluster, &mut measured)?;
     }
     Ok(measured.medians())
@@ -93,7 +94,8 @@ fn turn(
         let (name, ty, nullable, default) = ("value".to_owned(), Type::Bytes, false, None);
         tx.apply_command(&Command::AddField { table: ITEM, name, ty, nullable, default })
     })?;
-    let insert = |replica: &Replica| replica.transaction(|tx| tx.insert(ITEM, &[ValueRef::Bytes(b"row")]));
+    let insert =
+        |replica: &Replica| replica.transaction(|tx| tx.insert(ITEM, &[ValueRef::Bytes(b"row")]));
     let begun = Instant::now();
     for _ in 0..count {
         insert(&replica)?;
@@ -107,7 +109,11 @@ fn turn(
     cluster.kill(cluster.leader("journal"));
     let begun = Instant::now();
     while insert(node.replica()).is_err() {}
-    measured.add("Annals", ("a commit after the leader was killed", "s"), begun.elapsed().as_secs_f64());
+    measured.add(
+        "Annals",
+        ("a commit after the leader was killed", "s"),
+        begun.elapsed().as_secs_f64(),
+    );
     Ok(())
 }
 
@@ -138,9 +144,8 @@ fn follower(replica: &Replica, cluster: &Cluster, folder: &Path) -> Result<f64, 
     let mut took = Vec::new();
     for _ in 0..100 {
         let seen = thread::scope(|scope| {
-            let pulling = scope.spawn(|| {
-                following.pull_for(Duration::from_secs(10)).map(|_| Instant::now())
-            });
+            let pulling =
+                scope.spawn(|| following.pull_for(Duration::from_secs(10)).map(|_| Instant::now()));
             // So that it waits.
             thread::sleep(Duration::from_millis(5));
             replica.transaction(|tx| tx.insert(ITEM, &[ValueRef::Bytes(b"row")]))?;

@@ -250,7 +250,8 @@ fn figures_of(
             (network::run(load, turns)?, load.mib, title)
         }
         Part::Log(load) => {
-            let title = format!("A shared log on three servers, {} transactions", load.transactions);
+            let title =
+                format!("A shared log on three servers, {} transactions", load.transactions);
             (log::run(load, turns)?, load.transactions, title)
         }
         Part::Lazy(link) => {

@@ -347,7 +347,8 @@ impl Connection for Local {
 
     fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted> {
         if let Of::Node(_) = &self.of {
-            let message = "a node of a shared log has no leases: its transactions run again after conflicts";
+            let message =
+                "a node of a shared log has no leases: its transactions run again after conflicts";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         // A transaction that is under way ends first.

@@ -82,7 +82,10 @@ where
 }
 
 fn ended() -> Error {
-    Error::new(ErrorKind::Aborted, "a transaction that ran together with this one panicked: try again")
+    Error::new(
+        ErrorKind::Aborted,
+        "a transaction that ran together with this one panicked: try again",
+    )
 }
 
 /// What became of a group.

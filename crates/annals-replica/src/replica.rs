@@ -221,7 +221,9 @@ impl Replica {
         }
         match take(transaction, &mut bytes, self.connection.origin()) {
             Ok(proposal) => proposal.accept().map(|_| true),
-            Err(error) if self.is_judgement(&error) && self.connection.refused(after, &error)? => {
+            Err(error)
+                if self.is_judgement(&error) && self.connection.refused(after, &error)? =>
+            {
                 Ok(true)
             }
             Err(error) => Err(error),

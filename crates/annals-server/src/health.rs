@@ -90,10 +90,15 @@ async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Answe
         let mut described = std::collections::BTreeSet::new();
         for (name, local) in &locals {
             // What can't be asked has no figures: /ready says so.
-            for annals_replica::Figure { name: figure, help, value } in local.figures().unwrap_or_default() {
+            for annals_replica::Figure { name: figure, help, value } in
+                local.figures().unwrap_or_default()
+            {
                 let kind = if figure.ends_with("_total") { "counter" } else { "gauge" };
                 if described.insert(figure) {
-                    let _ = writeln!(text, "# HELP annals_{figure} {help}\n# TYPE annals_{figure} {kind}");
+                    let _ = writeln!(
+                        text,
+                        "# HELP annals_{figure} {help}\n# TYPE annals_{figure} {kind}"
+                    );
                 }
                 let _ = writeln!(text, "annals_{figure}{{database=\"{name}\"}} {value}");
             }

@@ -62,7 +62,13 @@ fn deploy(program: &Path, dir: &Path, [clients, routes, monitors]: [[u16; 3]; 3]
         let own = at.join("own.conf");
         std::fs::write(&own, place(read(&format!("deploy/nats/{name}.conf")))).unwrap();
         let log = std::fs::File::create(at.join("log")).unwrap();
-        let server = Command::new(program).arg("-c").arg(own).env("NATS_PASSWORD", "secret").env("NATS_KEEPER_PASSWORD", "kept").stderr(log).spawn();
+        let server = Command::new(program)
+            .arg("-c")
+            .arg(own)
+            .env("NATS_PASSWORD", "secret")
+            .env("NATS_KEEPER_PASSWORD", "kept")
+            .stderr(log)
+            .spawn();
         server.unwrap()
     });
     let servers = Servers(servers.collect());
@@ -94,11 +100,14 @@ fn the_configuration_files_make_a_log() {
     let monitors = ports[2].map(|port| format!("http://127.0.0.1:{port}"));
     let monitors = monitors.iter().flat_map(|url| ["--monitor", url]);
     let options: Vec<&str> = monitors.chain(["--ca", "certs/ca.pem"]).collect();
-    let create = |url: &str| run(dir, &[&["log", "create", url, "--replicas", "3"], &options[..]].concat(), b"");
+    let create = |url: &str| {
+        run(dir, &[&["log", "create", url, "--replicas", "3"], &options[..]].concat(), b"")
+    };
     let refused = String::from_utf8_lossy(&create(&url("annals", "guessed")).stderr).into_owned();
     assert!(refused.contains("authorization"), "{refused}");
     let made = create(&url("annals", "secret"));
-    let (said, failed) = (String::from_utf8_lossy(&made.stdout), String::from_utf8_lossy(&made.stderr));
+    let (said, failed) =
+        (String::from_utf8_lossy(&made.stdout), String::from_utf8_lossy(&made.stderr));
     assert!(said.starts_with("created tls://127.0.0.1:"), "{said}{failed}");
     assert!(!said.contains("secret"), "{said}");
     let url = url("annals", "secret");
@@ -112,13 +121,14 @@ fn the_configuration_files_make_a_log() {
 #[test]
 fn the_compose_file_uses_options_that_there_are() {
     let compose = read("deploy/compose.yaml");
-    let help = |command: &[&str]| {
-        succeed(Path::new("."), &[command, &["--help"]].concat(), "")
-    };
+    let help = |command: &[&str]| succeed(Path::new("."), &[command, &["--help"]].concat(), "");
     let all = [help(&["serve"]), help(&["log", "create"]), help(&["archive"])].concat();
     let without_others = compose.lines().filter(|line| !line.contains("posix"));
     let words = without_others.flat_map(str::split_whitespace);
-    let options: Vec<_> = words.map(|it| it.trim_matches(['"', ',', ']'])).filter(|it| it.starts_with("--")).collect();
+    let options: Vec<_> = words
+        .map(|it| it.trim_matches(['"', ',', ']']))
+        .filter(|it| it.starts_with("--"))
+        .collect();
     assert!(options.len() > 10, "{options:?}");
     for option in options {
         assert!(all.contains(option), "{option}");
@@ -129,14 +139,18 @@ fn the_compose_file_uses_options_that_there_are() {
 fn steps() -> Vec<String> {
     let text = read("docs/guide/src/runbook.md");
     let blocks = text.split("```sh").skip(1);
-    blocks.map(|it| it.split_once('\n').unwrap().1.split("```").next().unwrap().to_owned()).collect()
+    blocks
+        .map(|it| it.split_once('\n').unwrap().1.split("```").next().unwrap().to_owned())
+        .collect()
 }
 
 /// Runs commands of the runbook. The last of them serves: it ends once it listens.
 fn follow(dir: &Path, commands: &str, variables: &[(&str, String)]) -> String {
     let bin = Path::new(env!("CARGO_BIN_EXE_annals")).parent().unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let commands = commands.replace("/data/", "").replace("annals serve", "exec annals serve --listen 127.0.0.1:0");
+    let commands = commands
+        .replace("/data/", "")
+        .replace("annals serve", "exec annals serve --listen 127.0.0.1:0");
     let mut shell = Command::new("sh");
     shell.args(["-ec", &commands]).current_dir(dir).env("PATH", path);
     shell.envs(variables.iter().map(|(name, value)| (*name, value)));
@@ -174,7 +188,9 @@ fn the_steps_of_the_runbook_work() {
     let script = "create_table item\nadd_field item name string\ncommit\ninsert item bread\n";
     std::fs::write(dir.join("script"), script).unwrap();
     follow(dir, begin, &variables);
-    let [lost_node, lost_servers, trimmed, moved, tuesday] = &steps()[..] else { panic!("five blocks") };
+    let [lost_node, lost_servers, trimmed, moved, tuesday] = &steps()[..] else {
+        panic!("five blocks")
+    };
 
     assert!(follow(dir, lost_node, &variables).contains("listening on "));
     // A server is lost with its disk, and comes back empty.
@@ -186,7 +202,11 @@ fn the_steps_of_the_runbook_work() {
     assert_eq!(follow(dir, shell, &variables), "committed txid=3 runs=1\n");
     follow(dir, "annals archive orders.annals $ARCHIVE", &variables);
     assert!(follow(dir, trimmed, &variables).contains("removed "));
-    let said = follow(dir, &lost_servers.replace("nats://n1:4222/orders2", &(cluster.url("orders2") + &options)), &variables);
+    let said = follow(
+        dir,
+        &lost_servers.replace("nats://n1:4222/orders2", &(cluster.url("orders2") + &options)),
+        &variables,
+    );
     assert!(said.contains("up to transaction 3"), "{said}");
     follow(dir, moved, &variables);
     let now = annals::Timestamp(SystemClock.now()).to_string();

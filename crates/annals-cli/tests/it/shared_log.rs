@@ -26,7 +26,8 @@ fn post(address: &str, body: &str) -> String {
 
 /// Starts a node that serves; returns it with its address.
 fn serve(dir: &Path, arguments: &[&str]) -> (Child, String) {
-    let all = [&["serve", "carol.annals", "--listen", "127.0.0.1:0", "--no-token"], arguments].concat();
+    let all =
+        [&["serve", "carol.annals", "--listen", "127.0.0.1:0", "--no-token"], arguments].concat();
     let mut child = annals(dir, &all).stdout(Stdio::piped()).spawn().unwrap();
     let line = BufReader::new(child.stdout.take().unwrap()).lines().next().unwrap().unwrap();
     let address = line.strip_prefix("listening on http://").expect("it says where it listens");
@@ -46,7 +47,8 @@ fn nodes_share_a_log() {
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("sync_interval"), "{said}");
     assert!(said.contains("--monitor") && said.contains("--trust-server"), "{said}");
-    let made = succeed(dir, &[&["log", "create", &url, "--replicas", "3"], &monitors[..]].concat(), "");
+    let made =
+        succeed(dir, &[&["log", "create", &url, "--replicas", "3"], &monitors[..]].concat(), "");
     assert_eq!(made, format!("created {url} with 3 replicas\n"));
 
     let shell = |file, script: &str| {
@@ -63,7 +65,8 @@ fn nodes_share_a_log() {
     let refused = post(&address, &insert.replace("jam\"", "jam\",\"price\":1"));
     assert!(refused.starts_with("HTTP/1.1 400"), "{refused}");
     let node = format!("http://{address}/v1/carol");
-    let printed = succeed(dir, &["shell", "dan.annals", "--replica-of", &node], "insert item tea\n");
+    let printed =
+        succeed(dir, &["shell", "dan.annals", "--replica-of", &node], "insert item tea\n");
     assert_eq!(printed, "committed txid=5 runs=1\n");
     // By the log, not by the node.
     assert_eq!(shell("ann.annals", "insert item milk\n"), "committed txid=6 runs=2\n");

@@ -185,11 +185,16 @@ impl SharedLog {
             }
         }
         if extent.last == 0 {
-            let new = Options::new().open_in(MemoryDirectory::new().again(), "new", Arc::new(SystemClock))?;
+            let new = Options::new().open_in(
+                MemoryDirectory::new().again(),
+                "new",
+                Arc::new(SystemClock),
+            )?;
             let batch = Local::new(new).batch(None)?;
             self.append_beginning(batch.next, &batch.header)?;
         } else if extent.first > 1 {
-            let what = "its first messages were removed: begin from the archive (--log-archive URL)";
+            let what =
+                "its first messages were removed: begin from the archive (--log-archive URL)";
             return Err(self.error(ErrorKind::Forgotten, what));
         }
         let first = self.first()?;
@@ -233,8 +238,12 @@ impl SharedLog {
         let reader = Options::new().hard_only(true).open_read_only(journal)?;
         let header = Source::of_reader(reader).after(None, 0)?.header;
         let (_, start) = beginning_of(&header).map_err(|error| {
-            let what = format!("{}: a log begins with a journal's first transaction", journal.display());
-            Error::new(ErrorKind::Unsupported, format!("{what}: {error}; `annals pack` makes such a file"))
+            let what =
+                format!("{}: a log begins with a journal's first transaction", journal.display());
+            Error::new(
+                ErrorKind::Unsupported,
+                format!("{what}: {error}; `annals pack` makes such a file"),
+            )
         })?;
         if !self.append_beginning(start, &header)? {
             return Err(self.error(ErrorKind::InUse, "another node has begun a journal there"));

@@ -23,7 +23,8 @@ pub(super) fn place_of(copies: &Copies, cursor: Cursor) -> Result<Place> {
         if head.from == cursor && head.part == 0 {
             return Ok(Place::after(head.sequence - 1));
         }
-        let is_within = is_end(&head) && head.from.txid < cursor.txid && cursor.txid < head.end.txid;
+        let is_within =
+            is_end(&head) && head.from.txid < cursor.txid && cursor.txid < head.end.txid;
         if is_within && ends_of(copies, &head)?.1.iter().any(|end| end.chain == cursor.chain) {
             return Ok(Place::inside_next(head.first() - 1));
         }
@@ -36,11 +37,15 @@ pub(super) fn place_of(copies: &Copies, cursor: Cursor) -> Result<Place> {
     match oldest {
         Some(first) if txid < first => Err(Error::new(
             ErrorKind::Forgotten,
-            format!("{name}: begins after transaction {first}: what follows {txid} is in the archive, if there is one"),
+            format!(
+                "{name}: begins after transaction {first}: what follows {txid} is in the archive, if there is one"
+            ),
         )),
         _ => Err(Error::new(
             ErrorKind::Diverged,
-            format!("{name}: doesn't have transaction {txid} of this history: it is another log, or was created again"),
+            format!(
+                "{name}: doesn't have transaction {txid} of this history: it is another log, or was created again"
+            ),
         )),
     }
 }

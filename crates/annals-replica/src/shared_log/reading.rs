@@ -278,7 +278,9 @@ impl Reading<'_> {
         let broken = || Error::corrupt("a message that was there before doesn't verify any more");
         let Found::Whole(whole) = self.copies.fetch(first)? else { return Err(broken()) };
         let last = first + u64::from(whole.head.parts) - 1;
-        let Found::Whole(Whole { head, .. }) = self.copies.fetch(last)? else { return Err(broken()) };
+        let Found::Whole(Whole { head, .. }) = self.copies.fetch(last)? else {
+            return Err(broken());
+        };
         let (frames, ends) = ends_of(self.copies, &head)?;
         let end = ends.iter().find(|end| end.chain == self.cursor.chain).ok_or_else(broken)?;
         let io = |error| Error::io("can't spool what was pulled", error);

@@ -43,7 +43,8 @@ pub fn program() -> Option<PathBuf> {
 
 /// Returns free ports of loopback.
 fn ports<const N: usize>() -> [u16; N] {
-    let listeners: [_; N] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let listeners: [_; N] =
+        std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
     listeners.map(|listener| listener.local_addr().expect("an address").port())
 }
 
@@ -104,7 +105,8 @@ impl Cluster {
 
     fn begin(&mut self, program: &Path, number: usize) {
         let server = &mut self.servers[number];
-        let log = std::fs::File::options().create(true).append(true).open(server.folder.join("log"));
+        let log =
+            std::fs::File::options().create(true).append(true).open(server.folder.join("log"));
         let child = Command::new(program)
             .arg("-c")
             .arg(server.folder.join("nats.conf"))
@@ -162,8 +164,11 @@ impl Cluster {
     /// Returns the URL of a stream.
     #[must_use]
     pub fn url(&self, stream: &str) -> String {
-        let hosts: Vec<_> =
-            self.servers.iter().map(|server| format!("127.0.0.1:{}", server.clients.port())).collect();
+        let hosts: Vec<_> = self
+            .servers
+            .iter()
+            .map(|server| format!("127.0.0.1:{}", server.clients.port()))
+            .collect();
         format!("nats://{}/{stream}", hosts.join(","))
     }
 
@@ -204,7 +209,8 @@ impl Cluster {
         self.wait("a leader of the stream", || {
             (0..3).filter(|number| self.servers[*number].child.is_some()).find_map(|number| {
                 let answer = self.ask(number, "/jsz?streams=true&accounts=true")?;
-                let details = answer.pointer("/account_details/0/stream_detail")?.as_array()?.clone();
+                let details =
+                    answer.pointer("/account_details/0/stream_detail")?.as_array()?.clone();
                 let of = details.iter().find(|it| it["name"] == stream)?;
                 of.pointer("/cluster/leader")?.as_str()?.strip_prefix('n')?.parse().ok()
             })
@@ -215,7 +221,11 @@ impl Cluster {
         self.wait("a leader of all", || {
             (0..3).find_map(|number| {
                 let answer = self.ask(number, "/jsz")?;
-                answer.pointer("/meta_cluster/leader")?.as_str().filter(|it| !it.is_empty()).map(drop)
+                answer
+                    .pointer("/meta_cluster/leader")?
+                    .as_str()
+                    .filter(|it| !it.is_empty())
+                    .map(drop)
             })
         });
     }

@@ -128,7 +128,9 @@ impl Outgoing {
             match copies.log.append(after, vec![fence]) {
                 Ok(Appended::Committed) => return Ok(Outcome::Fenced(after + 1)),
                 Ok(Appended::Conflict) => match copies.fetch(after + 1) {
-                    Ok(Found::Whole(it)) if self.messages.get(landed) == Some(&it.message.bytes) => {
+                    Ok(Found::Whole(it))
+                        if self.messages.get(landed) == Some(&it.message.bytes) =>
+                    {
                         (after, landed) = (after + 1, landed + 1);
                         if landed == self.messages.len() {
                             return self.confirm(copies, &mut tries);
@@ -183,8 +185,7 @@ impl Outgoing {
     /// Makes a fence that expects an end of the log.
     fn fence(&mut self, after: u64) -> Bytes {
         let (kind, nonce, from) = (Kind::Fence, SystemClock.random(), self.from);
-        let head =
-            Head { kind, sequence: after + 1, from, end: from, part: 0, parts: 1, nonce };
+        let head = Head { kind, sequence: after + 1, from, end: from, part: 0, parts: 1, nonce };
         let fence = encode(&head, &[]);
         self.fences.push(fence.clone());
         fence

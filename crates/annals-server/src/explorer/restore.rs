@@ -12,11 +12,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::Role;
 use crate::answer::{Answer, Refusal};
 use crate::openapi;
 use crate::rows::{id, table};
 use crate::shared::Shared;
-use crate::Role;
 use crate::transactions::Failed;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {

@@ -89,13 +89,13 @@ pub use rebase::{Rebased, Renumbered, last_made_again, rebase};
 pub use replay::scan::Sink;
 pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
-pub use replication::{End, transaction_ends};
 pub use replication::{
     Batch, Beginning, Carrying, Contents, ExposedFile, ExposedFiles, FileRange, JournalFileKind,
     Origin, Proposal, Source, SourceFacts, Witness, begin_replica, begin_replica_in,
     check_readable, continue_segment, count_frames, frames_up_to, head_up_to, segment_number,
     upgrade_in,
 };
+pub use replication::{End, transaction_ends};
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
 pub use stats::{CacheStats, Latencies, OldestState, Stats};
 #[cfg(feature = "tokio")]

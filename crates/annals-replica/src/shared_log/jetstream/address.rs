@@ -39,8 +39,10 @@ impl Address {
         if !matches!(scheme, "nats" | "tls") {
             return Err(wrong("it doesn't begin with nats:// or tls://"));
         }
-        let (hosts, stream) =
-            rest.trim_end_matches('/').rsplit_once('/').ok_or_else(|| wrong("it names no stream"))?;
+        let (hosts, stream) = rest
+            .trim_end_matches('/')
+            .rsplit_once('/')
+            .ok_or_else(|| wrong("it names no stream"))?;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if stream.is_empty() || !stream.chars().all(is_plain) {
             return Err(wrong("the name of a stream has letters, digits, `-` and `_`"));
@@ -78,7 +80,9 @@ mod tests {
         assert_eq!(address.servers, ["nats://ann:secret@a:1", "nats://b:2"]);
         assert_eq!((address.stream.as_str(), address.login()), ("orders", Some("ann:secret")));
         assert_eq!(address.shown(), "nats://a:1,b:2/orders");
-        for wrong in ["orders", "http://a/orders", "nats://a:1", "nats://a:1/", "nats:///x", "nats://a/b.c"] {
+        for wrong in
+            ["orders", "http://a/orders", "nats://a:1", "nats://a:1/", "nats:///x", "nats://a/b.c"]
+        {
             let refused = Address::parse(wrong).unwrap_err().to_string();
             assert!(refused.contains("nats://HOST:PORT/STREAM"), "{wrong}: {refused}");
         }

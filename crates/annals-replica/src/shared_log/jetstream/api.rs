@@ -69,7 +69,8 @@ impl Failure {
                 Error::new(ErrorKind::Unreachable, format!("{name}: {what}"))
             }
             Self::Refused(Problem { err_code: NO_STREAM, .. }) => {
-                let message = format!("{name}: there is no such stream: `annals log create` makes it");
+                let message =
+                    format!("{name}: there is no such stream: `annals log create` makes it");
                 Error::new(ErrorKind::NotFound, message)
             }
             Self::Refused(Problem { code, err_code, description }) => {
@@ -100,9 +101,9 @@ async fn request(
         None => request,
     };
     client.send_request(subject, request).await.map_err(|error| match error.kind() {
-        RequestErrorKind::NoResponders => {
-            Failure::NotSent("no server answers for JetStream: it has no leader now, or isn't enabled".to_owned())
-        }
+        RequestErrorKind::NoResponders => Failure::NotSent(
+            "no server answers for JetStream: it has no leader now, or isn't enabled".to_owned(),
+        ),
         RequestErrorKind::MaxPayloadExceeded | RequestErrorKind::InvalidSubject => {
             Failure::NotSent(error.to_string())
         }
@@ -213,7 +214,8 @@ pub(super) async fn get_many(
     let Place { name, stream, from } = place;
     let lost = |what: String| Error::new(ErrorKind::Unreachable, format!("{name}: {what}"));
     let inbox = client.new_inbox();
-    let mut answers = client.subscribe(inbox.clone()).await.map_err(|error| lost(error.to_string()))?;
+    let mut answers =
+        client.subscribe(inbox.clone()).await.map_err(|error| lost(error.to_string()))?;
     let subject = format!("$JS.API.DIRECT.GET.{stream}");
     let body = json!({ "seq": from, "batch": count, "max_bytes": most, "next_by_subj": ">" });
     let sent = client.publish_with_reply(subject, inbox, body.to_string().into()).await;

@@ -1,10 +1,11 @@
 //! A stream of NATS JetStream as a log.
 //!
-//! The client runs on threads of its own; all calls block. `address` reads URLs, `api` speaks the protocol, `settings` refuses
+//! The client runs on threads of its own; all calls block. `address` reads URLs, `api` speaks the protocol, `servers` asks single servers, `settings` refuses
 //! those that would lose transactions.
 
 mod address;
 mod api;
+mod servers;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -227,7 +228,9 @@ impl Shared {
             options = options.credentials_file(path).await.map_err(|error| {
                 Error::io(format!("{}: can't read the credentials", path.display()), error)
             })?;
-        } else if let Some((user, password)) = self.address.login().and_then(|it| it.split_once(':')) {
+        } else if let Some((user, password)) =
+            self.address.login().and_then(|it| it.split_once(':'))
+        {
             options = options.user_and_password(user.to_owned(), password.to_owned());
         } else if let Some(token) = self.address.login() {
             options = options.token(token.to_owned());
@@ -252,7 +255,8 @@ impl Shared {
         let subject = format!("$JS.API.STREAM.INFO.{}", self.address.stream);
         let mut tries = 0;
         loop {
-            let answer = api::call::<Info>(&client, subject.clone(), &serde_json::Value::Null).await;
+            let answer =
+                api::call::<Info>(&client, subject.clone(), &serde_json::Value::Null).await;
             match answer {
                 Ok(info) => return Ok(info),
                 Err(failure) if failure.is_no_stream() || tries == 3 => {
@@ -286,13 +290,20 @@ impl Shared {
     }
 
     /// Appends messages that are all on their way at once.
-    async fn append(&self, subject: &str, mut after: u64, messages: Vec<Bytes>) -> Result<Appended> {
+    async fn append(
+        &self,
+        subject: &str,
+        mut after: u64,
+        messages: Vec<Bytes>,
+    ) -> Result<Appended> {
         let client = self.client().await?;
         let mut rest = messages.into_iter().peekable();
         let mut is_first = true;
         while rest.peek().is_some() {
             let (mut window, mut len) = (Vec::new(), 0);
-            while let Some(message) = rest.next_if(|it| window.is_empty() || len + it.len() <= WINDOW) {
+            while let Some(message) =
+                rest.next_if(|it| window.is_empty() || len + it.len() <= WINDOW)
+            {
                 len += message.len();
                 window.push(message);
             }
@@ -343,51 +354,6 @@ impl Shared {
         }
         None
     }
-
-    /// Reads a message from a replica that isn't the leader.
-    async fn second(&self, sequence: u64) -> Result<Option<Message>> {
-        let info = self.info().await?;
-        let leader = info.cluster.map(|cluster| cluster.leader).unwrap_or_default();
-        let clients = self.each_server().await?;
-        let mut answered = false;
-        for (name, client) in clients {
-            if name == leader {
-                continue;
-            }
-            if let Ok(message) = api::get(&client, &self.address.stream, sequence).await {
-                if message.is_some() {
-                    return Ok(message);
-                }
-                answered = true;
-            }
-        }
-        match answered {
-            true => Ok(None),
-            false => Err(self.lost("no replica but the leader answers: a second one must, to judge a message")),
-        }
-    }
-
-    /// Returns a connection to each server that can be reached, by its name.
-    async fn each_server(&self) -> Result<Vec<(String, Client)>> {
-        let client = self.client().await?;
-        let mut urls: Vec<String> = self.address.servers.clone();
-        let scheme = urls.first().and_then(|url| url.split_once("://")).map_or("nats", |it| it.0);
-        let known = client.server_info().connect_urls;
-        let known = known.iter().map(|host| format!("{scheme}://{host}"));
-        urls.extend(known.collect::<Vec<_>>());
-        let lock = || self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-        for url in urls {
-            if lock().contains_key(&url) {
-                continue;
-            }
-            let options = self.options().await?.ignore_discovered_servers();
-            if let Ok(client) = options.connect(url.clone()).await {
-                lock().insert(url, client);
-            }
-        }
-        let name = |client: &Client| (client.server_info().server_name, client.clone());
-        Ok(lock().values().map(name).collect())
-    }
 }
 
 impl Log for JetStream {
@@ -414,7 +380,8 @@ impl Log for JetStream {
             let client = shared.client().await?;
             let (name, stream) = (shared.address.shown(), shared.address.stream.as_str());
             let read =
-                api::get_many(&client, api::Place { name, stream, from }, MOST_MESSAGES, most).await;
+                api::get_many(&client, api::Place { name, stream, from }, MOST_MESSAGES, most)
+                    .await;
             if read.is_err() {
                 shared.reconnect(&client).await;
             }

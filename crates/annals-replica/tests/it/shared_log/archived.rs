@@ -61,7 +61,10 @@ fn messages_leave_the_log_when_the_archive_has_them() {
 
     // Not what is to be kept, and not what came after the upload.
     let trimmed = trim(20).expect("it is trimmed");
-    assert_eq!((trimmed.first, log.extent().expect("an extent").first), (before.last - 10, before.last - 10));
+    assert_eq!(
+        (trimmed.first, log.extent().expect("an extent").first),
+        (before.last - 10, before.last - 10)
+    );
     let trimmed = trim(0).expect("it is trimmed");
     assert_eq!((trimmed.first, trimmed.txid), (before.last, archived.txid));
     assert_eq!(trim(0).expect("nothing new").removed, 0);
@@ -85,9 +88,9 @@ fn nothing_leaves_the_log_for_an_archive_that_differs() {
     let (log, member) = begun(20);
     upload(&member, folder.path());
     let frames = std::fs::read_dir(folder.path().join("frames")).expect("ranges");
-    let largest = frames.map(|entry| entry.expect("a file").path()).max_by_key(|path| {
-        path.metadata().expect("a length").len()
-    });
+    let largest = frames
+        .map(|entry| entry.expect("a file").path())
+        .max_by_key(|path| path.metadata().expect("a length").len());
     let path = largest.expect("a range");
     let whole = std::fs::read(&path).expect("its bytes");
     let mut bytes = whole.clone();

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::{
-    Command, Cursor, FieldNumber, Options, Result, RowId, Snapshot, TableNumber,
-    Transaction, Type, ValueRef,
+    Command, Cursor, FieldNumber, Options, Result, RowId, Snapshot, TableNumber, Transaction, Type,
+    ValueRef,
 };
 use annals_replica::shared_log::Log;
 use annals_replica::{Connection, Patience, Replica, SharedLog};
@@ -116,5 +116,8 @@ fn additions(state: &Snapshot) -> (u64, Vec<String>) {
     additions.sort_unstable();
     let is_each_once = additions.iter().enumerate().all(|(place, it)| it.0 == place as i64);
     assert!(is_each_once, "the additions follow one another: {additions:?}");
-    (all.first().map_or(0, |it| it.0.cast_unsigned()), additions.into_iter().map(|it| it.1).collect())
+    (
+        all.first().map_or(0, |it| it.0.cast_unsigned()),
+        additions.into_iter().map(|it| it.1).collect(),
+    )
 }

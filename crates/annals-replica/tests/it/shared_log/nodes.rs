@@ -114,8 +114,14 @@ fn run(seed: u64) {
     let (told, ends) = (Told::default(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let disturbing = scope.spawn(|| disturb(&log, seed, &ends));
-        let nodes: Vec<_> =
-            (0..NODES).map(|node| scope.spawn({ let (log, told) = (&log, &told); move || work(node, log, told, seed) })).collect();
+        let nodes: Vec<_> = (0..NODES)
+            .map(|node| {
+                scope.spawn({
+                    let (log, told) = (&log, &told);
+                    move || work(node, log, told, seed)
+                })
+            })
+            .collect();
         let worked: Vec<_> = nodes.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         ends.store(true, Ordering::SeqCst);
         disturbing.join().expect("no panic");
@@ -133,7 +139,11 @@ fn run(seed: u64) {
     let there: BTreeSet<String> = tags.iter().cloned().collect();
     assert_eq!(there.len(), tags.len(), "seed {seed}: nothing is there twice");
     let acknowledged = told.acknowledged.into_inner().unwrap();
-    assert!(acknowledged.is_subset(&there), "seed {seed}: lost {:?}", acknowledged.difference(&there));
+    assert!(
+        acknowledged.is_subset(&there),
+        "seed {seed}: lost {:?}",
+        acknowledged.difference(&there)
+    );
     let operations = told.operations.into_inner().unwrap();
     assert!(is_linearizable(&operations), "seed {seed}: {operations:#?}");
     let status = late.log.status().expect("a status");
@@ -168,7 +178,11 @@ fn transactions_of_many_threads_share_messages() {
                     match done {
                         Ok((before, accepted)) => assert_eq!(accepted.txid.0, before + 2),
                         Err(error) => {
-                            assert_eq!((error.kind(), number % 10), (ErrorKind::Unique, 9), "{error}");
+                            assert_eq!(
+                                (error.kind(), number % 10),
+                                (ErrorKind::Unique, 9),
+                                "{error}"
+                            );
                         }
                     }
                 }

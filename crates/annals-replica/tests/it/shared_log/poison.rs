@@ -38,7 +38,8 @@ impl Raw<'_> {
         let nonce = 7_u64;
         let mut bytes = b"ANLG\x01".to_vec();
         bytes.extend([self.kind, 0, 0]);
-        let numbers = [self.sequence, self.from.txid.0, self.from.chain, self.end.txid.0, self.end.chain];
+        let numbers =
+            [self.sequence, self.from.txid.0, self.from.chain, self.end.txid.0, self.end.chain];
         numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
         self.part.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
         bytes.extend(nonce.to_le_bytes());
@@ -77,7 +78,9 @@ fn poisoned_messages_are_void_for_all_nodes_alike() {
     let time = SystemClock.now();
     let (frame, end) = crafted(&member, &[0x02, 9, 1, b'x', 12, 0], time);
     let (ahead, ahead_end) = crafted(&member, &[0x02, 9, 1, b'x', 12, 0], time + 60_000_000);
-    let raw = |kind, from, end, part, payload: &[u8]| Raw { kind, sequence: next(), from, end, part, payload }.bytes();
+    let raw = |kind, from, end, part, payload: &[u8]| {
+        Raw { kind, sequence: next(), from, end, part, payload }.bytes()
+    };
     let mut void = 0;
     let mut poison = |bytes: Vec<u8>| {
         log.poison(bytes);

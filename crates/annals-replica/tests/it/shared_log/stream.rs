@@ -26,7 +26,10 @@ fn settings_that_lose_transactions_are_refused_by_name() {
     let url = cluster.url(STREAM);
     let refused = JetStream::new(&url, cluster.access()).expect("a URL").create(1);
     let refused = refused.expect_err("one replica").to_string();
-    assert!(refused.contains("num_replicas is 1") && refused.contains("--trust-server"), "{refused}");
+    assert!(
+        refused.contains("num_replicas is 1") && refused.contains("--trust-server"),
+        "{refused}"
+    );
     let trusted = Access { trust_server: true, ..Access::default() };
     JetStream::new(&url, trusted.clone()).expect("a URL").create(1).expect("a stream");
     let again = JetStream::new(&url, trusted.clone()).expect("a URL").create(1);
@@ -95,7 +98,10 @@ impl Writers {
 fn is_passing(error: &annals::Error) -> bool {
     matches!(
         error.kind(),
-        ErrorKind::Unreachable | ErrorKind::Conflict | ErrorKind::UnknownOutcome | ErrorKind::Corrupt
+        ErrorKind::Unreachable
+            | ErrorKind::Conflict
+            | ErrorKind::UnknownOutcome
+            | ErrorKind::Corrupt
     )
 }
 
@@ -165,7 +171,8 @@ fn nothing_is_lost_while_servers_and_nodes_fail() {
     let writers = Writers { acknowledged: Mutex::default(), ends: AtomicBool::new(false) };
     std::thread::scope(|scope| {
         let (writers, cluster) = (&writers, &cluster);
-        let nodes: Vec<_> = (0..3).map(|node| scope.spawn(move || writers.work(node, cluster))).collect();
+        let nodes: Vec<_> =
+            (0..3).map(|node| scope.spawn(move || writers.work(node, cluster))).collect();
         let hurting = scope.spawn(move || {
             let mut rng = Rng::new(1);
             (0..faults).for_each(|fault| hurt(cluster, fault, &mut rng));
