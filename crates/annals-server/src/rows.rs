@@ -99,11 +99,11 @@ pub(crate) struct Asked {
     /// The first key, or the first id: values of the schema language, with commas between them.
     pub(crate) from: Option<String>,
     /// The key that all rows have.
-    key: Option<String>,
+    pub(crate) key: Option<String>,
     /// The id of the row after which the answer begins: the last one of the page before.
     pub(crate) after: Option<String>,
     /// How many rows of the index are before the first one of the answer.
-    rank: Option<u64>,
+    pub(crate) rank: Option<u64>,
     /// The most rows of the answer, 1 to 10,000; 100 if it isn't said. A page ends after about 8 MiB, too. As Arrow up to
     /// 1,000,000, and all if it isn't said.
     pub(crate) limit: Option<usize>,

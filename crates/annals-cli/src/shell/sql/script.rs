@@ -1,0 +1,39 @@
+//! Statements and commands with a dot, one after the other, without a person.
+
+use annals::Result;
+use annals_sql::Parameters;
+
+use super::statements::is_whole;
+use super::{Asking, Sink, dots};
+use crate::output::Output;
+
+/// Runs a script up to its end, `.quit` or the first error.
+///
+/// A line that begins with a dot is a command where no statement is open. What stands between two of them is asked at
+/// once, so that a server gets BEGIN and COMMIT together.
+pub(crate) fn run(
+    script: &str,
+    asking: &mut Asking,
+    sink: &mut Sink,
+    parameters: &Parameters,
+    output: &mut Output,
+) -> Result<()> {
+    let mut begun = String::new();
+    for line in script.split_inclusive('\n') {
+        if !line.trim_start().starts_with('.') || !is_whole(&begun) {
+            begun.push_str(line);
+            continue;
+        }
+        let statements = std::mem::take(&mut begun);
+        if !statements.trim().is_empty() {
+            asking.ask(&statements, parameters, sink, output)?;
+        }
+        if !dots::run(line.trim(), asking, sink, output)? {
+            return Ok(());
+        }
+    }
+    match begun.trim() {
+        "" => Ok(()),
+        _ => asking.ask(&begun, parameters, sink, output),
+    }
+}
