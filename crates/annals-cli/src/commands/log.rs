@@ -6,9 +6,9 @@ use annals::event::{Event, Script};
 use annals::{Committed, Events, Moment, Result, Schema, Tail, View};
 use clap::{Args, ValueEnum};
 
+use crate::commands::log_range::{Part, Printer, Range};
 #[cfg(feature = "net")]
 use crate::commands::{log_create, log_trim};
-use crate::commands::log_range::{Part, Printer, Range};
 use crate::dump::HistorySql;
 use crate::output::Output;
 use crate::remote::{Access, Local};

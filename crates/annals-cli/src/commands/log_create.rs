@@ -41,12 +41,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     stream.create(arguments.replicas)?;
     let replicas = arguments.replicas;
     let mut output = Output::new();
-    output.line(&format!("created {} with {replicas} replicas", annals_replica::shared_log::Log::name(&stream)))?;
+    output.line(&format!(
+        "created {} with {replicas} replicas",
+        annals_replica::shared_log::Log::name(&stream)
+    ))?;
     if let Some(file) = &arguments.from {
         let log = SharedLog::with(&arguments.url, arguments.servers.access())?;
         let sent = log.begin_with(file)?;
         let txid = sent.end.txid;
-        output.line(&format!("appended {} transactions, up to transaction {txid}", sent.transactions))?;
+        output.line(&format!(
+            "appended {} transactions, up to transaction {txid}",
+            sent.transactions
+        ))?;
     }
     output.flush().map(|()| Outcome::Done)
 }

@@ -207,7 +207,13 @@ impl Open {
     }
 
     /// Opens a node of a shared log, and adds it.
-    fn join(&mut self, url: &str, path: &Path, tokens: Tokens, arguments: &Arguments) -> Result<()> {
+    fn join(
+        &mut self,
+        url: &str,
+        path: &Path,
+        tokens: Tokens,
+        arguments: &Arguments,
+    ) -> Result<()> {
         let (name, node) = (name(path)?, join(url, path, arguments)?);
         self.databases.push(node.replica().database().clone());
         let server = std::mem::take(&mut self.server);

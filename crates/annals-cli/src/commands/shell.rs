@@ -7,9 +7,9 @@ use std::time::Duration;
 use annals::{Level, Result};
 use clap::Args;
 
-use crate::remote::{self, Access};
 #[cfg(feature = "net")]
 use crate::remote::shared_log::{Membership, tell_void};
+use crate::remote::{self, Access};
 use crate::shell::screen::Screen;
 use crate::shell::session::Base;
 use crate::{Outcome, commands, files, language, progress, shell};

@@ -1,7 +1,7 @@
 //! A stream of NATS JetStream as a log.
 //!
-//! The client runs on threads of its own; all calls block. `address` reads URLs, `api` speaks the protocol, `servers` asks single servers, `settings` refuses
-//! those that would lose transactions.
+//! The client runs on threads of its own; all calls block. `address` reads URLs, `api` speaks the protocol, `servers` asks
+//! single servers, `settings` refuses those that would lose transactions.
 
 mod address;
 mod api;
@@ -10,7 +10,7 @@ mod settings;
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use annals::{Error, ErrorKind, Result};
