@@ -96,8 +96,8 @@ pub(crate) fn one(batch: arrow_array::RecordBatch) -> Answer<Vec<u8>> {
 fn send(shared: &Shared, txid: Txid, pieces: ipc::Pieces) -> Response {
     let (pushing, body) = body::pushed(shared);
     tokio::spawn(push(pieces, pushing));
-    let headers =
-        [(header::CONTENT_TYPE.as_str(), ipc::MEDIA_TYPE), ("annals-txid", &txid.to_string())];
+    let txid = txid.to_string();
+    let headers = [(header::CONTENT_TYPE.as_str(), ipc::MEDIA_TYPE), ("annals-txid", &txid)];
     (headers, body).into_response()
 }
 

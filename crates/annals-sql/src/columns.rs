@@ -196,7 +196,6 @@ impl Values {
                 None => return false,
             },
             (Self::Reals(values), ValueRef::Real(value)) => values.append_value(value),
-            #[expect(clippy::cast_precision_loss, reason = "SQLite compares them so, too")]
             (Self::Reals(values), ValueRef::Integer(value)) => values.append_value(value as f64),
             // The form of what SQLite has no number for.
             (Self::Reals(values), ValueRef::Text(b"NaN")) => values.append_value(f64::NAN),
@@ -234,7 +233,6 @@ impl Values {
 fn reals(values: &mut Int64Builder) -> Float64Builder {
     let mut reals = Float64Builder::new();
     for value in &values.finish() {
-        #[expect(clippy::cast_precision_loss, reason = "SQLite compares them so, too")]
         reals.append_option(value.map(|value| value as f64));
     }
     reals

@@ -61,7 +61,6 @@ pub use connection::{Answer, Connection, Parameters};
 pub use error::SqlError;
 #[cfg(feature = "loadable")]
 pub use extension::init;
-#[cfg(feature = "bundled")]
 pub use forms::{large, read_large};
 #[cfg(feature = "bundled")]
 pub use limits::Limits;

@@ -1,5 +1,7 @@
 //! What is exported and imported again is the same, and what comes from elsewhere loses nothing.
 
+#[cfg(feature = "arrow")]
+mod columnar;
 mod foreign;
 mod same;
 #[cfg(feature = "sqlite")]
