@@ -73,6 +73,8 @@ pub struct Outline {
     pub is_commit: bool,
     /// The low bits of its transaction's number, as the frame has them.
     pub txid: u32,
+    /// The time in it, as the frame has it: that of the commit, if it is one.
+    pub time: [u8; 7],
 }
 
 impl Outline {
@@ -85,7 +87,8 @@ impl Outline {
         let [kind] = from.array(2);
         let is_frame = from.array(0) == FRAME_MAGIC && len <= MAX_FRAME_LEN;
         let txid = u32::from_le_bytes(from.array(24));
-        is_frame.then_some(Self { len, is_commit: kind == format::KIND_COMMIT, txid })
+        let is_commit = kind == format::KIND_COMMIT;
+        is_frame.then_some(Self { len, is_commit, txid, time: from.array(7) })
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Contents {
     pub transactions: u64,
     /// The chain after the last.
     pub chain: u64,
+    /// The time of the last commit, as its frame has it.
+    pub time: [u8; 7],
 }
 
 /// Counts the transactions in frames; verifies only that these are whole frames, the last of which commits.
@@ -38,9 +40,10 @@ pub struct Contents {
 /// # Errors
 /// `Invalid`: they aren't, with the position.
 pub fn count_frames(frames: &Spool) -> Result<Contents> {
-    let (mut transactions, mut chain) = (0, None);
+    let (mut transactions, mut chain, mut time) = (0, None, [0; 7]);
     walk(frames, frames.begin(), |outline, end| {
         transactions += u64::from(outline.is_commit);
+        time = outline.time;
         chain = outline.is_commit.then_some(end);
         Ok(true)
     })?;
@@ -48,7 +51,7 @@ pub fn count_frames(frames: &Spool) -> Result<Contents> {
         let at = frames.end() - frames.begin();
         return Err(unlike(at, "no transaction ends"));
     };
-    Ok(Contents { transactions, chain: chain_at(frames, end)? })
+    Ok(Contents { transactions, chain: chain_at(frames, end)?, time })
 }
 
 /// The first transactions of some frames.
