@@ -14,6 +14,7 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod amplification;
+mod archive;
 #[cfg(unix)]
 mod backfill;
 #[cfg(unix)]
@@ -119,6 +120,8 @@ enum Part {
     Network(network::Load),
     /// Questions to a lazy replica, through a link of a given rate.
     Lazy(lazy::Link),
+    /// An archive in an S3 server on this machine, beside bare puts.
+    Archive(archive::Load),
     /// SQL over tables of Annals and of SQLite, and of the past.
     Sql(sql::Work),
     /// Rows of twelve fields with long strings and three indexes.
@@ -248,6 +251,10 @@ fn figures_of(
                 link.mib, link.rate
             );
             (lazy::run(link, turns)?, link.mib, title)
+        }
+        Part::Archive(load) => {
+            let title = format!("An archive of a journal of {} MiB", load.mib);
+            (archive::run(load, turns)?, load.mib, title)
         }
         Part::Sql(work) => {
             let title = format!("SQL over {} persons", work.rows);
