@@ -1,5 +1,6 @@
 //! Archives: what is uploaded can be restored to any moment, whatever fails meanwhile, and two uploaders don't mix.
 
+mod erased;
 mod faulty;
 mod lazily;
 mod retained;
