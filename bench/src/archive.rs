@@ -136,11 +136,7 @@ fn take_turn(
 
 /// Puts as many objects of these sizes; returns MB a second.
 #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
-fn bare(
-    gateway: &Gateway,
-    turn: usize,
-    sizes: impl Iterator<Item = u64>,
-) -> Result<f64, Failure> {
+fn bare(gateway: &Gateway, turn: usize, sizes: impl Iterator<Item = u64>) -> Result<f64, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (store, mut sum) = (gateway.store()?, 0);
     let begun = Instant::now();

@@ -156,9 +156,8 @@ fn commands_read_an_archive_as_they_read_a_file() {
     same(&["dump", "FILE", "--at", "txid:7"]);
     same(&["log", "FILE", "--from", "txid:20"]);
     same(&["sql", "FILE", "SELECT count(*), max(title) FROM page"]);
-    let asked = |place: &str| {
-        succeed(dir, &["shell", place, "--read-only"], "count page\nget page 3\n")
-    };
+    let asked =
+        |place: &str| succeed(dir, &["shell", place, "--read-only"], "count page\nget page 3\n");
     assert_eq!(asked(&url), asked("a.annals"));
     let begun = succeed(dir, &["clone", &url, "c.annals", "--lazy"], "");
     assert!(begun.contains("transactions up to 30 can be read"), "{begun}");

@@ -268,8 +268,7 @@ impl Bucket {
             let each = wanted.iter().map(|object| one(object));
             let each = futures_util::stream::iter(each).buffered(AT_A_TIME);
             let mut failure = Ok(());
-            for (object, put) in
-                wanted.iter().zip(self.runtime.block_on(each.collect::<Vec<_>>()))
+            for (object, put) in wanted.iter().zip(self.runtime.block_on(each.collect::<Vec<_>>()))
             {
                 let is_there = matches!(
                     put,

@@ -147,8 +147,7 @@ impl Uploader {
             batch.copy_to(&mut spool)?;
             let bytes = bytes_of(&spool)?;
             let generation = self.manifest.growing_generation();
-            let between =
-                Between { generation, after, next: batch.next, is_seal: batch.is_seal };
+            let between = Between { generation, after, next: batch.next, is_seal: batch.is_seal };
             let range = Range::of(between, &bytes);
             self.bucket.create_same(&range.name, &bytes)?;
             uploaded.transactions += batch.transactions;

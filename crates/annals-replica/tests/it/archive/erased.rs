@@ -24,7 +24,8 @@ fn with_secret(store: &InMemory) -> Vec<String> {
         let all: Vec<_> = store.list(None).try_collect().await.expect("a list");
         let mut found = Vec::new();
         for object in all {
-            let bytes = store.get(&object.location).await.expect("there").bytes().await.expect("it");
+            let bytes =
+                store.get(&object.location).await.expect("there").bytes().await.expect("it");
             let has = bytes.windows(SECRET.len()).any(|it| it == SECRET.as_bytes());
             found.extend(has.then(|| object.location.to_string()));
         }

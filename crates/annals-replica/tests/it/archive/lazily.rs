@@ -69,8 +69,7 @@ fn a_lazy_reader_follows_an_archive_through_segments_and_images() {
     let database = create(&path, 8000);
     let store = Arc::new(InMemory::new());
     let source = Source::new(database.clone());
-    let mut uploader =
-        Uploader::open(bucket(&store), &source).expect("an uploader of the journal");
+    let mut uploader = Uploader::open(bucket(&store), &source).expect("an uploader of the journal");
     uploader.upload(&source).expect("an upload");
     let lazy = lazy(bucket(&store));
     compare(&store, &path, &lazy);
