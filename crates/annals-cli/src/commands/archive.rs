@@ -122,7 +122,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
                 crate::notes::note(&error.to_string());
             }
             // Values were erased: the file is another, and so is its history.
-            Err(error) if matches!(error.kind(), ErrorKind::Forgotten | ErrorKind::Diverged) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::NotFound | ErrorKind::Forgotten | ErrorKind::Diverged
+                ) =>
+            {
                 (reader, source, uploader) = open(arguments, false)?;
                 tell(&uploader.upload(&source)?, &uploader)?;
             }

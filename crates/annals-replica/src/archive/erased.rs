@@ -22,7 +22,8 @@ use super::upload::damaged;
 pub(super) fn is_of_before(bucket: &Bucket, source: &Source, ranges: &[Range]) -> Result<bool> {
     let Some(last) = ranges.iter().rev().find(|range| !range.is_seal) else { return Ok(false) };
     match source.erased_since(last.next.0)? {
-        None => Ok(false),
+        // Only the border after it is another.
+        None => source.has(last.next.0),
         Some(carrying) if carrying.carried.is_some() => Ok(true),
         Some(_) => {
             let there = time_there(bucket, last)?;

@@ -105,7 +105,10 @@ impl Uploader {
         }
         let mut uploader = Self { bucket, manifest: newest, is_known: true, rules, has_images };
         uploader.publish(taken)?;
-        erased::sweep(&uploader.bucket, &uploader.manifest, uploader.manifest.generation - 1)?;
+        let Manifest { generation, left_out, .. } = &uploader.manifest;
+        let was_cut = left_out.iter().any(|it| it.at_once);
+        let from = if was_cut { 1 } else { generation.saturating_sub(1) };
+        erased::sweep(&uploader.bucket, &uploader.manifest, from)?;
         image::sweep(&uploader.bucket, &uploader.manifest)?;
         uploader.clean()?;
         Ok(uploader)
