@@ -15,6 +15,7 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod amplification;
+mod archive;
 #[cfg(unix)]
 mod backfill;
 #[cfg(unix)]
@@ -126,6 +127,8 @@ enum Part {
     Lazy(lazy::Link),
     /// The explorer in a real browser, beside an empty page.
     Explore(explore::Looked),
+    /// An archive in an S3 server on this machine, beside bare puts.
+    Archive(archive::Load),
     /// SQL over tables of Annals and of SQLite, and of the past.
     Sql(sql::Work),
     /// Rows of twelve fields with long strings and three indexes.
@@ -264,6 +267,10 @@ fn figures_of(
         Part::Explore(looked) => {
             let title = format!("The explorer on a database of {} MiB", looked.mib);
             (explore::run(looked)?, looked.mib, title)
+        }
+        Part::Archive(load) => {
+            let title = format!("An archive of a journal of {} MiB", load.mib);
+            (archive::run(load, turns)?, load.mib, title)
         }
         Part::Sql(work) => {
             let title = format!("SQL over {} persons", work.rows);

@@ -73,8 +73,10 @@ pub struct Outline {
     pub is_commit: bool,
     /// The low bits of its transaction's number, as the frame has them.
     pub txid: u32,
-    /// The time of a commit by a clock, in microseconds since 1970.
-    pub clock_time: Option<i64>,
+    /// The time in it, in microseconds since 1970: that of the commit, if it is one.
+    pub time: i64,
+    /// True if a program gave the time, and no clock.
+    pub explicit_time: bool,
 }
 
 impl Outline {
@@ -88,9 +90,8 @@ impl Outline {
         let is_frame = from.array(0) == FRAME_MAGIC && len <= MAX_FRAME_LEN;
         let txid = u32::from_le_bytes(from.array(24));
         let is_commit = kind == format::KIND_COMMIT;
-        let has_time = is_commit && flags & FLAG_EXPLICIT_TIME == 0;
-        let clock_time = has_time.then(|| time_of(from.array(7)));
-        is_frame.then_some(Self { len, is_commit, txid, clock_time })
+        let (time, explicit_time) = (time_of(from.array(7)), flags & FLAG_EXPLICIT_TIME != 0);
+        is_frame.then_some(Self { len, is_commit, txid, time, explicit_time })
     }
 }
 

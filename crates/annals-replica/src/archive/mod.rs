@@ -19,18 +19,23 @@ use annals_storage::{MemoryDirectory, Spool};
 
 mod bucket;
 mod check;
+mod erased;
 mod folder;
+mod image;
+mod lazily;
 mod manifest;
 mod pull;
 mod restore;
+mod retain;
+mod segments;
 mod upload;
 
 pub use bucket::Bucket;
 pub use check::{Checked, Raced, check, race};
-pub use manifest::{Manifest, Range};
+pub use manifest::{Begins, ImageEntry, LeftOut, Manifest, Range};
 pub use pull::Archive;
 pub use restore::{Restored, restore};
-pub use upload::{Uploaded, Uploader};
+pub use upload::{Archiving, Uploaded, Uploader};
 
 /// Returns an empty spool in memory: for a range, which is in memory anyway.
 fn memory() -> Spool {

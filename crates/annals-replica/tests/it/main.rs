@@ -7,6 +7,7 @@ mod archive;
 mod counts;
 mod crash;
 mod crash_offline;
+mod fixtures;
 mod hanging;
 mod lazy;
 mod lease;

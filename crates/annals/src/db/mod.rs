@@ -91,7 +91,7 @@ pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
 pub use replication::{
     Batch, Beginning, Carrying, Contents, ExposedFile, ExposedFiles, FileRange, JournalFileKind,
-    Origin, Proposal, Source, SourceFacts, Witness, begin_replica, begin_replica_in,
+    Origin, Proposal, SegmentStart, Source, SourceFacts, Witness, begin_replica, begin_replica_in,
     check_readable, continue_segment, count_frames, frames_up_to, head_up_to, segment_number,
     upgrade_in,
 };

@@ -37,8 +37,8 @@ pub fn transaction_ends(frames: &Spool, begin: u64) -> Result<Option<Vec<End>>> 
         if is_whole {
             let mut chain = [0; 8];
             frames.read_at(at - 8, &mut chain).map_err(io)?;
-            let (chain, clock_time) = (u64::from_le_bytes(chain), outline.clock_time);
-            ends.push(End { position: at, chain, clock_time });
+            let clock_time = (!outline.explicit_time).then_some(outline.time);
+            ends.push(End { position: at, chain: u64::from_le_bytes(chain), clock_time });
         }
     }
     Ok(is_whole.then_some(ends))

@@ -34,6 +34,8 @@ pub struct Contents {
     pub transactions: u64,
     /// The chain after the last.
     pub chain: u64,
+    /// The time of the last commit, in microseconds since 1970.
+    pub time: i64,
 }
 
 /// Counts the transactions in frames; verifies only that these are whole frames, the last of which commits.
@@ -41,9 +43,10 @@ pub struct Contents {
 /// # Errors
 /// `Invalid`: they aren't, with the position.
 pub fn count_frames(frames: &Spool) -> Result<Contents> {
-    let (mut transactions, mut chain) = (0, None);
+    let (mut transactions, mut chain, mut time) = (0, None, 0);
     walk(frames, frames.begin(), |outline, end| {
         transactions += u64::from(outline.is_commit);
+        time = outline.time;
         chain = outline.is_commit.then_some(end);
         Ok(true)
     })?;
@@ -51,7 +54,7 @@ pub fn count_frames(frames: &Spool) -> Result<Contents> {
         let at = frames.end() - frames.begin();
         return Err(unlike(at, "no transaction ends"));
     };
-    Ok(Contents { transactions, chain: chain_at(frames, end)? })
+    Ok(Contents { transactions, chain: chain_at(frames, end)?, time })
 }
 
 /// The first transactions of some frames.

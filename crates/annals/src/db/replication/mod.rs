@@ -26,7 +26,7 @@ pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, head_up_to, segmen
 pub use foreign::{Beginning, Contents, Origin, count_frames, frames_up_to};
 pub use missing::Carrying;
 pub use proposal::Proposal;
-pub use segments::{begin_replica, begin_replica_in, continue_segment};
+pub use segments::{SegmentStart, begin_replica, begin_replica_in, continue_segment};
 pub use source::{Batch, FileRange, Source, SourceFacts};
 pub use witness::Witness;
 
