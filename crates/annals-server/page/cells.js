@@ -3,6 +3,7 @@
 import { html, useState } from './vendor/preact.js';
 import { writeLink } from './state.js';
 import { showTime } from './moment.js';
+import { BlobValue, Bytes, ShortBytes } from './bytes.js';
 
 /** So many characters of a value are shown before it is asked for all of it. */
 const SHORT = 300;
@@ -20,10 +21,10 @@ export function widthOf(field) {
   return 220;
 }
 
-/** The text of a value, for cells and for copies. */
+/** The text of a value, for cells; without a zone as the server writes it, for copies. */
 export function textOf(field, value, zone) {
   if (value == null) return '';
-  if (kindOf(field) === 'timestamp') return showTime(value, zone);
+  if (zone && kindOf(field) === 'timestamp') return showTime(value, zone, true);
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
@@ -36,32 +37,13 @@ export function Cell({ field, value, link, zone }) {
   }
   if (kindOf(field) === 'bool') return html`<span class=${value ? 'yes' : 'no'}>${value ? 'yes' : 'no'}</span>`;
   if (kindOf(field) === 'enum') return html`<span class="variant">${value}</span>`;
+  if (kindOf(field) === 'bytes') return html`<${ShortBytes} text=${value} />`;
   const text = textOf(field, value, zone);
   return html`<span title=${text.slice(0, SHORT)}>${text.slice(0, SHORT)}</span>`;
 }
 
-function bytesOf(text) {
-  const pairs = text.slice(2).match(/../g) ?? [];
-  return Uint8Array.from(pairs, (pair) => Number.parseInt(pair, 16));
-}
-
-const pictures = [['image/png', '89504e47'], ['image/jpeg', 'ffd8ff'], ['image/gif', '47494638']];
-
-function Bytes({ text }) {
-  const [isShown, show] = useState(false);
-  const start = text.slice(2, 18).toLowerCase();
-  const picture = pictures.find(([, magic]) => start.startsWith(magic))?.[0];
-  const url = () => URL.createObjectURL(new Blob([bytesOf(text)], { type: picture ?? 'application/octet-stream' }));
-  return html`<span class="bytes">
-    <code>${text.length > SHORT && !isShown ? `${text.slice(0, SHORT)}…` : text}</code>
-    ${text.length > SHORT && html`<button onClick=${() => show(!isShown)}>${isShown ? 'less' : 'all'}</button>`}
-    <a download="value.bin" href=${url()}>download</a>
-    ${picture && html`<img alt="the value as a picture" src=${url()} />`}
-  </span>`;
-}
-
-/** A value with room around it: all of it. */
-export function Value({ field, value, link, zone }) {
+/** A value with room around it: all of it. `origin` says of which row it is, and when. */
+export function Value({ field, value, link, zone, origin }) {
   const [isLong, expand] = useState(false);
   const kind = kindOf(field);
   if (value != null && kind === 'json') {
@@ -70,6 +52,7 @@ export function Value({ field, value, link, zone }) {
     return html`<details open=${pretty.length < 400}><summary>json</summary><pre>${pretty}</pre></details>`;
   }
   if (value != null && kind === 'bytes') return html`<${Bytes} text=${value} />`;
+  if (value != null && kind === 'blob') return html`<${BlobValue} value=${value} field=${field} origin=${origin} />`;
   if (typeof value === 'string' && value.length > SHORT) {
     return html`<span class="text">${isLong ? value : `${value.slice(0, SHORT)}…`}
       <button onClick=${() => expand(!isLong)}>${isLong ? 'less' : `all ${value.length} characters`}</button></span>`;

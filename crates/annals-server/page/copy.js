@@ -1,31 +1,43 @@
-// The rows that are shown, as texts for elsewhere.
+// Rows as texts for elsewhere.
 
 import { textOf } from './cells.js';
 
-const keysOf = (table) => [{ key: 'id', type: 'id' }, ...table.fields];
+// As the server writes it: null is empty, an empty text has quotes.
+const csvCell = (text) => (text == null ? '' : text === '' || /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const markdownCell = (text) => (text ?? '').replaceAll('\\', '\\\\').replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll(/\r?\n/g, ' ');
 
-const csvCell = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-const markdownCell = (text) => text.replaceAll('|', '\\|').replaceAll(/\r?\n/g, ' ');
-
+/** Each makes a text of rows, which are objects, and of the fields of a table or an answer. */
 export const formats = {
-  CSV(table, rows) {
-    const fields = keysOf(table);
+  CSV(fields, rows) {
     const line = (cells) => cells.map(csvCell).join(',');
-    return [line(fields.map((it) => it.key)), ...rows.map((row) => line(fields.map((it) => textOf(it, row[it.key], 'UTC'))))].join('\n');
+    return `${[line(fields.map((it) => it.key)), ...cellsOf(fields, rows).map(line)].join('\n')}\n`;
   },
-  JSON(table, rows) {
-    return JSON.stringify(rows, null, 1);
+  JSON(fields, rows) {
+    return `${JSON.stringify(rows, null, 1)}\n`;
   },
-  Markdown(table, rows) {
-    const fields = keysOf(table);
+  Markdown(fields, rows) {
     const line = (cells) => `| ${cells.map(markdownCell).join(' | ')} |`;
-    return [
-      line(fields.map((it) => it.key)), line(fields.map(() => '---')),
-      ...rows.map((row) => line(fields.map((it) => textOf(it, row[it.key], 'UTC')))),
-    ].join('\n');
+    return `${[line(fields.map((it) => it.key)), line(fields.map(() => '---')), ...cellsOf(fields, rows).map(line)].join('\n')}\n`;
   },
 };
 
-export async function copy(format, table, rows) {
-  await navigator.clipboard.writeText(formats[format](table, rows));
+function cellsOf(fields, rows) {
+  return rows.map((row) => fields.map((field) => (row[field.key] == null ? null : textOf(field, row[field.key]))));
+}
+
+export const fieldsOf = (table) => [{ key: 'id', type: 'id' }, ...table.fields];
+
+export async function copy(format, fields, rows) {
+  await navigator.clipboard.writeText(formats[format](fields, rows));
+}
+
+const endings = { CSV: 'csv', JSON: 'json', Markdown: 'md' };
+
+/** Saves rows as a file. */
+export function save(format, name, fields, rows) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([formats[format](fields, rows)], { type: 'text/plain' }));
+  link.download = `${name}.${endings[format]}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

@@ -29,7 +29,9 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
   const { link } = model;
 
   useLayoutEffect(() => {
-    const resized = new ResizeObserver(() => see((it) => ({ ...it, height: box.current?.clientHeight ?? it.height })));
+    // On paper the table is as high as its rows.
+    const resized = new ResizeObserver(() => matchMedia('print').matches
+      || see((it) => ({ ...it, height: box.current?.clientHeight ?? it.height })));
     resized.observe(box.current);
     return () => resized.disconnect();
   }, []);
@@ -43,10 +45,10 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
   const count = Math.ceil(seen.height / HEIGHT) + 1;
   useEffect(() => onPlace(first), [first]);
 
-  const shown = rows.order == null
+  const shown = model.isPrinting ? rows.rows : rows.order == null
     ? rows.rows.filter((row) => row.id >= first).slice(0, count)
     : rows.rows.slice(Math.max(0, first - rows.from), Math.max(0, first - rows.from) + count);
-  const removed = [...touched].filter(([, it]) => it.kind === 'delete').map(([id]) => id);
+  const removed = link.only ? [] : [...touched].filter(([, it]) => it.kind === 'delete').map(([id]) => id);
 
   const key = (event) => {
     const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: count - 2, PageUp: 2 - count };

@@ -1,7 +1,8 @@
 // The transactions before the moment, each with its changes.
 
-import { html, useEffect, useState } from './vendor/preact.js';
+import { html, useLayoutEffect, useState } from './vendor/preact.js';
 import { lines } from './net.js';
+import { asking } from './ready.js';
 import { writeLink } from './state.js';
 import { number, showTime } from './moment.js';
 import { textOf } from './cells.js';
@@ -13,17 +14,10 @@ const CHANGES = 20;
 export function LogView({ model, zone }) {
   const [list, setList] = useState(null);
   const end = model.txid ?? 0;
-  useEffect(() => {
-    const wait = new AbortController();
+  useLayoutEffect(() => {
     const after = Math.max(model.first - 1, end - PAGE);
-    document.body.dataset.ready = '0';
-    lines('/log', { after, limit: Math.max(1, end - after), rows: CHANGES }, wait.signal)
-      .then((found) => {
-        setList(found);
-        requestAnimationFrame(() => { document.body.dataset.ready = '1'; });
-      })
-      .catch((error) => error.name === 'AbortError' || model.fail(error));
-    return () => wait.abort();
+    const asked = { after, limit: Math.max(1, end - after), rows: CHANGES };
+    return asking('log', async (signal) => setList(await lines('/log', asked, signal)), (error) => model.fail(error));
   }, [end, model.first]);
   return html`
     <article class="log"><h2>Log</h2>

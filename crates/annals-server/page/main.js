@@ -1,10 +1,10 @@
 // The explorer of a database: tables at every moment of their past.
 
 import { html, render, useEffect, useReducer, useState } from './vendor/preact.js';
-import { Model } from './model.js';
+import { MOST_TABLES, Model } from './model.js';
 import { name } from './net.js';
 import { writeLink } from './state.js';
-import { allZones, number } from './moment.js';
+import { number, zones } from './moment.js';
 import { Timeline, colourOf } from './timeline.js';
 import { Grid } from './grid.js';
 import { RowView } from './row.js';
@@ -12,21 +12,19 @@ import { SchemaView } from './schema.js';
 import { LogView } from './log.js';
 import { StorageView } from './storage.js';
 import { SearchView, useFiltered } from './search.js';
-import { copy, formats } from './copy.js';
-
-/** So many names of tables are listed; further ones are found by typing. */
-const MOST_TABLES = 200;
+import { SqlView } from './sql.js';
+import { copy, fieldsOf, formats } from './copy.js';
 
 const KEYS = [
-  ['← →', 'one transaction back or on'], ['shift ← →', 'one day back or on'], ['Home End', 'the first transaction, and now'],
-  ['P', 'play'], ['M', 'pin this moment, to compare with'], ['F', 'follow what is committed'], ['/', 'search'],
-  ['↑ ↓ Enter', 'in a table: choose a row, and open it'], ['T S L G', 'tables, schema, log, storage'],
+  ['← →', 'one transaction back or on'], ['shift ← →', 'one day back or on'], ['[ ]', 'the mark before, and the next one'], ['Home End', 'the first transaction, and now'],
+  ['P', 'play'], ['M', 'pin this moment, to compare with'], ['F', 'follow what is committed'], ['C', 'only what changed'], ['/', 'search'],
+  ['↑ ↓ Enter', 'in a table: choose a row, and open it'], ['T S L Q G', 'tables, schema, log, SQL, storage'],
   ['Escape', 'back to the table'], ['?', 'these keys'],
 ];
 
 function App({ model }) {
   const [, redraw] = useReducer((count) => count + 1, 0);
-  const [zone, setZone] = useState('UTC');
+  const { zone } = model.link;
   const [isHelp, showHelp] = useState(false);
   useEffect(() => model.on(redraw), []);
   useEffect(() => {
@@ -39,10 +37,10 @@ function App({ model }) {
   return html`
     <header>
       <h1>${name}</h1>
-      <nav aria-label="pages">${[['schema', 'schema'], ['log', 'log'], ['search', 'search'], ['storage', 'storage']].map(([view, label]) => html`
+      <nav aria-label="pages">${[['schema', 'schema'], ['log', 'log'], ['search', 'search'], ['sql', 'SQL'], ['storage', 'storage']].map(([view, label]) => html`
         <a href=${writeLink({ ...model.link, view })} aria-current=${model.link.view === view ? 'page' : null}>${label}</a> `)}</nav>
-      <label class="zone">times in <select value=${zone} onChange=${(event) => setZone(event.target.value)}>
-        ${allZones.map((it) => html`<option value=${it}>${it}</option>`)}</select></label>
+      <label class="zone">times in <select value=${zone} onChange=${(event) => model.want({ zone: event.target.value }, true)}>
+        ${zones(zone).map((it) => html`<option value=${it}>${it}</option>`)}</select></label>
       <button aria-label="light or dark" title="light or dark" onClick=${toggleTheme}>◐</button>
       <button aria-label="keys" title="keys (?)" aria-expanded=${isHelp} onClick=${() => showHelp(!isHelp)}>?</button>
     </header>
@@ -57,6 +55,7 @@ function App({ model }) {
 
 function Page({ model, zone }) {
   const { view } = model.link;
+  if (view === 'sql') return html`<${SqlView} model=${model} />`;
   if (view === 'schema') return html`<${SchemaView} model=${model} />`;
   if (view === 'log') return html`<${LogView} model=${model} zone=${zone} />`;
   if (view === 'storage') return html`<${StorageView} model=${model} />`;
@@ -71,14 +70,16 @@ function TableView({ model, table, zone }) {
   const { link } = model;
   const filtered = useFiltered(model);
   const [said, say] = useState('');
-  const isFiltered = Boolean(link.filter);
+  const isChanged = link.only === 'changed';
+  const isFiltered = isChanged || Boolean(link.filter);
   const isStale = model.countsOf !== model.txid;
-  const source = isFiltered ? { rows: filtered.rows, order: 'filter', from: 0 } : model.rows;
+  const listed = isChanged ? model.changedRows() : filtered.rows;
+  const source = isFiltered ? { rows: listed, order: 'filter', from: 0 } : model.rows;
   const count = model.counts.get(table.name) ?? 0;
   const isById = !isFiltered && !link.order;
   // In the order of ids the scroll bar stands for ids.
   const start = isById ? Math.min(table.first_id, model.rows?.rows[0]?.id ?? Infinity) : 0;
-  const total = isFiltered ? filtered.rows.length : isById ? Math.max(table.next_id - start, count) : count;
+  const total = isFiltered ? listed.length : isById ? Math.max(table.next_id - start, count) : count;
   const place = (first) => {
     if (isFiltered || first === Math.max(start, link.from)) return;
     model.link = { ...link, from: first };
@@ -86,7 +87,7 @@ function TableView({ model, table, zone }) {
     if (!model.rows?.has({ order: link.order, from: first, count: 60 })) model.go(model.link);
   };
   const take = async (format) => {
-    await copy(format, table, source.rows);
+    await copy(format, fieldsOf(table), source.rows);
     say(`${number(source.rows.length)} rows copied as ${format}`);
   };
   return html`
@@ -94,17 +95,19 @@ function TableView({ model, table, zone }) {
       <h2>${table.name}</h2>
       <span class=${isStale ? 'stale' : ''} data-count=${isStale ? '' : count}>${number(count)} rows</span>
       <input type="search" aria-label="filter" placeholder="filter" value=${link.filter}
-        onChange=${(event) => model.want({ filter: event.target.value, from: 0 })} />
+        onChange=${(event) => model.want({ filter: event.target.value, only: '', from: 0 })} />
+      <button data-do="changes" aria-pressed=${isChanged} title="only the rows that the transaction changed, or that differ from the pinned moment (C)"
+        onClick=${() => model.want({ only: isChanged ? '' : 'changed', filter: '', from: 0 })}>${model.pinned ? 'differences' : 'changes'}: ${number(model.touched().size)}</button>
       ${table.indexes.length > 0 && html`<label>order <select value=${link.order ?? ''}
         onChange=${(event) => model.want({ order: event.target.value || null, from: 0 })}>
         <option value="">id</option>${table.indexes.map((it) => html`<option value=${it.name}>${it.name}</option>`)}</select></label>`}
       <span class="copies">copy ${Object.keys(formats).map((format) => html`<button onClick=${() => take(format)}>${format}</button>`)}</span>
-      <button onClick=${() => print()}>print</button>
+      <button data-do="print" onClick=${() => model.print()}>print</button>
       <span role="status">${said}</span>
       ${model.pinned?.note && html`<span>${model.pinned.note}</span>`}
-      ${isFiltered && filtered.next && html`<button onClick=${filtered.more}>search on</button>`}
+      ${link.filter && filtered.next && html`<button onClick=${filtered.more}>search on</button>`}
     </div>
-    ${source && html`<${Grid} key=${`${table.name}/${link.order}/${link.filter}`} model=${model} table=${table} rows=${source}
+    ${source && html`<${Grid} key=${`${table.name}/${link.order}/${link.filter}/${link.only}`} model=${model} table=${table} rows=${source}
       start=${start} total=${total} from=${link.from} onPlace=${place} zone=${zone} />`}`;
 }
 
@@ -118,9 +121,9 @@ function Tables({ model }) {
       ${model.catalog.tables.length > 20 && html`<input type="search" aria-label="find a table" placeholder="table"
         value=${text} onInput=${(event) => setText(event.target.value)} />`}
       <ul>${all.slice(0, MOST_TABLES).map((it) => html`<li key=${it.name}>
-        <a href=${writeLink({ ...model.link, view: 'table', table: it.name, from: 0, order: null, filter: '' })}
+        <a href=${writeLink({ ...model.link, view: 'table', table: it.name, from: 0, order: null, filter: '', only: '' })}
           aria-current=${it.name === model.link.table ? 'page' : null}><i style=${{ background: colourOf(model, it.name) }}></i>${it.name}</a>
-        <small class=${`${changed.has(it.name) ? 'changed' : ''}${isStale ? ' stale' : ''}`}>${number(model.counts.get(it.name) ?? 0)}</small></li>`)}</ul>
+        <small class=${`${changed.has(it.name) ? 'changed' : ''}${isStale ? ' stale' : ''}`}>${model.counts.has(it.name) && number(model.counts.get(it.name))}</small></li>`)}</ul>
       ${all.length > MOST_TABLES && html`<p>and ${number(all.length - MOST_TABLES)} more</p>`}
     </nav>`;
 }
@@ -140,13 +143,17 @@ function keyPressed(event, model, toggleHelp) {
     ArrowRight: () => (event.shiftKey ? model.stepDay(1) : model.wantTxid(at + 1)),
     Home: () => model.wantTxid(model.first),
     End: () => model.wantTxid(model.last),
+    '[': () => model.stepMark(-1),
+    ']': () => model.stepMark(1),
     p: () => document.querySelector('[data-do=play]')?.click(),
     m: () => document.querySelector('[data-do=pin]')?.click(),
     f: () => document.querySelector('[data-do=follow]')?.click(),
+    c: () => document.querySelector('[data-do=changes]')?.click(),
     '/': () => model.want({ view: 'search' }).then(() => document.querySelector('.search input')?.focus()),
     t: () => document.querySelector('.tables a')?.focus(),
     s: () => model.want({ view: 'schema' }),
     l: () => model.want({ view: 'log' }),
+    q: () => model.want({ view: 'sql' }).then(() => document.querySelector('.sql textarea')?.focus()),
     g: () => model.want({ view: 'storage' }),
     Escape: () => model.want({ view: 'table' }),
     '?': toggleHelp,

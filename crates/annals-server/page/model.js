@@ -1,11 +1,14 @@
 // What is shown, and how it becomes something else. The link says what is wanted; this fetches what is missing.
 
 import { Refused, asked, follow, get } from './net.js';
-import { Rows, added, touched, transaction } from './rows.js';
+import { begin, end } from './ready.js';
+import { Rows, added, changedRows, touched, transaction } from './rows.js';
 import { readLink, writeLink } from './state.js';
 
 /** A jump over at most so many transactions is made by the difference. */
 const NEAR = 64;
+/** Of so many tables the numbers of rows are asked for at each jump; of more only that of the table that is shown. */
+export const MOST_TABLES = 200;
 /** So many rows may differ from the pinned moment to be coloured. */
 const MOST_DIFFERENT = 5000;
 
@@ -59,10 +62,20 @@ export class Model {
 
   async loadCatalog() {
     const catalog = await get('/schema');
+    catalog.tables.forEach((table, place) => { table.place = place; });
     catalog.byName = new Map(catalog.tables.map((table) => [table.name, table]));
     catalog.last = catalog.txid;
     this.catalog = catalog;
     this.setCounts(catalog);
+  }
+
+  /** Looks what was committed, and whether it changed the schema. */
+  async loadNews() {
+    await this.loadActivity().catch(() => {});
+    const changed = this.activity.marks.findLast((mark) => mark.kind === 'schema')?.txid ?? 0;
+    if (changed <= this.catalog.last) return;
+    await this.loadCatalog().catch(() => {});
+    this.tell();
   }
 
   setCounts(catalog) {
@@ -99,7 +112,7 @@ export class Model {
     this.link = link;
     this.wait?.abort();
     this.wait = new AbortController();
-    mark(null);
+    begin('model');
     this.tell();
     try {
       await this.resolve(this.wait.signal);
@@ -181,7 +194,7 @@ export class Model {
   count({ txid, found, before }) {
     const { counts } = this;
     const change = (of, sign) => {
-      for (const [table, number] of added(of)) counts.set(table, (counts.get(table) ?? 0) + sign * number);
+      for (const [table, number] of added(of)) if (counts.has(table)) counts.set(table, counts.get(table) + sign * number);
       this.countsOf = txid;
     };
     if (this.countsOf === txid - 1 && found && !found.left_out) change(found, 1);
@@ -194,7 +207,8 @@ export class Model {
     setTimeout(async () => {
       if (turn !== this.turn) return;
       const at = this.txid === this.last ? null : `txid:${this.txid}`;
-      const catalog = await get('/schema', { at }).catch(() => null);
+      const table = this.catalog.tables.length > MOST_TABLES ? this.link.table ?? this.catalog.tables[0].name : null;
+      const catalog = await get('/schema', { at, table }).catch(() => null);
       if (turn !== this.turn || !catalog) return;
       this.setCounts({ ...catalog, txid: this.txid });
       this.tell();
@@ -213,10 +227,30 @@ export class Model {
     }
   }
 
+  /** What the transaction changed; with a pinned moment what differs from it. */
+  get changes() {
+    return this.pinned ? this.pinned.changes : this.found?.changes;
+  }
+
   /** Returns the cells of the shown table to be coloured. */
   touched() {
-    const changes = this.pinned ? this.pinned.changes : this.found?.changes;
-    return touched(changes, this.link.table);
+    return touched(this.changes, this.link.table);
+  }
+
+  /** Returns its rows that have such cells, and those that were deleted. */
+  changedRows() {
+    return changedRows(this.changes, this.link.table);
+  }
+
+  /** Prints all rows that are here, not only those that are seen. */
+  print() {
+    this.isPrinting = true;
+    this.tell();
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      print();
+      this.isPrinting = false;
+      this.tell();
+    }));
   }
 
   keepFollowing() {
@@ -225,7 +259,7 @@ export class Model {
       this.stopFollowing = follow(this.last, (txid) => {
         if (txid <= this.last) return;
         this.news = txid;
-        this.loadActivity().catch(() => {});
+        this.loadNews();
         if (this.link.follow) this.go({ ...this.link, at: null });
       });
     } else if (!wants && this.stopFollowing) {
@@ -234,34 +268,46 @@ export class Model {
     }
   }
 
+  /** Moves to the next mark in a direction: a comment, a change of the schema, an erasure, or a mark of valid data. */
+  stepMark(direction) {
+    const at = this.link.at ?? this.last;
+    const marks = (this.activity?.marks ?? []).map((mark) => mark.txid).filter((txid) => (txid - at) * direction > 0);
+    if (!marks.length) return undefined;
+    return this.wantTxid(direction > 0 ? Math.min(...marks) : Math.max(...marks));
+  }
+
+  /** Returns the last transaction up to a time; the first one, if all are later. */
+  async atTime(time) {
+    try {
+      return (await get('/at', { moment: `time:${time}` })).txid;
+    } catch (error) {
+      if (!(error instanceof Refused) || error.status === 0) throw error;
+      return this.first;
+    }
+  }
+
+  async wantTime(time) {
+    try {
+      await this.wantTxid(await this.atTime(time));
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
   /** Moves by a day. */
   async stepDay(direction) {
     const time = this.found && new Date(this.found.time).getTime();
     if (!time) return this.wantTxid(this.txid + direction);
-    const then = new Date(time + direction * 86_400_000).toISOString();
-    try {
-      const { txid } = await get('/at', { moment: `time:${then}` });
-      const moved = direction > 0 ? Math.max(txid, this.txid + 1) : Math.min(txid, this.txid - 1);
-      return this.wantTxid(moved);
-    } catch {
-      return this.wantTxid(direction > 0 ? this.last : this.first);
-    }
+    const there = await this.atTime(new Date(time + direction * 86_400_000).toISOString());
+    return this.wantTxid(direction > 0 ? Math.max(there, this.txid + 1) : Math.min(there, this.txid - 1));
   }
 }
 
-/** Says on the body what is shown: for tests, and for whoever scripts the page. */
+/** Says on the body what is shown. */
 function mark(model) {
   const { dataset } = document.body;
-  if (!model) {
-    dataset.ready = '0';
-    return;
-  }
-  requestAnimationFrame(() => requestAnimationFrame(() => {
-    if (model.turn !== mark.turn) return;
-    dataset.ready = '1';
-    dataset.requests = asked.count;
-  }));
-  mark.turn = model.turn;
   dataset.txid = model.txid ?? '';
   dataset.table = model.link.table ?? '';
+  dataset.requests = asked.count;
+  end('model');
 }

@@ -14,14 +14,14 @@ export class Refused extends Error {
   }
 }
 
-function query(parameters) {
+function tail(parameters) {
   const given = Object.entries(parameters ?? {}).filter(([, value]) => value != null);
   const text = new URLSearchParams(given).toString();
   return text && `?${text}`;
 }
 
 export function address(path, parameters) {
-  return base + path + query(parameters);
+  return base + path + tail(parameters);
 }
 
 async function request(path, options) {
@@ -36,7 +36,7 @@ async function request(path, options) {
     throw new Refused(0, 'unreachable', 'the server does not answer: is it still running?');
   }
   const text = await answer.text();
-  if (answer.ok) return text;
+  if (answer.ok) return { text, headers: answer.headers };
   let refusal = {};
   try { refusal = JSON.parse(text); } catch { /* it has no reason */ }
   throw new Refused(answer.status, refusal.error, refusal.message ?? `status ${answer.status}`);
@@ -51,18 +51,32 @@ export function parse(text) {
 }
 
 export async function get(path, parameters, signal) {
-  return parse(await request(address(path, parameters), { signal }));
+  return parse((await request(address(path, parameters), { signal })).text);
 }
 
 /** Reads an answer with an object a line. */
 export async function lines(path, parameters, signal) {
-  const text = await request(address(path, parameters), { signal });
+  const { text } = await request(address(path, parameters), { signal });
   return text.split('\n').filter(Boolean).map(parse);
 }
 
 export async function post(path, body) {
   const headers = { 'Content-Type': 'application/json' };
-  return parse(await request(base + path, { method: 'POST', headers, body: JSON.stringify(body) }));
+  return parse((await request(base + path, { method: 'POST', headers, body: JSON.stringify(body) })).text);
+}
+
+// An answer's values are no objects, so that its keys can be told from its texts. Objects don't keep the order of keys
+// that look like numbers.
+const member = /"((?:[^"\\]|\\.)*)":(?:"(?:[^"\\]|\\.)*"|[^,}]*)/g;
+
+/** Asks in SQL; returns `{ fields, rows, txid }`. */
+export async function query(sql, params, signal) {
+  const headers = { 'Content-Type': 'application/json', Accept: 'application/x-ndjson' };
+  const body = JSON.stringify({ sql, params });
+  const { text, headers: of } = await request(`${base}/sql`, { method: 'POST', headers, body, signal });
+  const all = text.split('\n').filter(Boolean);
+  const fields = [...(all[0] ?? '').matchAll(member)].map(([, key]) => ({ key: JSON.parse(`"${key}"`), type: 'string' }));
+  return { fields, rows: all.map(parse), txid: Number(of.get('Annals-Txid')) };
 }
 
 /** Calls `news(txid)` for what is committed from now on, until the returned function is called. */

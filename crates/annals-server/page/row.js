@@ -1,7 +1,8 @@
 // A row: its fields, all of its versions, since when each value is there, and who refers to it.
 
-import { html, useEffect, useState } from './vendor/preact.js';
+import { html, useEffect, useLayoutEffect, useState } from './vendor/preact.js';
 import { get, post, tablePath } from './net.js';
+import { asking } from './ready.js';
 import { Value } from './cells.js';
 import { number, showTime } from './moment.js';
 import { writeLink } from './state.js';
@@ -25,36 +26,32 @@ export function RowView({ model, table, zone }) {
   const [versions, setVersions] = useState([]);
   const [problem, setProblem] = useState(null);
   const { txid, last } = model;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (txid == null) return undefined;
-    const wait = new AbortController();
-    document.body.dataset.ready = '0';
+    setProblem(null);
     const at = txid === last ? null : `txid:${txid}`;
-    const tell = (found) => (error) => {
-      if (error.name === 'AbortError') return;
-      if (error.status !== 404) setProblem(error.message);
-      found();
+    const or = (missing) => (error) => {
+      if (error.status !== 404) throw error;
+      return missing;
     };
-    const ofRow = get(path, { at }, wait.signal).then(setRow).catch(tell(() => setRow(null)));
-    const ofHistory = get(`${path}/history`, { limit: MOST }, wait.signal)
-      .then(setVersions).catch(tell(() => setVersions([])));
-    Promise.all([ofRow, ofHistory]).then(() => {
-      if (wait.signal.aborted) return;
-      requestAnimationFrame(() => { document.body.dataset.ready = '1'; });
-    });
-    return () => wait.abort();
+    return asking('row', async (signal) => {
+      const ofRow = get(path, { at }, signal).catch(or(null));
+      const ofHistory = get(`${path}/history`, { limit: MOST }, signal).catch(or([]));
+      setRow(await ofRow);
+      setVersions(await ofHistory);
+    }, (error) => setProblem(error.message));
   }, [path, txid, last]);
   const since = blame(versions, txid);
   return html`
     <article class="of-row" data-row=${id}>
       <h2><a href=${writeLink({ ...model.link, view: 'table', from: id })}>${table.name}</a> ${id}</h2>
       ${problem && html`<p class="error">${problem}</p>`}
-      ${!row && html`<p class="none">There is no such row at this moment.</p>`}
+      ${!row && html`<p class="none">There is no such row at this moment${versions.length ? ': see its versions' : ', and was none in the kept history'}.</p>`}
       ${row && html`<table class="fields"><thead><tr><th>field</th><th>value</th><th>since</th></tr></thead><tbody>
         ${table.fields.map((field) => html`<tr key=${field.key}>
           <th scope="row" title=${field.type}>${field.key}</th>
           <td data-field=${field.key} class=${since.get(field.key)?.txid === txid ? 'changed' : ''}>
-            <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} /></td>
+            <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} origin=${{ table: table.name, id, txid }} /></td>
           <td class="since"><${Since} model=${model} version=${since.get(field.key)} zone=${zone} /></td>
         </tr>`)}
       </tbody></table>`}
@@ -77,7 +74,8 @@ function Version({ model, table, path, version, zone }) {
   const fields = Object.keys(version.new ?? version.old ?? {});
   const ofKey = (key) => table.fields.find((field) => field.key === key) ?? { key, type: 'string' };
   const shown = (side, key) => (version[side] == null ? null : html`
-    <${Value} field=${ofKey(key)} value=${version[side][key]} link=${model.link} zone=${zone} />`);
+    <${Value} field=${ofKey(key)} value=${version[side][key]} link=${model.link} zone=${zone}
+      origin=${{ table: table.name, id: model.link.id, txid: side === 'old' ? version.txid - 1 : version.txid }} />`);
   const restore = async () => {
     const comment = prompt(`Restore row ${model.link.id} of ${table.name} as it was after transaction ${version.txid}?\n\n`
       + 'It becomes a new transaction. Its comment:', `restore ${table.name} ${model.link.id}`);
@@ -93,8 +91,7 @@ function Version({ model, table, path, version, zone }) {
   };
   const isShown = version.txid === model.txid;
   return html`<li class=${`version ${version.kind}${isShown ? ' shown' : ''}`} data-version=${version.txid}>
-    <p><a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>
-      · ${showTime(version.time, zone)} · ${version.kind}${version.comment && html` · <q>${version.comment}</q>`}
+    <p><a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>${' · '}${showTime(version.time, zone)} · ${version.kind}${version.comment && html` · <q>${version.comment}</q>`}
       ${model.catalog.can_write && html` <button data-do="restore" onClick=${restore}>restore</button>`}</p>
     <table><tbody>${fields.map((key) => html`<tr key=${key}><th scope="row">${key}</th>
       <td class="old">${shown('old', key)}</td><td class="new">${shown('new', key)}</td></tr>`)}</tbody></table>

@@ -87,6 +87,12 @@ export function added(found) {
   return count;
 }
 
+/** Returns the rows of a table that changes touched, as they are after them; deleted ones as they were. */
+export function changedRows(changes, table) {
+  const rows = (changes ?? []).filter((change) => change.table === table).map((change) => rowOf(change, change.after ?? change.before));
+  return rows.sort((one, other) => one.id - other.id);
+}
+
 /** Returns the cells of a table that changes touched: a map from row to the set of its fields. */
 export function touched(changes, table) {
   const rows = new Map();

@@ -57,6 +57,7 @@ export function SchemaView({ model }) {
           ${table.fields.length > FIELDS && html`<text x="8" y=${42 + FIELDS * LINE}>and ${table.fields.length - FIELDS} more</text>`}
         </g>`)}
       </svg></div>
+      ${model.txid < model.last && html`<p>The diagram is the schema of now: all of the past is seen through it.</p>`}
       <h3>Its history</h3>
       <ol class="history">${history.slice(-500).map((mark) => html`<li>
         <a href=${writeLink({ ...model.link, view: 'schema', at: mark.txid })}>transaction ${number(mark.txid)}</a> <code>${mark.text}</code></li>`)}</ol>

@@ -1,34 +1,49 @@
 // Finding rows by their values or ids, and transactions by their comments.
 
-import { html, useEffect, useState } from './vendor/preact.js';
-import { get } from './net.js';
+import { html, useLayoutEffect, useState } from './vendor/preact.js';
+import { get, query } from './net.js';
+import { asking } from './ready.js';
 import { writeLink } from './state.js';
 import { number } from './moment.js';
 import { textOf } from './cells.js';
+
+/** An answer has what half a second was enough for: so many are asked for, one after the other, while little is found. */
+const ANSWERS = 20;
+const ENOUGH = 100;
+/** So many transactions are shown. */
+const MOST = 50;
+const COMMENTS = `SELECT txid, comment FROM annals_log WHERE instr(lower(comment), lower(:text)) ORDER BY txid DESC LIMIT ${MOST}`;
 
 export function SearchView({ model, zone }) {
   const { text } = model.link;
   const [found, setFound] = useState([]);
   const [next, setNext] = useState(null);
   const [isOver, setOver] = useState(false);
+  const [comments, setComments] = useState([]);
   const at = model.txid === model.last ? null : `txid:${model.txid}`;
   const ask = async (from, signal) => {
-    const answer = await get('/search', { text, at, table: from?.table, from: from?.id }, signal);
-    setFound((list) => (from ? [...list, ...answer.found] : answer.found));
-    setNext(answer.next);
-    setOver(!answer.next);
-    document.body.dataset.ready = '1';
+    let [place, count] = [from, 0];
+    for (let turn = 0; turn < ANSWERS && count < ENOUGH; turn += 1) {
+      const answer = await get('/search', { text, at, table: place?.table, from: place?.id }, signal);
+      setFound((list) => [...list, ...answer.found]);
+      setNext(answer.next);
+      setOver(!answer.next);
+      [place, count] = [answer.next, count + answer.found.length];
+      if (!place) return;
+    }
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!text || model.txid == null) return undefined;
-    const wait = new AbortController();
-    document.body.dataset.ready = '0';
     setFound([]);
-    ask(null, wait.signal).catch((error) => error.name === 'AbortError' || model.fail(error));
-    return () => wait.abort();
+    return asking('search', (signal) => ask(null, signal), (error) => model.fail(error));
   }, [text, model.txid]);
-  const comments = (model.activity?.marks ?? [])
-    .filter((mark) => text && mark.text.toLowerCase().includes(text.toLowerCase())).slice(0, 50);
+  useLayoutEffect(() => {
+    setComments([]);
+    if (!text) return undefined;
+    return asking('comments', async (signal) => setComments((await query(COMMENTS, { text }, signal)).rows), (error) => model.fail(error));
+  }, [text]);
+  const marks = (model.activity?.marks ?? []).filter((mark) => mark.kind !== 'comment'
+    && text && mark.text.toLowerCase().includes(text.toLowerCase())).slice(0, MOST);
   return html`
     <article class="search"><h2>Search</h2>
       <form onSubmit=${(event) => { event.preventDefault(); model.want({ text: new FormData(event.target).get('text') }); }}>
@@ -37,8 +52,9 @@ export function SearchView({ model, zone }) {
         ${hit.field && html` · ${hit.field}: ${textOf({ key: hit.field, type: 'string' }, hit.value, zone).slice(0, 200)}`}</li>`)}</ul>
       ${next && html`<p>Searched up to ${next.table} ${number(next.id)}. <button onClick=${() => ask(next)}>search on</button></p>`}
       ${isOver && text && html`<p>All rows were searched: ${number(found.length)} found.</p>`}
-      ${comments.length > 0 && html`<h3>Transactions</h3><ul>${comments.map((mark) => html`<li>
-        <a href=${writeLink({ ...model.link, view: 'log', at: mark.txid })}>${number(mark.txid)}</a> ${mark.kind}: ${mark.text}</li>`)}</ul>`}
+      ${comments.length + marks.length > 0 && html`<h3>Transactions</h3><ul>
+        ${[...comments.map((it) => [it.txid, `comment: ${it.comment}`]), ...marks.map((it) => [it.txid, `${it.kind}: ${it.text}`])].map(([txid, what]) => html`<li>
+          <a href=${writeLink({ ...model.link, view: 'log', at: txid })}>${number(txid)}</a> ${what.slice(0, 300)}</li>`)}</ul>`}
     </article>`;
 }
 
@@ -48,16 +64,18 @@ export function useFiltered(model) {
   const [state, set] = useState({ rows: [], next: null });
   const at = model.txid === model.last ? null : `txid:${model.txid}`;
   const ask = async (from, before, signal) => {
-    const answer = await get('/search', { text: filter, at, table, only: true, from }, signal);
-    set({ rows: [...before, ...answer.found.map((hit) => hit.row)], next: answer.next, of: filter });
-    document.body.dataset.ready = '1';
+    let [place, rows] = [from, before];
+    for (let turn = 0; turn < ANSWERS && rows.length < before.length + ENOUGH; turn += 1) {
+      const answer = await get('/search', { text: filter, at, table, only: true, from: place }, signal);
+      rows = [...rows, ...answer.found.map((hit) => hit.row)];
+      set({ rows, next: answer.next, of: filter });
+      place = answer.next?.id;
+      if (place == null) return;
+    }
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!filter || view !== 'table' || model.txid == null) return undefined;
-    const wait = new AbortController();
-    document.body.dataset.ready = '0';
-    ask(0, [], wait.signal).catch((error) => error.name === 'AbortError' || model.fail(error));
-    return () => wait.abort();
+    return asking('filter', (signal) => ask(0, [], signal), (error) => model.fail(error));
   }, [filter, table, view, model.txid]);
   return { ...state, more: state.next && (() => ask(state.next.id, state.rows)) };
 }

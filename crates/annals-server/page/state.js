@@ -1,9 +1,10 @@
 // The link: all of what is shown is in the address, after `#`.
 //
 //   #/T?at=txid:17                     a table     #/T/5?at=txid:17     a row
-//   #:schema  #:log  #:storage  #:search?text=..   pages of their own
+//   #:schema  #:log  #:storage  #:search?text=..  #:sql?sql=SELECT ..&chart=KIND,ACROSS,UP   pages of their own
 //
-// Further parameters: `pin=txid:3` the moment to compare with, `order=INDEX`, `from=ID`, `filter=TEXT`, `follow=1`.
+// Further parameters: `pin=txid:3` the moment to compare with, `order=INDEX`, `from=ID`, `filter=TEXT`, `only=changed`, `follow=1`,
+// `zone=ZONE` the one in which times are written.
 
 const txidOf = (text) => (/^txid:\d+$/.test(text ?? '') ? Number(text.slice(5)) : null);
 
@@ -18,8 +19,12 @@ export function readLink(hash) {
     order: parameters.get('order'),
     from: Number(parameters.get('from') ?? 0) || 0,
     filter: parameters.get('filter') ?? '',
+    only: parameters.get('only') === 'changed' ? 'changed' : '',
     text: parameters.get('text') ?? '',
+    sql: parameters.get('sql') ?? '',
+    chart: parameters.get('chart') ?? '',
     follow: parameters.get('follow') === '1',
+    zone: parameters.get('zone') ?? 'UTC',
   };
   if (path.startsWith(':')) return { ...link, view: path.slice(1) };
   const [, table, id] = path.split('/').map(decodeURIComponent);
@@ -36,12 +41,15 @@ export function writeLink(link) {
   const isTable = link.view === 'table' || link.view === 'row';
   if (isTable && link.order) parameters.set('order', link.order);
   if (isTable && link.filter) parameters.set('filter', link.filter);
+  if (isTable && link.only) parameters.set('only', link.only);
   if (link.view === 'table' && link.from) parameters.set('from', link.from);
   if (link.view === 'search' && link.text) parameters.set('text', link.text);
+  for (const key of link.view === 'sql' ? ['sql', 'chart'] : []) if (link[key]) parameters.set(key, link[key]);
+  if (link.zone !== 'UTC') parameters.set('zone', link.zone);
   let path = `:${link.view}`;
   if (isTable) path = `/${encodeURIComponent(link.table ?? '')}`;
   if (link.view === 'row') path += `/${link.id}`;
-  // A link is easier to read with its colon.
-  const text = parameters.toString().replaceAll('%3A', ':');
+  // A link is easier to read with its colons and commas.
+  const text = parameters.toString().replaceAll('%3A', ':').replaceAll('%2C', ',');
   return `#${path}${text && `?${text}`}`;
 }

@@ -1,14 +1,13 @@
 // Time: all transactions as a slider, with how much happened when.
 
 import { html, useEffect, useRef, useState } from './vendor/preact.js';
-import { number, showTime } from './moment.js';
+import { endOfDay, number, showTime } from './moment.js';
 
 const COLOURS = ['#3b76c4', '#d9822b', '#3d9970', '#b4436c', '#7a5ccc', '#8c7a2e', '#2aa1b3', '#a05a2c'];
 
 export function colourOf(model, table) {
-  const names = model.catalog?.tables ?? [];
-  const place = names.findIndex((it) => it.name === table);
-  return place < 0 ? '#888888' : COLOURS[place % COLOURS.length];
+  const place = model.catalog?.byName.get(table)?.place;
+  return place == null ? '#888888' : COLOURS[place % COLOURS.length];
 }
 
 function draw(canvas, model) {
@@ -24,10 +23,11 @@ function draw(canvas, model) {
   const x = (txid) => ((txid - first) / (last - first)) * width;
   const sum = (bucket) => Object.values(bucket.changes).reduce((all, count) => all + count, 0);
   const most = activity.buckets.reduce((all, bucket) => Math.max(all, sum(bucket)), 1);
-  // Most transactions are small: the root shows them beside a large import.
-  const tall = (count) => Math.sqrt(count / most) * (height - 10);
+  // Most transactions are small: the logarithm shows them beside a large import.
+  const tall = (count) => (Math.log1p(count) / Math.log1p(most)) * (height - 10);
   for (const bucket of activity.buckets) {
-    const [left, right] = [x(bucket.first), x(bucket.last + 1)];
+    // The slider is in the middle of what its transaction changed.
+    const [left, right] = [x(bucket.first - 0.5), x(bucket.last + 0.5)];
     const all = sum(bucket);
     let base = height;
     for (const [table, count] of Object.entries(bucket.changes)) {
@@ -39,17 +39,25 @@ function draw(canvas, model) {
     }
   }
   pen.globalAlpha = 1;
-  const marks = { schema: '#c0392b', erasure: '#000000', valid_data: '#27ae60', comment: '#999999' };
+  const front = getComputedStyle(canvas).color;
+  const marks = { schema: '#c0392b', erasure: front, valid_data: '#27ae60', comment: '#999999' };
   for (const mark of activity.marks) {
     pen.fillStyle = marks[mark.kind];
-    pen.fillRect(x(mark.txid), 0, mark.kind === 'comment' ? 1 : 2, mark.kind === 'comment' ? 4 : 8);
+    pen.fillRect(Math.min(x(mark.txid), width - 2), 0, mark.kind === 'comment' ? 1 : 2, mark.kind === 'comment' ? 4 : 8);
   }
   const line = (txid, colour) => {
     pen.fillStyle = colour;
     pen.fillRect(Math.min(x(txid), width - 2), 0, 2, height);
   };
   if (model.link.pin != null) line(model.link.pin, '#d9822b');
-  line(model.link.at ?? model.last, getComputedStyle(canvas).color);
+  line(model.link.at ?? model.last, front);
+}
+
+const KINDS = { schema: 'schema', erasure: 'erased', valid_data: 'valid data' };
+
+function changes(found) {
+  const count = found.changes.length + (found.left_out ?? 0);
+  return `${number(count)} change${count === 1 ? '' : 's'}`;
 }
 
 export function Timeline({ model, zone }) {
@@ -91,6 +99,8 @@ export function Timeline({ model, zone }) {
         <button title="one transaction on (→)" aria-label="one transaction on" onClick=${() => model.wantTxid(at + 1)}>›</button>
         <button title="one day on (shift →)" aria-label="one day on" onClick=${() => model.stepDay(1)}>»</button>
         <button title="now (End)" aria-label="now" onClick=${() => model.wantTxid(model.last)}>⇥</button>
+        <input type="date" aria-label="day" title="the end of a day" value=${found && txid === at ? showTime(found.time, zone).slice(0, 10) : ''}
+          onChange=${(event) => event.target.value && model.wantTime(endOfDay(event.target.value, zone))} />
         <button data-do="pin" aria-pressed=${link.pin != null} title="pin this moment to compare with (M)"
           onClick=${() => model.want({ pin: link.pin == null ? at : null })}>${link.pin == null ? 'pin' : `pinned: ${number(link.pin)}`}</button>
         <button data-do="follow" aria-pressed=${link.follow} title="follow what is committed (F)"
@@ -98,9 +108,9 @@ export function Timeline({ model, zone }) {
         <output class=${isPast ? 'past' : ''}>
           <b>transaction ${number(at)}</b> of ${number(model.last)}
           ${found && txid === at && html`${' · '}<time>${showTime(found.time, zone)}</time>
-            ${' · '}${number(found.changes.length + (found.left_out ?? 0))} changes
+            ${' · '}${changes(found)}
             ${found.comment && html`${' · '}<q>${found.comment}</q>`}`}
-          ${marks.map((mark) => html`${' · '}<span class=${`mark ${mark.kind}`}>${mark.kind}: ${mark.text}</span>`)}
+          ${marks.map((mark) => html`${' · '}<span class=${`mark ${mark.kind}`}>${KINDS[mark.kind]}${mark.text && `: ${mark.text}`}</span>`)}
           ${model.activity && model.activity.known < model.activity.last && !model.activity.failure
             && html`${' · '}reading the journal: ${Math.floor((100 * model.activity.known) / model.activity.last)} %`}
         </output>

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::Answer;
-use crate::rows::state;
+use crate::rows::{state, table};
 use crate::shared::Shared;
 use crate::{Role, blocking};
 
@@ -26,6 +26,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 struct At {
     /// The moment of the numbers of rows: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`; without it now.
     at: Option<String>,
+    /// Only this table.
+    table: Option<String>,
 }
 
 /// The tables of a database.
@@ -80,17 +82,19 @@ struct OfIndex {
 async fn catalog(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
-    Query(At { at }): Query<At>,
+    Query(At { at, table: only }): Query<At>,
     headers: HeaderMap,
 ) -> Answer {
     let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
     let can_write = shared.permit(&headers, &name, Role::Write).is_ok();
-    let catalog = blocking::run(move || of_state(&state(&local, at.as_deref())?, can_write));
+    let catalog =
+        blocking::run(move || of_state(&state(&local, at.as_deref())?, can_write, only.as_deref()));
     Ok(Json(catalog.await?).into_response())
 }
 
-fn of_state(now: &Snapshot, can_write: bool) -> Answer<Catalog> {
+fn of_state(now: &Snapshot, can_write: bool, only: Option<&str>) -> Answer<Catalog> {
     let schema = now.schema();
+    let only = only.map(|name| table(schema, name)).transpose()?.map(|table| table.number);
     let of_table = |table: &Table| {
         let rows = now.table(table.number)?;
         let indexes = schema.indexes().iter().filter(|index| index.table == table.number);
@@ -113,7 +117,8 @@ fn of_state(now: &Snapshot, can_write: bool) -> Answer<Catalog> {
             indexes: indexes.map(|index| of_index(table, index)).collect(),
         })
     };
-    let tables = schema.tables().iter().map(|table| of_table(table)).collect::<Answer<_>>()?;
+    let tables = schema.tables().iter().filter(|it| only.is_none_or(|only| it.number == only));
+    let tables = tables.map(|table| of_table(table)).collect::<Answer<_>>()?;
     Ok(Catalog { txid: now.txid().0, can_write, tables })
 }
 

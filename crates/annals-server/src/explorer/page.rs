@@ -41,12 +41,17 @@ const ASSETS: &[Asset] = assets! {
     "rows.js": "text/javascript",
     "grid.js": "text/javascript",
     "cells.js": "text/javascript",
+    "bytes.js": "text/javascript",
     "row.js": "text/javascript",
     "schema.js": "text/javascript",
     "log.js": "text/javascript",
     "storage.js": "text/javascript",
     "search.js": "text/javascript",
     "copy.js": "text/javascript",
+    "ready.js": "text/javascript",
+    "sql.js": "text/javascript",
+    "complete.js": "text/javascript",
+    "chart.js": "text/javascript",
     "vendor/preact.js": "text/javascript",
 };
 
