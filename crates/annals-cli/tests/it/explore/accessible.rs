@@ -6,13 +6,15 @@ use super::browser::Browser;
 use super::{Explored, library};
 
 /// Every page.
-const LINKS: [&str; 7] = [
+const LINKS: [&str; 9] = [
     "#/book?at=txid:9&pin=txid:3",
     "#/book/5?at=txid:9",
     "#:schema",
     "#:log",
     "#:search?text=germ",
     "#:storage",
+    "#:sql",
+    "#:sql?sql=SELECT+txid,+changes+FROM+annals_log&chart=bars,txid,changes",
     "#/book?filter=terre",
 ];
 
@@ -32,12 +34,6 @@ fn pages_fit_each_width() {
             assert!(wide.as_u64().unwrap() <= u64::from(width), "{link} is {wide} wide");
         }
         browser.check();
-        // To look at.
-        if let Some(folder) = std::env::var_os("ANNALS_PICTURES") {
-            browser.show("#/book?at=txid:9");
-            let path = std::path::Path::new(&folder).join(format!("explorer-{width}.png"));
-            std::fs::write(path, browser.picture()).unwrap();
-        }
     }
 }
 

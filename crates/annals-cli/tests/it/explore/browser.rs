@@ -19,6 +19,8 @@ pub(super) struct Browser {
     runtime: Runtime,
     client: Option<Client>,
     driver: Child,
+    /// The address of the driver.
+    address: String,
     profile: TempDir,
 }
 
@@ -79,7 +81,7 @@ impl Browser {
             builder.capabilities(capabilities).connect(&address).await
         });
         let client = Some(client.expect("the browser starts"));
-        Some(Self { runtime, client, driver, profile })
+        Some(Self { runtime, client, driver, address, profile })
     }
 
     fn client(&self) -> &Client {
@@ -106,11 +108,15 @@ impl Browser {
 
     /// Waits until an expression is true.
     pub(super) fn until(&self, expression: &str) {
+        self.until_within(LONGEST, expression);
+    }
+
+    pub(super) fn until_within(&self, longest: Duration, expression: &str) {
         let begun = Instant::now();
         while self.get(expression) != Value::Bool(true) {
             let body =
                 "document.body.outerHTML.slice(0, 300) + document.body.innerText.slice(0, 2000)";
-            assert!(begun.elapsed() < LONGEST, "{expression} isn't so:\n{}", self.text(body));
+            assert!(begun.elapsed() < longest, "{expression} isn't so:\n{}", self.text(body));
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -148,6 +154,15 @@ impl Browser {
             actions = actions.then(action);
         }
         self.runtime.block_on(self.client().perform_actions(actions)).unwrap();
+    }
+
+    /// Has the browser's own tools do something, as printing.
+    pub(super) fn devtools(&self, command: &str, parameters: &Value) -> Value {
+        let session = self.runtime.block_on(self.client().session_id()).unwrap().unwrap();
+        let url = format!("{}/session/{session}/goog/cdp/execute", self.address);
+        let body = json!({ "cmd": command, "params": parameters }).to_string();
+        let answer = Command::new("curl").args(["-s", "-d", &body, &url]).output().unwrap();
+        serde_json::from_slice::<Value>(&answer.stdout).unwrap()["value"].take()
     }
 
     pub(super) fn picture(&self) -> Vec<u8> {

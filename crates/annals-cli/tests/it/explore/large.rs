@@ -1,5 +1,8 @@
 //! Large databases: what is sent and what is in the page stays bounded.
 
+use std::time::Duration;
+
+use annals::{FieldNumber, Level, Options, RowId, TableNumber, ValueRef};
 use serde_json::json;
 
 use super::Explored;
@@ -79,5 +82,49 @@ fn many_tables_and_transactions_are_shown_in_part() {
     assert_eq!(browser.get("Number(document.body.dataset.txid)"), json!(transactions / 2));
     browser.show("#:schema");
     assert!(browser.get("document.querySelectorAll('svg g').length").as_u64().unwrap() <= 60);
+    browser.check();
+}
+
+#[test]
+fn a_long_history_is_dragged() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let transactions: u64 = if is_full() { 10_000_000 } else { 30_000 };
+    succeed(dir, &["shell", "a.annals"], "create_table number\nadd_field number value int64\n");
+    let options = Options::new().level(Level::Soft);
+    let database = options.open(dir.join("a.annals")).unwrap();
+    let first = database.read().txid().0;
+    let table = TableNumber(0);
+    for change in 0..transactions {
+        let value = ValueRef::Int64(i64::try_from(change).unwrap());
+        let write = |tx: &mut annals::Transaction<'_>| match change {
+            0..100 => tx.insert(table, &[value]).map(drop),
+            _ => tx.update(table, RowId(change % 100), FieldNumber(0), value),
+        };
+        database.write(write).unwrap();
+    }
+    database.close().unwrap();
+    let explored = Explored::start(dir, "a.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    let known = "explorer.activity.known === explorer.activity.last";
+    browser.until_within(Duration::from_secs(600), known);
+    assert!(browser.get("explorer.activity.buckets.length <= 600").as_bool().unwrap());
+    browser.run("globalThis.before = performance.getEntriesByType('resource').length");
+    for place in [5, 1, 7] {
+        let change = transactions / 8 * place;
+        let txid = first + change + 1;
+        browser.run(&format!(
+            "document.body.dataset.ready = '0'; const it = document.querySelector('[type=range]'); \
+             it.value = {txid}; it.dispatchEvent(new Event('input', {{ bubbles: true }}))"
+        ));
+        browser.ready();
+        assert_eq!(browser.get("Number(document.body.dataset.txid)"), json!(txid));
+        let id = change % 100;
+        let value = format!("(explorer.rows.rows.find(it => it.id === {id}) ?? {{}}).value");
+        assert_eq!(browser.get(&value), json!(change));
+    }
+    // A transaction and a page of rows each, and the numbers of rows when nothing else is wanted.
+    let requests = browser.get("performance.getEntriesByType('resource').length - before");
+    assert!(requests.as_u64().unwrap() <= 9, "{requests}");
     browser.check();
 }
