@@ -19,6 +19,7 @@ mod running;
 mod secure;
 mod sql;
 mod statuses;
+mod steps;
 mod subscriptions;
 mod suite;
 mod tokens;
