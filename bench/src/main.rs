@@ -7,7 +7,7 @@
 //! those of each operation. `growth` shows how costs grow with a table; `past` asks for histories, old rows and
 //! differences. `wide` measures rows of many fields with several indexes, `unique` a unique index beside a map,
 //! `mixed` readers beside a writer, `sql` lookups, a join and the past in SQL, `network` a server and its replicas,
-//! `lazy` replicas that fetch what they read, `compile` the build time of a schema. Without
+//! `lazy` replicas that fetch what they read, `explore` the explorer in a browser, `compile` the build time of a schema. Without
 //! one of them, the table of all workloads is made, or of those after `--only`. Each engine is used as its own
 //! documentation recommends for speed at equal guarantees. Engines take turns; what is printed is the median of all
 //! turns.
@@ -23,6 +23,7 @@ mod commits;
 mod compile;
 mod disk;
 mod engines;
+mod explore;
 mod figures;
 mod floor;
 mod growth;
@@ -119,6 +120,8 @@ enum Part {
     Network(network::Load),
     /// Questions to a lazy replica, through a link of a given rate.
     Lazy(lazy::Link),
+    /// The explorer in a real browser, beside an empty page.
+    Explore(explore::Looked),
     /// SQL over tables of Annals and of SQLite, and of the past.
     Sql(sql::Work),
     /// Rows of twelve fields with long strings and three indexes.
@@ -248,6 +251,10 @@ fn figures_of(
                 link.mib, link.rate
             );
             (lazy::run(link, turns)?, link.mib, title)
+        }
+        Part::Explore(looked) => {
+            let title = format!("The explorer on a database of {} MiB", looked.mib);
+            (explore::run(looked)?, looked.mib, title)
         }
         Part::Sql(work) => {
             let title = format!("SQL over {} persons", work.rows);
