@@ -37,7 +37,14 @@ impl annals_sql::Answer for Taking<'_> {
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        self.0.rows.push(values.iter().map(|&value| value.into()).collect());
+        let row = values.iter().map(|&value| match value {
+            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(Value::Text(text.to_owned())),
+                Err(_) => Err(SqlError::Statement("a text of the answer isn't UTF-8".to_owned())),
+            },
+            value => Ok(value.into()),
+        });
+        self.0.rows.push(row.collect::<Result<_, _>>()?);
         Ok(())
     }
 }

@@ -255,7 +255,7 @@ def test_sql(tmp_path):
         with pytest.raises(Exception, match="CAST"):
             pl.DataFrame(mixed)
         for wrong, params in [("SELEC 1", None), ("SELECT ?", []), ("SELECT 1", [1]), ("SELECT ?", [object()]),
-                              ("SELECT ?", "a"), ("SELECT ?", [2**64])]:
+                              ("SELECT ?", "a"), ("SELECT ?", [2**64]), ("SELECT CAST(x'ff' AS TEXT)", None)]:
             with pytest.raises(annals.errors.Invalid):
                 db.sql(wrong, params)
         with pytest.raises(annals.Error, match="read"):
