@@ -43,7 +43,7 @@ mod served;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sql;
 #[cfg(all(unix, feature = "net"))]
-mod stdio;
+mod ssh;
 mod streams;
 #[cfg(unix)]
 mod terminal;
