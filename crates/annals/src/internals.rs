@@ -5,7 +5,7 @@
 pub use crate::db::{
     Batch, Beginning, Carrying, Contents, Continuation, ExposedFile, ExposedFiles, Fate, FileRange,
     Gap, Generation, ImageCheck, ImageComparison, JournalFileKind, LOCAL, OldSegment, Origin,
-    PUSHED, Proposal, Proven, Rebased, Removable, Restored, Run, Salvaged, SalvagedSegment,
+    PUSHED, Proposal, Proven, REBASE, Rebased, Removable, Restored, Run, Salvaged, SalvagedSegment,
     SegmentStart, Source, SourceFacts, Witness, begin_continuation, begin_replica,
     begin_replica_in, check_image, check_image_in, check_readable, compare_image, compare_image_in,
     continue_segment, count_frames, frames_up_to, head_up_to, last_made_again, locate,

@@ -37,6 +37,8 @@ impl Access {
 
 /// Opens a database elsewhere, of which nothing is kept when the command ends.
 pub(crate) fn lazily(ranges: Arc<dyn Ranges>, options: &Options) -> Result<Lazy> {
+    // A place that can't be reached at all is reported at once; a connection that breaks later is waited for.
+    ranges.look()?;
     Lazy::in_memory(ranges, options, Fetching { cache: IN_MEMORY, ..Fetching::default() })
 }
 

@@ -47,7 +47,7 @@ mod shared_log;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sql;
 #[cfg(all(unix, feature = "net"))]
-mod stdio;
+mod ssh;
 mod streams;
 #[cfg(unix)]
 mod terminal;

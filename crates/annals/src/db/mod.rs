@@ -56,7 +56,7 @@ pub(crate) use changes::changed::is_same;
 pub use changes::changed::{Blame, Changed, RowChange, Version, VersionKind};
 pub use changes::moment::{Moment, MomentError};
 pub use continuation::{
-    Continuation, LOCAL, PUSHED, begin_continuation, open_continuation, rename_continuation,
+    Continuation, LOCAL, PUSHED, REBASE, begin_continuation, open_continuation, rename_continuation,
 };
 pub use embedded::Embedded;
 pub use erase::{Generation, OldSegment, Removable};

@@ -9,6 +9,7 @@ use annals_schema::Schema;
 use annals_storage::step;
 
 use crate::db::acquire::Acquired;
+use crate::db::continuation;
 use crate::db::erase;
 use crate::db::handle::database::{Database, Setup};
 use crate::db::handle::sharing::Sharing;
@@ -155,6 +156,11 @@ impl Options {
         };
         if !is_new && stopped.is_none() {
             repair.keep_names(&*storage, found.is_in(&survey))?;
+        }
+        // The last one that wrote it may have been killed.
+        let was_closed = survey.head.live.is_some_and(|live| live.pid == 0);
+        if !is_new && !was_closed && self.writes_image() {
+            continuation::remove_orphans(&*directory, name);
         }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
