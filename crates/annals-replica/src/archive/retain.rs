@@ -28,7 +28,7 @@ fn cut(manifest: &Manifest, rules: &Retention, now: Timestamp) -> Option<usize> 
             && rules.transactions.is_none_or(|least| end.txid.0.saturating_sub(state) >= least)
             && rules.time.is_none_or(begun_before)
     });
-    allowed.map(|segment| segment.range).last()
+    allowed.map(|segment| segment.range).next_back()
 }
 
 /// Returns the manifest without what the rules don't keep; `None` if they keep all.

@@ -105,6 +105,7 @@ impl Cluster {
 
     fn begin(&mut self, program: &Path, number: usize) {
         let server = &mut self.servers[number];
+        #[allow(clippy::disallowed_methods, reason = "what a server prints, and no database")]
         let log =
             std::fs::File::options().create(true).append(true).open(server.folder.join("log"));
         let child = Command::new(program)

@@ -2,6 +2,10 @@
 
 #![allow(clippy::indexing_slicing, reason = "a test that fails should panic")]
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
+#![allow(
+    clippy::print_stderr,
+    reason = "what was found is shown when a test fails, and a test that is skipped says so"
+)]
 
 mod archive;
 mod counts;

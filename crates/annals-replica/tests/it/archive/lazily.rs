@@ -44,7 +44,7 @@ fn a_question_fetches_a_small_part_of_an_archive() {
         assert_eq!(ask(&lazy.reader()).as_ref().ok(), Some(expected), "{name}");
         let (all, size) = (lazy.fetched(), lazy.size());
         let report = format!("{name}: {} requests, {} of {size} bytes", all.requests, all.bytes);
-        println!("{report}");
+        eprintln!("{report}");
         assert!(all.bytes * 4 <= size && all.requests <= 80, "{report}");
     }
     let checked = archive::check(&Archive::new(bucket(&store))).expect("a check");
@@ -127,6 +127,6 @@ fn damage_in_an_image_is_no_wrong_answer() {
         }
         runtime.block_on(store.put(&at, whole.into())).expect("as it was");
     }
-    println!("{answered} questions were answered in spite of the damage");
+    eprintln!("{answered} questions were answered in spite of the damage");
     let _: &dyn ObjectStore = &*store;
 }
