@@ -146,3 +146,18 @@ pub(crate) fn size(text: &str) -> std::result::Result<u64, String> {
         "a size is a whole number of bytes, or one with KiB, MiB, GiB or TiB behind it".to_owned()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [("0", 0), ("17", 17), ("3KiB", 3 << 10), ("2 GiB", 2 << 30)] {
+            assert_eq!(size(text), Ok(bytes));
+        }
+        for text in ["", "KiB", "-1", "1.5GiB", "1GB", "99999999TiB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

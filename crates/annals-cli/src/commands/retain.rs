@@ -192,18 +192,3 @@ fn object(file: &str, done: &Done, is_planned: bool) -> Value {
         "kept": done.left.iter().map(segment).collect::<Vec<_>>(),
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_units() {
-        for (text, bytes) in [("0", 0), ("17", 17), ("3KiB", 3 << 10), ("2 GiB", 2 << 30)] {
-            assert_eq!(super::super::size(text), Ok(bytes));
-        }
-        for text in ["", "KiB", "-1", "1.5GiB", "1GB", "99999999TiB"] {
-            assert!(super::super::size(text).is_err(), "{text}");
-        }
-    }
-}
