@@ -158,7 +158,7 @@ fn paint(browser: &Browser, page: &str, measured: &mut Measured) -> Result<(), F
     );
     let empty = empty::serve(size.as_u64().unwrap_or_default())?;
     for _ in 0..OPENINGS {
-        for (engine, url) in [("Annals", page), ("an empty page", &empty)] {
+        for (engine, url) in [("Annals", page), ("an empty page", empty.as_str())] {
             browser.go("about:blank");
             browser.go(url);
             browser.until(&format!("{PAINTED} > 0"));
