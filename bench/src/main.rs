@@ -7,13 +7,15 @@
 //! those of each operation. `growth` shows how costs grow with a table; `past` asks for histories, old rows and
 //! differences. `wide` measures rows of many fields with several indexes, `unique` a unique index beside a map,
 //! `mixed` readers beside a writer, `sql` lookups, a join and the past in SQL, `network` a server and its replicas,
-//! `lazy` replicas that fetch what they read, `explore` the explorer in a browser, `compile` the build time of a schema. Without
+//! `lazy` replicas that fetch what they read, `log` a node of a shared log, `explore` the explorer in a browser,
+//! `compile` the build time of a schema. Without
 //! one of them, the table of all workloads is made, or of those after `--only`. Each engine is used as its own
 //! documentation recommends for speed at equal guarantees. Engines take turns; what is printed is the median of all
 //! turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod amplification;
+mod archive;
 #[cfg(unix)]
 mod backfill;
 #[cfg(unix)]
@@ -30,6 +32,7 @@ mod growth;
 mod instructions;
 mod keys;
 mod lazy;
+mod log;
 mod measured;
 mod mixed;
 mod network;
@@ -118,10 +121,14 @@ enum Part {
     Mixed(mixed::Work),
     /// A server and its replicas over loopback, beside the bare socket.
     Network(network::Load),
+    /// A node of a shared log on three servers, beside bare appends.
+    Log(log::Load),
     /// Questions to a lazy replica, through a link of a given rate.
     Lazy(lazy::Link),
     /// The explorer in a real browser, beside an empty page.
     Explore(explore::Looked),
+    /// An archive in an S3 server on this machine, beside bare puts.
+    Archive(archive::Load),
     /// SQL over tables of Annals and of SQLite, and of the past.
     Sql(sql::Work),
     /// Rows of twelve fields with long strings and three indexes.
@@ -245,6 +252,11 @@ fn figures_of(
                 format!("A journal of {} MiB, and {} transactions", load.mib, load.transactions);
             (network::run(load, turns)?, load.mib, title)
         }
+        Part::Log(load) => {
+            let title =
+                format!("A shared log on three servers, {} transactions", load.transactions);
+            (log::run(load, turns)?, load.transactions, title)
+        }
         Part::Lazy(link) => {
             let title = format!(
                 "Questions to a lazy replica of {} MiB through a link of {} MB/s",
@@ -255,6 +267,10 @@ fn figures_of(
         Part::Explore(looked) => {
             let title = format!("The explorer on a database of {} MiB", looked.mib);
             (explore::run(looked)?, looked.mib, title)
+        }
+        Part::Archive(load) => {
+            let title = format!("An archive of a journal of {} MiB", load.mib);
+            (archive::run(load, turns)?, load.mib, title)
         }
         Part::Sql(work) => {
             let title = format!("SQL over {} persons", work.rows);

@@ -29,6 +29,8 @@ const ROW: u64 = 226;
 const OPENINGS: usize = 10;
 /// Over how many places the slider is dragged, and how many transactions are stepped over.
 const PLACES: usize = 100;
+/// When the browser has painted something, in milliseconds.
+const PAINTED: &str = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime";
 /// What the scripts share: `shown()` waits until the page shows what is asked for, `drag(share)` moves the slider.
 const SCRIPTS: &str = "
   const frame = () => new Promise(requestAnimationFrame);
@@ -155,7 +157,6 @@ fn paint(browser: &Browser, page: &str, measured: &mut Measured) -> Result<(), F
         "performance.getEntriesByType('resource').filter(it => !it.name.includes('/v1/')).reduce((sum, it) => sum + it.decodedBodySize, 0)",
     );
     let empty = empty::serve(size.as_u64().unwrap_or_default())?;
-    const PAINTED: &str = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime";
     for _ in 0..OPENINGS {
         for (engine, url) in [("Annals", page), ("an empty page", &empty)] {
             browser.go("about:blank");
@@ -202,30 +203,35 @@ fn remember(looked: &Looked, browser: &Browser, measured: &mut Measured) -> Resu
             browser.show(link);
         }
         if is_first {
-            add_memory(browser, "after the first round", measured)?;
+            add_memory(
+                browser,
+                ["memory of the page after one round", "memory of the server after one round"],
+                measured,
+            )?;
         }
         is_first = false;
     }
-    add_memory(browser, "at the end", measured)
+    add_memory(
+        browser,
+        ["memory of the page at the end", "memory of the server at the end"],
+        measured,
+    )
 }
 
+/// Adds what the page's objects and this process have in memory.
 fn add_memory(
     browser: &Browser,
-    when: &'static str,
+    [page, server]: [&'static str; 2],
     measured: &mut Measured,
 ) -> Result<(), Failure> {
     browser.devtools("HeapProfiler.collectGarbage", &json!({}));
     let heap = metric(browser, "JSHeapUsedSize") / f64::from(1 << 20);
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let server: f64 =
+    let resident: f64 =
         line.and_then(|line| line.split_whitespace().next()).unwrap_or("0").parse()?;
-    let (page, own) = match when {
-        "at the end" => ("memory of the page at the end", "memory of the server at the end"),
-        _ => ("memory of the page after one round", "memory of the server after one round"),
-    };
     measured.add("Annals", (page, "MiB"), heap);
-    measured.add("Annals", (own, "MiB"), server / 1024.0);
+    measured.add("Annals", (server, "MiB"), resident / 1024.0);
     Ok(())
 }
 

@@ -139,6 +139,7 @@ pub(crate) fn value(ty: Type, wide: Wide<'_>) -> Option<ValueRef<'_>> {
             ValueRef::Reference(id)
         }
         (ty, Wide::Integer(v)) => integer(ty, v)?,
+        #[expect(clippy::cast_possible_truncation, reason = "it is a whole number below EXACT")]
         (ty, Wide::Float64(v)) if v.fract() == 0.0 && v.abs() < EXACT => integer(ty, v as i128)?,
         (ty, Wide::Decimal(v, 0)) => integer(ty, v)?,
         _ => return None,

@@ -73,6 +73,10 @@ pub struct Outline {
     pub is_commit: bool,
     /// The low bits of its transaction's number, as the frame has them.
     pub txid: u32,
+    /// The time in it, in microseconds since 1970: that of the commit, if it is one.
+    pub time: i64,
+    /// True if a program gave the time, and no clock.
+    pub explicit_time: bool,
 }
 
 impl Outline {
@@ -82,10 +86,12 @@ impl Outline {
         let from = Fields(header);
         let [a, b, c] = from.array(4);
         let len = frame_len(u64::from(u32::from_le_bytes([a, b, c, 0])));
-        let [kind] = from.array(2);
+        let [kind, flags] = from.array(2);
         let is_frame = from.array(0) == FRAME_MAGIC && len <= MAX_FRAME_LEN;
         let txid = u32::from_le_bytes(from.array(24));
-        is_frame.then_some(Self { len, is_commit: kind == format::KIND_COMMIT, txid })
+        let is_commit = kind == format::KIND_COMMIT;
+        let (time, explicit_time) = (time_of(from.array(7)), flags & FLAG_EXPLICIT_TIME != 0);
+        is_frame.then_some(Self { len, is_commit, txid, time, explicit_time })
     }
 }
 

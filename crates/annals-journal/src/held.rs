@@ -45,6 +45,12 @@ impl Writer {
         self.held = Some(Held { before, clock_time, spool });
     }
 
+    /// Returns the end of the last commit in the file: without those that are held.
+    #[must_use]
+    pub fn end_of_file(&self) -> Point {
+        self.held.as_ref().map_or(self.committed, |held| held.before)
+    }
+
     /// Returns the time of the last commit by a clock, in microseconds.
     #[must_use]
     pub const fn last_clock_time(&self) -> i64 {

@@ -8,6 +8,7 @@ use crate::reader::Frame;
 use crate::{Error, Result};
 use annals_event::compact;
 use annals_schema::Txid;
+use annals_storage::bytes::Fields;
 
 /// The contents of a seal, and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,17 @@ fn next_in(payload: &[u8]) -> Option<Header> {
     let mut rest = payload;
     let name = usize::try_from(compact::take(&mut rest).ok()?).ok()?;
     Header::decode_unsealed(rest.get(name..)?.try_into().ok()?)
+}
+
+/// Returns the header of the next segment from the bytes of a seal's frame, of which nothing is verified.
+#[must_use]
+pub fn next_in_seal(frame: &[u8]) -> Option<Header> {
+    let length: [u8; FRAME_HEADER_LEN] = *frame.first_chunk()?;
+    let [a, b, c] = Fields(&length).array(4);
+    let length = usize::try_from(u32::from_le_bytes([a, b, c, 0])).ok()?;
+    let payload = frame.get(FRAME_HEADER_LEN..FRAME_HEADER_LEN.checked_add(length)?)?;
+    let previous_chain = u64::from_le_bytes(*frame.last_chunk()?);
+    Some(Header { previous_chain, ..next_in(payload)? })
 }
 
 /// Returns the payload of a seal: the name that the next segment is kept by when it is sealed itself,

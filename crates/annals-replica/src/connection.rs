@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use annals::internals::Origin;
 use annals::{Cursor, Error, ErrorKind, Result, Timestamp, Txid};
 use annals_storage::Spool;
 
@@ -68,6 +69,28 @@ pub trait Connection: Debug + Send + Sync {
     /// # Errors
     /// Those of the connection.
     fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>>;
+
+    /// Returns how the frames that it sends are to be judged.
+    fn origin(&self) -> Origin {
+        Origin::History
+    }
+
+    /// Returns figures of the connection for operators; none, if it counts nothing.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    fn figures(&self) -> Result<Vec<Figure>> {
+        Ok(Vec::new())
+    }
+
+    /// Learns that transactions that it sent after a cursor can't become history. Returns true if it will send others in
+    /// their place: those that don't count are skipped then, by all that follow the journal.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    fn refused(&self, _after: Cursor, _error: &Error) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// A lease.
@@ -78,6 +101,20 @@ pub struct Granted {
     /// When it ends, by the clock of the other side.
     pub until: Timestamp,
 }
+
+/// A figure of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// Its name, as operators read it.
+    pub name: &'static str,
+    /// What it counts.
+    pub help: &'static str,
+    /// Its value.
+    pub value: u64,
+}
+
+/// The name of the figure that counts what the other side has and this one hasn't read.
+pub const LAG: &str = "log_lag_messages";
 
 /// Facts of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]

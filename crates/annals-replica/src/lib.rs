@@ -22,9 +22,12 @@ mod http;
 pub mod lazy;
 mod lease;
 mod local;
+mod node;
 mod offline;
 mod outgoing;
 mod replica;
+#[cfg(feature = "log")]
+pub mod shared_log;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
@@ -35,13 +38,16 @@ mod typed;
 pub use backup::Backup;
 #[cfg(feature = "http")]
 pub use call::Called;
-pub use connection::{Connection, Description, Granted, Pulled, Pushed};
+pub use connection::{Connection, Description, Figure, Granted, LAG, Pulled, Pushed};
 #[cfg(feature = "http")]
 pub use http::Http;
 pub use lazy::{Fetched, Fetching, Lazy, Ranges, TypedLazy};
 pub use lease::Lease;
 pub use local::{Answer, BATCH, Local};
+pub use node::Node;
 pub use offline::{Offline, Rebased, has_offline_changes, rebase_journal};
 pub use outgoing::{Sent, push};
 pub use replica::{Accepted, Patience, Replica};
+#[cfg(feature = "log")]
+pub use shared_log::SharedLog;
 pub use typed::{TypedLease, TypedOffline, TypedReplica};

@@ -1,5 +1,6 @@
 //! A connection to a database that this process has open: from a file, or in memory.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use annals::internals::{
@@ -7,12 +8,13 @@ use annals::internals::{
 };
 use annals::{
     Blame, Cursor, Database, Error, ErrorKind, History, Moment, Reader, Result, RowId, Snapshot,
-    Subscription, TableNumber, Txid,
+    Subscription, TableNumber, Transaction, Txid,
 };
 use annals_storage::Spool;
 
 use crate::lease::Leases;
-use crate::{Connection, Description, Granted, Pulled, Pushed};
+use crate::node::Node;
+use crate::{Accepted, Connection, Description, Figure, Granted, Pulled, Pushed};
 
 /// So many bytes of transactions are passed on at once, if one has no more.
 pub const BATCH: u64 = 8 << 20;
@@ -30,6 +32,8 @@ pub struct Local {
 #[derive(Debug)]
 enum Of {
     Database(Database),
+    /// A replica: another side must accept all that is written.
+    Node(Arc<Node>),
     /// A file that other programs may write.
     Reader(Reader),
 }
@@ -53,6 +57,63 @@ impl Local {
         Self { source, of: Of::Database(database), leases: Leases::default() }
     }
 
+    /// Connects to a replica: what is pushed is passed on to the side that it follows.
+    #[must_use]
+    pub fn of_node(node: Arc<Node>) -> Self {
+        let source = Source::new(node.replica().database().clone());
+        Self { source, of: Of::Node(node), leases: Leases::default() }
+    }
+
+    /// Runs `work` in a transaction, and returns once it is on permanent storage; of a replica, at the side that it follows:
+    /// then it may run several times. With the ticket of a lease if another might have one.
+    ///
+    /// # Errors
+    /// That of `work`; those of a commit; `Conflict`: another has a lease.
+    pub fn commit<T, E>(
+        &self,
+        lease: Option<u64>,
+        mut work: impl for<'db> FnMut(Transaction<'db>) -> std::result::Result<(T, Transaction<'db>), E>
+        + Send
+        + 'static,
+    ) -> std::result::Result<(T, Accepted), E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        if let Of::Node(node) = &self.of {
+            return node.commit(work);
+        }
+        let transaction = self.database()?.begin()?;
+        self.leases.check(lease)?;
+        let (value, transaction) = work(transaction)?;
+        let is_empty = transaction.is_empty();
+        let committed = transaction.commit()?;
+        let txid = if is_empty { self.source.end()?.txid } else { committed.txid };
+        Ok((value, Accepted { txid, runs: 1 }))
+    }
+
+    /// Returns figures of the side that a replica follows; of anything else, none.
+    ///
+    /// # Errors
+    /// Those of [`Connection::figures`].
+    pub fn figures(&self) -> Result<Vec<Figure>> {
+        match &self.of {
+            Of::Node(node) => node.replica().connection().figures(),
+            Of::Database(_) | Of::Reader(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Fetches what the side has that a replica follows; of anything else, nothing.
+    ///
+    /// # Errors
+    /// Those of [`Replica::pull`](crate::Replica::pull).
+    pub fn catch_up(&self) -> Result<()> {
+        match &self.of {
+            Of::Node(node) => node.replica().pull().map(drop),
+            Of::Database(_) | Of::Reader(_) => Ok(()),
+        }
+    }
+
     /// Connects to a file that is open for reading: nothing can be pushed. Other programs may write it meanwhile.
     #[must_use]
     pub fn of_reader(reader: Reader) -> Self {
@@ -73,6 +134,7 @@ impl Local {
     pub fn database(&self) -> Result<&Database> {
         match &self.of {
             Of::Database(database) => Ok(database),
+            Of::Node(node) => Ok(node.replica().database()),
             Of::Reader(_) => {
                 let message = format!("{}: is open for reading only here", self.source.name());
                 Err(Error::new(ErrorKind::Unsupported, message))
@@ -84,7 +146,7 @@ impl Local {
     #[must_use]
     pub const fn reader(&self) -> Option<&Reader> {
         match &self.of {
-            Of::Database(_) => None,
+            Of::Database(_) | Of::Node(_) => None,
             Of::Reader(reader) => Some(reader),
         }
     }
@@ -94,6 +156,7 @@ impl Local {
     pub fn read(&self) -> Snapshot {
         match &self.of {
             Of::Database(database) => database.read(),
+            Of::Node(node) => node.replica().database().read(),
             Of::Reader(reader) => reader.read(),
         }
     }
@@ -106,6 +169,7 @@ impl Local {
     pub fn refresh(&self) -> Result<Snapshot> {
         match &self.of {
             Of::Database(database) => Ok(database.read()),
+            Of::Node(node) => Ok(node.replica().read()),
             Of::Reader(reader) => reader.pull(),
         }
     }
@@ -117,6 +181,7 @@ impl Local {
     pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
         match &self.of {
             Of::Database(database) => database.at(moment),
+            Of::Node(node) => node.replica().database().at(moment),
             Of::Reader(reader) => reader.at(moment),
         }
     }
@@ -128,6 +193,7 @@ impl Local {
     pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<Txid> {
         match &self.of {
             Of::Database(database) => database.txid_of(moment),
+            Of::Node(node) => node.replica().database().txid_of(moment),
             Of::Reader(reader) => reader.txid_of(moment),
         }
     }
@@ -139,6 +205,7 @@ impl Local {
     pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
         match &self.of {
             Of::Database(database) => database.history_of(table, row),
+            Of::Node(node) => node.replica().database().history_of(table, row),
             Of::Reader(reader) => reader.history_of(table, row),
         }
     }
@@ -150,6 +217,7 @@ impl Local {
     pub fn blame(&self, table: TableNumber, row: RowId) -> Result<Vec<Blame>> {
         match &self.of {
             Of::Database(database) => database.blame(table, row),
+            Of::Node(node) => node.replica().database().blame(table, row),
             Of::Reader(reader) => reader.blame(table, row),
         }
     }
@@ -161,6 +229,7 @@ impl Local {
     pub fn subscribe_from(&self, first: Txid) -> Result<Subscription> {
         match &self.of {
             Of::Database(database) => database.subscribe_from(first),
+            Of::Node(node) => node.replica().database().subscribe_from(first),
             Of::Reader(reader) => reader.subscribe_from(first),
         }
     }
@@ -197,12 +266,18 @@ impl Local {
         if self.source.has(end)? {
             return Ok(Answer::AlreadyThere);
         }
+        if let (Of::Node(node), false) = (&self.of, self.source.has(from)?) {
+            node.replica().pull()?;
+        }
         if !self.source.has(from)? {
             let message = format!(
                 "the histories differ: transaction {} is another one here, or isn't here",
                 from.txid
             );
             return Err(Error::new(ErrorKind::Diverged, message));
+        }
+        if let Of::Node(node) = &self.of {
+            return node.accept(from, frames);
         }
         let transaction = self.database()?.begin()?;
         // Nothing is written meanwhile.
@@ -271,6 +346,11 @@ impl Connection for Local {
     }
 
     fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted> {
+        if let Of::Node(_) = &self.of {
+            let message =
+                "a node of a shared log has no leases: its transactions run again after conflicts";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
         // A transaction that is under way ends first.
         let _transaction = self.database()?.begin()?;
         self.leases.lock(lasting, ticket)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use annals::internals::{
-    Continuation, LOCAL, PUSHED, Rebased as Again, Source, begin_continuation, end_of,
+    Continuation, LOCAL, PUSHED, REBASE, Rebased as Again, Source, begin_continuation, end_of,
     last_made_again, open_continuation, rebase, rename_continuation,
 };
 use annals::{Cursor, Database, Error, ErrorKind, Renumbered, Result, Snapshot, Transaction, Txid};
@@ -342,7 +342,7 @@ pub fn rebase_journal(
     let theirs = |txid| Ok(connection.chains(&[txid])?.first().copied().flatten());
     let end = connection.describe()?.end;
     let common = last_common(&theirs, &source, Txid(0), end.txid)?;
-    let own = format!("{name}.rebase-{:016x}", SystemClock.random());
+    let own = format!("{name}{REBASE}{:016x}", SystemClock.random());
     begin_continuation(&database, Some(common), &own)?;
     let opened = open_continuation(&options, &directory, &name, &own, Arc::new(SystemClock));
     let made = opened.and_then(|opened| {

@@ -146,7 +146,9 @@ impl Replica {
         Self { database, connection, patience, pulling, files }
     }
 
-    pub(crate) fn connection(&self) -> &dyn Connection {
+    /// Returns the connection to the other side.
+    #[must_use]
+    pub fn connection(&self) -> &dyn Connection {
         &*self.connection
     }
 
@@ -217,8 +219,28 @@ impl Replica {
             // A transaction of this replica was accepted meanwhile.
             return Ok(true);
         }
-        take(transaction, &mut bytes, Origin::History)?.accept()?;
-        Ok(true)
+        match take(transaction, &mut bytes, self.connection.origin()) {
+            Ok(proposal) => proposal.accept().map(|_| true),
+            Err(error)
+                if self.is_judgement(&error) && self.connection.refused(after, &error)? =>
+            {
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// True if an error says of frames that they can't be history, for whoever reads them; not if something here failed.
+    fn is_judgement(&self, error: &Error) -> bool {
+        match error.kind() {
+            ErrorKind::Invalid
+            | ErrorKind::Unique
+            | ErrorKind::Reference
+            | ErrorKind::NotFound
+            | ErrorKind::InUse => true,
+            ErrorKind::Corrupt => self.database.image_damage().is_empty(),
+            _ => false,
+        }
     }
 
     /// Runs `change` in a transaction, and asks the other side to accept it. Returns once the other side has it on
@@ -276,7 +298,22 @@ impl Replica {
                     return Err(Error::new(ErrorKind::Conflict, message));
                 }
                 Err(Some(frames)) if self.take_news(from, &frames)? => {}
-                Err(_) => self.pull().map(drop)?,
+                Err(_) => self.pull_before(begun)?,
+            }
+        }
+    }
+
+    /// Fetches what came first; while the other side can't be reached it tries again, until the deadline of a transaction that
+    /// was begun then.
+    pub(crate) fn pull_before(&self, begun: Duration) -> Result<()> {
+        let mut pause = self.patience.pause;
+        loop {
+            match self.pull() {
+                Err(error) if error.kind() == ErrorKind::Unreachable && !self.is_over(begun) => {
+                    SystemClock.pause(pause);
+                    pause = LONGEST_PAUSE.min(pause * 2);
+                }
+                pulled => return pulled.map(drop),
             }
         }
     }

@@ -40,7 +40,7 @@ fn decoded(text: &str) -> Option<String> {
 #[cfg(unix)]
 mod present {
     use std::fmt;
-    use std::io;
+    use std::io::{self, Read, Write};
     use std::net::Shutdown;
     use std::os::unix::fs::DirBuilderExt as _;
     use std::os::unix::net::{UnixListener, UnixStream};
@@ -54,6 +54,9 @@ mod present {
     use annals::storage::{Clock as _, SystemClock};
 
     use super::{ClientBuilder, Error, Result, Url, decoded, quoted};
+
+    /// How many bytes are copied at a time.
+    const PIECE: usize = 64 << 10;
 
     /// A socket that leads to a program on another machine.
     pub(crate) struct Tunnel {
@@ -176,6 +179,20 @@ mod present {
         }
     }
 
+    /// Copies all bytes. In its place `io::copy` would call splice(2) on Linux, which holds the lock of a pipe while it
+    /// waits for a socket: then the program can't read what is in its pipe already.
+    fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+        let mut piece = vec![0; PIECE];
+        loop {
+            match from.read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(read) => to.write_all(piece.get(..read).unwrap_or_default())?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Passes on what is said on a connection, and what a program answers, until both have ended.
     fn pass(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
         let program = &shared.program;
@@ -187,11 +204,11 @@ mod present {
         let (mut asked, mut input) = (stream.try_clone()?, child.stdin.take());
         let asking = std::thread::spawn(move || {
             if let Some(input) = &mut input {
-                let _ = io::copy(&mut asked, input);
+                let _ = copy(&mut asked, input);
             }
         });
         if let Some(output) = &mut child.stdout {
-            let _ = io::copy(output, &mut &*stream);
+            let _ = copy(output, &mut &*stream);
         }
         let status = child.wait()?;
         // The client reads its end only after the failure is known.

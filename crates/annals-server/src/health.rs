@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use annals::Stats;
-use annals_replica::Local;
+use annals_replica::{LAG, Local};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -19,6 +19,9 @@ use crate::answer::{Answer, Refusal};
 use crate::openapi;
 use crate::shared::Shared;
 use crate::{Role, blocking};
+
+/// A node that lacks more messages of its log isn't ready.
+const MOST_LAG: u64 = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(health)).routes(routes!(ready)).routes(routes!(metrics))
@@ -42,6 +45,12 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
     blocking::run(move || {
         for local in locals {
             local.source().end()?;
+            let figures = local.figures()?;
+            let lag = figures.iter().find(|figure| figure.name == LAG).map_or(0, |it| it.value);
+            if lag > MOST_LAG {
+                let what = format!("a node lacks {lag} messages of its log");
+                return Err(annals::Error::new(annals::ErrorKind::Busy, what).into());
+            }
         }
         Ok(())
     })
@@ -77,7 +86,24 @@ async fn metrics(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Answe
             Some((name.clone(), local.database().ok()?.stats()))
         };
         let stats: Vec<_> = locals.iter().filter_map(stats).collect();
-        Ok(text(&stats))
+        let mut text = text(&stats);
+        let mut described = std::collections::BTreeSet::new();
+        for (name, local) in &locals {
+            // What can't be asked has no figures: /ready says so.
+            for annals_replica::Figure { name: figure, help, value } in
+                local.figures().unwrap_or_default()
+            {
+                let kind = if figure.ends_with("_total") { "counter" } else { "gauge" };
+                if described.insert(figure) {
+                    let _ = writeln!(
+                        text,
+                        "# HELP annals_{figure} {help}\n# TYPE annals_{figure} {kind}"
+                    );
+                }
+                let _ = writeln!(text, "annals_{figure}{{database=\"{name}\"}} {value}");
+            }
+        }
+        Ok(text)
     });
     let mut text = text.await?;
     push_own(&mut text, &shared);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use annals::internals::check_readable;
 use annals::typed::{PlainSchema, Transaction};
 use annals::{Abort, Database, Error, ErrorKind, Reader, Result};
-use annals_replica::{Backup, Local};
+use annals_replica::{Backup, Local, Node};
 use axum::Router;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -78,6 +78,14 @@ impl Server {
     /// As [`database`](Self::database).
     pub fn database_with(self, name: &str, database: Database, tokens: Tokens) -> Result<Self> {
         self.add(name, Local::new(database), Some(tokens))
+    }
+
+    /// Serves a replica whose transactions another side must accept, as a shared log: all that writes is passed on.
+    ///
+    /// # Errors
+    /// As [`database`](Self::database).
+    pub fn node(self, name: &str, node: Arc<Node>, tokens: Option<Tokens>) -> Result<Self> {
+        self.add(name, Local::of_node(node), tokens)
     }
 
     fn add(mut self, name: &str, local: Local, tokens: Option<Tokens>) -> Result<Self> {

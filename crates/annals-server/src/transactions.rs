@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use annals::{Cursor, ErrorKind, Moment, RowId, Txid};
+use annals::{Cursor, ErrorKind, Moment, RowId, Transaction, Txid};
 use annals_replica::Local;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -21,7 +21,7 @@ use crate::answer::{Answer, Refusal};
 use crate::edits::{self, Edit};
 use crate::keys::Key;
 use crate::openapi;
-use crate::procedures::Procedure;
+use crate::procedures::Procedures;
 use crate::rows::{json, table};
 use crate::shared::Shared;
 use crate::{Role, body, lease};
@@ -101,63 +101,102 @@ async fn transact(
     let ticket = lease::ticket(&headers);
     // The key stays taken until this is done, even if the client leaves meanwhile.
     let done = served.write(shared.limits, move || {
-        let find = |name: &str| procedures.find(name);
-        answer(&local, &text, key.as_ref(), ticket, find)
+        let work = Work { local: Arc::clone(&local), text, key, procedures };
+        let request: Request<'_> = read(&work.text)?;
+        if request.base.is_some() {
+            local.catch_up()?;
+        }
+        let committed = local.commit(ticket, move |tx| work.run(tx));
+        let (done, accepted) = committed.map_err(|failed: Failed| failed.0)?;
+        match done {
+            Done::Before(answer) => Ok(answer),
+            Done::Now(answer) => told(&local, accepted.txid, &answer, ""),
+        }
     });
     Ok(json(done.await?))
 }
 
-fn answer(
-    local: &Local,
-    text: &str,
-    key: Option<&Key>,
-    ticket: Option<u64>,
-    find: impl Fn(&str) -> Answer<Arc<dyn Procedure>>,
-) -> Answer<String> {
-    let request: Request<'_> = serde_json::from_str(text).map_err(|error| {
+/// Reads a request.
+fn read(text: &str) -> Answer<Request<'_>> {
+    serde_json::from_str(text).map_err(|error| {
         Refusal::bad(format!(
             "{error}; a transaction is {{\"changes\":[..]}} or {{\"procedure\":NAME,\"args\":..}}"
         ))
-    })?;
-    let digest = key.map(|_| short_digest(text));
-    if let Some((key, digest)) = key.zip(digest.as_deref())
-        && let Some(done) = find_done(local, key, digest)?
-    {
-        return Ok(done);
+    })
+}
+
+/// Why a transaction failed: a refusal, or an error of the commit.
+pub(crate) struct Failed(pub(crate) Refusal);
+
+impl From<annals::Error> for Failed {
+    fn from(error: annals::Error) -> Self {
+        Self(match error.kind() {
+            ErrorKind::Conflict => lease::locked(error),
+            _ => Refusal::from(error),
+        })
     }
-    let before = request.base.as_deref().map(|base| rows_of_base(local, base, &request.read));
-    let before = before.transpose()?.unwrap_or_default();
-    let mut tx = local.database()?.begin()?;
-    local.check_lease(ticket).map_err(lease::locked)?;
-    edits::check_unchanged(&tx, &before)?;
-    let answer = match (&request.changes, &request.procedure) {
-        (Some(changes), None) if request.args.is_none() => {
-            let ids = edits::apply(&mut tx, changes)?;
-            let ids: Vec<_> = ids.iter().map(|id| id.0.to_string()).collect();
-            format!("{{\"ids\":[{}]}}", ids.join(","))
-        }
-        (None, Some(name)) => {
-            let args = request.args.map_or("null", RawValue::get);
-            let (after, result) = find(name)?.call(tx, args)?;
-            tx = after;
-            format!("{{\"answer\":{result}}}")
-        }
-        _ => {
-            let message = "a transaction has either `changes`, or `procedure` and its `args`";
-            return Err(Refusal::bad(message));
-        }
-    };
-    if let Some(comment) = &request.comment {
-        tx.comment(comment)?;
+}
+
+impl From<Refusal> for Failed {
+    fn from(refusal: Refusal) -> Self {
+        Self(refusal)
     }
-    if let Some((key, digest)) = key.zip(digest) {
-        tx.comment(&format!("{KEY}{key}"))?;
-        tx.comment(&format!("{ANSWER}{digest} {answer}"))?;
+}
+
+/// What a transaction did.
+enum Done {
+    /// The answer of the request when it ran before.
+    Before(String),
+    /// Its answer.
+    Now(String),
+}
+
+/// A transaction to be run, several times if others come first.
+struct Work {
+    local: Arc<Local>,
+    text: String,
+    key: Option<Key>,
+    procedures: Arc<Procedures>,
+}
+
+impl Work {
+    fn run<'db>(&self, mut tx: Transaction<'db>) -> Result<(Done, Transaction<'db>), Failed> {
+        let Self { local, text, key, procedures } = self;
+        let request: Request<'_> = read(text)?;
+        let digest = key.as_ref().map(|_| short_digest(text));
+        if let Some((key, digest)) = key.as_ref().zip(digest.as_deref())
+            && let Some(done) = find_done(local, key, digest)?
+        {
+            return Ok((Done::Before(done), tx));
+        }
+        let before = request.base.as_deref().map(|base| rows_of_base(local, base, &request.read));
+        edits::check_unchanged(&tx, &before.transpose()?.unwrap_or_default())?;
+        let answer = match (&request.changes, &request.procedure) {
+            (Some(changes), None) if request.args.is_none() => {
+                let ids = edits::apply(&mut tx, changes)?;
+                let ids: Vec<_> = ids.iter().map(|id| id.0.to_string()).collect();
+                format!("{{\"ids\":[{}]}}", ids.join(","))
+            }
+            (None, Some(name)) => {
+                let args = request.args.map_or("null", RawValue::get);
+                let (after, result) = procedures.find(name)?.call(tx, args)?;
+                tx = after;
+                format!("{{\"answer\":{result}}}")
+            }
+            _ => {
+                let message = "a transaction has either `changes`, or `procedure` and its `args`";
+                return Err(Refusal::bad(message).into());
+            }
+        };
+        if let Some(comment) = &request.comment {
+            tx.comment(comment)?;
+        }
+        if let Some((key, digest)) = key.as_ref().zip(digest) {
+            tx.comment(&format!("{KEY}{key}"))?;
+            tx.comment(&format!("{ANSWER}{digest} {answer}"))?;
+        }
+        Ok((Done::Now(answer), tx))
     }
-    let is_empty = tx.is_empty();
-    let committed = tx.commit()?;
-    let txid = if is_empty { local.source().end()?.txid } else { committed.txid };
-    told(local, txid, &answer, "")
 }
 
 /// Returns what is told of a transaction that is history; `answer` is an object.

@@ -5,12 +5,14 @@
 pub use crate::db::{
     Batch, Beginning, Carrying, Contents, Continuation, ExposedFile, ExposedFiles, Fate, FileRange,
     Gap, Generation, ImageCheck, ImageComparison, JournalFileKind, LOCAL, OldSegment, Origin,
-    PUSHED, Proposal, Proven, Rebased, Removable, Restored, Run, Salvaged, SalvagedSegment, Source,
-    SourceFacts, Witness, begin_continuation, begin_replica, begin_replica_in, check_image,
-    check_image_in, check_readable, compare_image, compare_image_in, continue_segment,
-    count_frames, frames_up_to, head_up_to, last_made_again, locate, open_continuation, rebase,
-    rename_continuation, salvage, salvage_in, segment_number, upgrade_in, write_state,
+    PUSHED, Proposal, Proven, REBASE, Rebased, Removable, Restored, Run, Salvaged, SalvagedSegment,
+    SegmentStart, Source, SourceFacts, Witness, begin_continuation, begin_replica,
+    begin_replica_in, check_image, check_image_in, check_readable, compare_image, compare_image_in,
+    continue_segment, count_frames, frames_up_to, head_up_to, last_made_again, locate,
+    open_continuation, rebase, rename_continuation, salvage, salvage_in, segment_number,
+    upgrade_in, write_state,
 };
+pub use crate::db::{End, transaction_ends};
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;
 
@@ -40,6 +42,12 @@ pub fn hold(transaction: &mut crate::Transaction<'_>) -> crate::Result<()> {
 /// Those of [`Transaction::commit`](crate::Transaction::commit): it is rolled back.
 pub fn propose(transaction: crate::Transaction<'_>) -> crate::Result<Option<Proposal<'_>>> {
     transaction.propose()
+}
+
+/// Begins another transaction after those of a proposal: proposed, they are one proposal.
+#[must_use]
+pub fn extend(proposal: Proposal<'_>) -> crate::Transaction<'_> {
+    proposal.extend()
 }
 
 /// Takes frames that follow a journal's end into an empty transaction: verifies and applies them, and writes nothing.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use annals::internals::Source;
 use annals::storage::{Clock as _, SystemClock};
-use annals::{ErrorKind, Result};
-use annals_replica::archive::{Bucket, Uploaded, Uploader};
+use annals::{ErrorKind, Reader, Result, Retention};
+use annals_replica::archive::{Archiving, Bucket, Uploaded, Uploader};
 use clap::Args;
 use serde_json::json;
 
@@ -20,6 +20,14 @@ use crate::{Outcome, progress};
 ///
 /// With --follow it continues until it is stopped: then at most the commits of one interval are missing in the archive. A
 /// second uploader to the same archive ends the first one, with an error; two never mix.
+///
+/// After `annals erase` of FILE, what was written again is uploaded, and then the old objects are removed from the archive;
+/// so nothing that was erased can be restored. (Versions that the store itself keeps of removed objects are not: end that
+/// there.)
+///
+/// The archive keeps all history, if no rule is given. With --keep-days, --keep-bytes or --keep-transactions it forgets
+/// history that none of them asks for, in pieces: up to a file of the journal that begins with the state, which `annals
+/// retain` and programs with rules of retention make. Every moment after that can be restored.
 ///
 /// URL is file:///FOLDER, s3://BUCKET/PATH, gs://BUCKET/PATH or az://CONTAINER/PATH. Keys and addresses are in the usual
 /// variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL, and so on. The store must create
@@ -39,6 +47,22 @@ pub(crate) struct Arguments {
     /// How many seconds of commits may be missing in the archive, with --follow
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     interval: f64,
+    /// Keep at least the commits of this many days in the archive
+    #[arg(long, value_name = "NUMBER")]
+    keep_days: Option<u32>,
+    /// Keep at least this many bytes of history: a number, or one with KiB, MiB, GiB or TiB after it
+    #[arg(long, value_name = "SIZE", value_parser = super::size)]
+    keep_bytes: Option<u64>,
+    /// Keep at least this many transactions
+    #[arg(long, value_name = "NUMBER")]
+    keep_transactions: Option<u64>,
+    /// Upload no images: then whoever reads the archive without restoring it replays the journal
+    #[arg(long)]
+    no_images: bool,
+    /// If the archive has another history of this database, put this one in its place: the other is removed once this
+    /// one is there
+    #[arg(long)]
+    replace: bool,
     /// Print each report as one JSON object
     #[arg(long)]
     json: bool,
@@ -49,11 +73,24 @@ fn seconds(text: &str) -> std::result::Result<f64, String> {
     seconds.ok_or_else(|| "write a number of seconds, 0.05 to 86400".to_owned())
 }
 
-/// Runs the command.
-pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+/// Opens file and archive.
+fn open(arguments: &Arguments, replaces: bool) -> Result<(Reader, Source, Uploader)> {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let rules = Retention {
+        bytes: arguments.keep_bytes,
+        time: arguments.keep_days.map(|days| day * days),
+        transactions: arguments.keep_transactions,
+    };
+    let how = Archiving { rules, has_images: !arguments.no_images, replaces };
     let reader = progress::options().hard_only(true).open_read_only(&arguments.file)?;
     let source = Source::of_reader(reader.clone());
-    let mut uploader = Uploader::open(Bucket::open(&arguments.url)?, &source)?;
+    let uploader = Uploader::open_with(Bucket::open(&arguments.url)?, &source, how)?;
+    Ok((reader, source, uploader))
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    let (mut reader, mut source, mut uploader) = open(arguments, arguments.replace)?;
     let mut output = Output::new();
     let mut tell = |uploaded: &Uploaded, uploader: &Uploader| {
         let end = uploader.manifest().end().map_or(0, |end| end.txid.0);
@@ -77,13 +114,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     }
     loop {
         SystemClock.pause(Duration::from_secs_f64(arguments.interval));
-        reader.pull()?;
-        match uploader.upload(&source) {
+        match reader.pull().and_then(|_| uploader.upload(&source)) {
             Ok(uploaded) if uploaded.bytes > 0 => tell(&uploaded, &uploader)?,
             Ok(_) => {}
             // It may come back; what is missing is uploaded then.
             Err(error) if error.kind() == ErrorKind::Unreachable => {
                 crate::notes::note(&error.to_string());
+            }
+            // Values were erased: the file is another, and so is its history.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::NotFound | ErrorKind::Forgotten | ErrorKind::Diverged
+                ) =>
+            {
+                (reader, source, uploader) = open(arguments, false)?;
+                tell(&uploader.upload(&source)?, &uploader)?;
             }
             Err(error) => return Err(error),
         }

@@ -19,7 +19,8 @@ use crate::{Outcome, progress};
 /// transaction on: programs read it without the network.
 ///
 /// The URL may also be that of a file on any web server that sends ranges of files (Range), if it ends with `.annals`.
-/// Its image and its kept segments are beside it, as in a directory.
+/// Its image and its kept segments are beside it, as in a directory. Or it is that of an archive: s3://BUCKET/PATH,
+/// file:///FOLDER and so on.
 ///
 /// With --lazy nearly nothing is fetched, and FILE isn't made: `shell --read-only`, `history`, `blame`, `diff` and
 /// `dump` of FILE fetch what they need, and keep it in FILE.partial, up to 256 MiB. The same command without --lazy
@@ -51,11 +52,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let exists = file.try_exists().unwrap_or(true);
     let place = arguments.access.place(url)?;
     if arguments.lazy {
-        return begin(file, exists, place.ranges()?);
+        return begin(file, exists, place.ranges());
     }
     let before = if exists { annals::inspect(file)?.end.txid.0 } else { 0 };
     if !exists && lazy::origin(file)?.is_some() {
-        return finish(file, place.ranges()?);
+        return finish(file, place.ranges());
     }
     let end = match place {
         Place::Server(server) => pull(server, file)?,

@@ -7,6 +7,8 @@ use annals::{Committed, Events, Moment, Result, Schema, Tail, View};
 use clap::{Args, ValueEnum};
 
 use crate::commands::log_range::{Part, Printer, Range};
+#[cfg(feature = "net")]
+use crate::commands::{log_create, log_trim};
 use crate::dump::HistorySql;
 use crate::output::Output;
 use crate::remote::{Access, Local};
@@ -29,10 +31,16 @@ use crate::{Outcome, commands, language, progress};
   annals log people.annals --from time:2024-02-29T00:00:00Z --table person
   annals log people.annals --format sql | sqlite3 people.sqlite
   annals log people.annals --from txid:17 --follow
-  annals log http://127.0.0.1:8080/v1/people --follow")]
+  annals log http://127.0.0.1:8080/v1/people --follow
+  annals log create nats://127.0.0.1:4222/people --replicas 3 --monitor http://127.0.0.1:8222")]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Arguments {
+    #[cfg(feature = "net")]
+    #[command(subcommand)]
+    log: Option<SharedLog>,
     /// The database: a file, the URL of one on a server, or of a file on a web server (https://HOST/NAME.annals)
-    file: PathBuf,
+    #[arg(required = true)]
+    file: Option<PathBuf>,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -52,6 +60,14 @@ pub(crate) struct Arguments {
     access: Access,
 }
 
+/// What is done to a log that many machines share.
+#[cfg(feature = "net")]
+#[derive(Debug, clap::Subcommand)]
+enum SharedLog {
+    Create(log_create::Arguments),
+    Trim(log_trim::Arguments),
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
     /// A script for `annals shell`
@@ -64,7 +80,14 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let local = arguments.access.fetch(&arguments.file)?;
+    #[cfg(feature = "net")]
+    match &arguments.log {
+        Some(SharedLog::Create(create)) => return log_create::run(create),
+        Some(SharedLog::Trim(trim)) => return log_trim::run(trim),
+        None => {}
+    }
+    let file = arguments.file.as_deref().unwrap_or(Path::new(""));
+    let local = arguments.access.fetch(file)?;
     let (range, events) = range(arguments, &local)?;
     let output = Output::new();
     match arguments.format {

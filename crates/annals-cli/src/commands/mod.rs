@@ -43,7 +43,11 @@ pub(crate) mod info;
 mod info_image;
 mod info_json;
 pub(crate) mod log;
+#[cfg(feature = "net")]
+pub(crate) mod log_create;
 pub(crate) mod log_range;
+#[cfg(feature = "net")]
+pub(crate) mod log_trim;
 pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod pack;
@@ -129,4 +133,16 @@ pub(crate) fn tell_recovery(database: &annals::Database) {
     for finding in &database.recovered().findings {
         crate::notes::note(finding);
     }
+}
+
+/// Reads a size.
+pub(crate) fn size(text: &str) -> std::result::Result<u64, String> {
+    const UNITS: [(&str, u32); 4] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
+    let unit = UNITS.iter().find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, bits)));
+    let (number, bits) = unit.unwrap_or((text, &0));
+    let bytes =
+        number.trim_end().parse::<u64>().ok().and_then(|number| number.checked_mul(1 << bits));
+    bytes.ok_or_else(|| {
+        "a size is a whole number of bytes, or one with KiB, MiB, GiB or TiB behind it".to_owned()
+    })
 }

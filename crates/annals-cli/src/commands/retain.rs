@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
     /// Keep at least this many bytes of history: a number, or one with KiB, MiB, GiB or TiB after it
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = super::size)]
     bytes: Option<u64>,
     /// Keep at least the commits of this many days
     #[arg(long, value_name = "NUMBER")]
@@ -105,18 +105,6 @@ fn rules(arguments: &Arguments) -> Result<Retention> {
         ));
     }
     Ok(rules)
-}
-
-/// Reads a size.
-fn size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u32); 4] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
-    let unit = UNITS.iter().find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, bits)));
-    let (number, bits) = unit.unwrap_or((text, &0));
-    let bytes =
-        number.trim_end().parse::<u64>().ok().and_then(|number| number.checked_mul(1 << bits));
-    bytes.ok_or_else(|| {
-        "a size is a whole number of bytes, or one with KiB, MiB, GiB or TiB behind it".to_owned()
-    })
 }
 
 fn retain(database: &Database, rules: &Retention, timeout: Duration) -> Result<Done> {
@@ -212,10 +200,10 @@ mod tests {
     #[test]
     fn sizes_have_units() {
         for (text, bytes) in [("0", 0), ("17", 17), ("3KiB", 3 << 10), ("2 GiB", 2 << 30)] {
-            assert_eq!(size(text), Ok(bytes));
+            assert_eq!(super::super::size(text), Ok(bytes));
         }
         for text in ["", "KiB", "-1", "1.5GiB", "1GB", "99999999TiB"] {
-            assert!(size(text).is_err(), "{text}");
+            assert!(super::super::size(text).is_err(), "{text}");
         }
     }
 }

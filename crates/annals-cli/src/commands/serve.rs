@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Database, Error, ErrorKind, Result};
-use annals_replica::{Backup, Connection, Patience, Replica};
+use annals_replica::{Backup, Connection, Node, Patience, Replica};
 use annals_server::{Identity, Limits, Listening, NewToken, Role, Server, Tokens};
 use clap::Args;
 
 use crate::output::Output;
 use crate::remote::Access;
 use crate::remote::log::Log;
+use crate::remote::shared_log::{Membership, tell_void};
 use crate::{Outcome, commands, notes, progress, remote};
 
 /// How long the server that is followed is asked to wait for news.
@@ -54,7 +55,7 @@ pub(crate) struct Arguments {
     stdio: bool,
     /// Acknowledge a transaction only when this has it, too: a file, which is created, or a URL of a copy that another
     /// server serves, with --token for it, of role admin
-    #[arg(long, value_name = "FILE|URL", conflicts_with = "follow")]
+    #[arg(long, value_name = "FILE|URL", conflicts_with_all = ["follow", "log"])]
     backup: Option<PathBuf>,
     /// How many seconds a transaction waits for the backup
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().backup.as_secs())]
@@ -67,10 +68,12 @@ pub(crate) struct Arguments {
     read_only: bool,
     /// Follow this database: FILE is or becomes a replica of it, to be read from here, too. Writing is refused, and
     /// left to the server that is followed
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "log")]
     follow: Option<String>,
     #[command(flatten)]
     access: Access,
+    #[command(flatten)]
+    membership: Membership,
     /// The certificates for TLS, as PEM, the server's own first; without them the server listens on loopback only
     #[arg(long, value_name = "PEM", requires = "key")]
     cert: Option<PathBuf>,
@@ -99,8 +102,11 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     arguments.log.start();
-    let alone =
-        [("--follow", arguments.follow.is_some()), ("--backup", arguments.backup.is_some())];
+    let alone = [
+        ("--follow", arguments.follow.is_some()),
+        ("--backup", arguments.backup.is_some()),
+        ("--log", arguments.membership.log.is_some()),
+    ];
     if let Some((option, _)) = alone.iter().find(|(_, is_given)| *is_given)
         && arguments.files.len() > 1
     {
@@ -169,6 +175,9 @@ impl Open {
     fn add(&mut self, path: &Path, arguments: &Arguments) -> Result<()> {
         let tokens = Tokens::of(path)?;
         self.has_tokens |= !tokens.list()?.is_empty();
+        if let Some(url) = &arguments.membership.log {
+            return self.join(url, path, tokens, arguments);
+        }
         let database = match &arguments.follow {
             Some(url) => follow(url, path, &arguments.access)?,
             None => progress::options().open(path)?,
@@ -196,6 +205,21 @@ impl Open {
         }
         Ok(())
     }
+
+    /// Opens a node of a shared log, and adds it.
+    fn join(
+        &mut self,
+        url: &str,
+        path: &Path,
+        tokens: Tokens,
+        arguments: &Arguments,
+    ) -> Result<()> {
+        let (name, node) = (name(path)?, join(url, path, arguments)?);
+        self.databases.push(node.replica().database().clone());
+        let server = std::mem::take(&mut self.server);
+        self.server = server.node(name, node, Some(tokens))?.file(name, path)?;
+        Ok(())
+    }
 }
 
 /// Opens a replica, which follows another server until the program ends.
@@ -203,31 +227,48 @@ fn follow(url: &str, path: &Path, access: &Access) -> Result<Database> {
     let options = progress::options();
     let replica = Replica::connect_with(access.connect(url)?, path, &options, Patience::default())?;
     let database = replica.database().clone();
-    std::thread::Builder::new()
-        .name("annals-follow".to_owned())
-        .spawn(move || {
-            let mut told = None;
-            loop {
-                let error = match replica.pull_for(WAIT) {
-                    Ok(_) => None,
-                    // The server ends.
-                    Err(error) if error.kind() == ErrorKind::Closed => return,
-                    Err(error) => Some(error.to_string()),
-                };
-                // Once, however long it lasts.
-                match &error {
-                    Some(error) if told.as_ref() != Some(error) => notes::note(error),
-                    None if told.is_some() => notes::note("it can be followed again"),
-                    _ => {}
-                }
-                if error.is_some() {
-                    SystemClock.pause(PAUSE);
-                }
-                told = error;
-            }
-        })
-        .map_err(|error| Error::io("cannot start a thread", error))?;
+    keep_up(move || replica.pull_for(WAIT).map(drop))?;
     Ok(database)
+}
+
+/// Opens a node of a shared log, which reads that until the program ends.
+fn join(url: &str, path: &Path, arguments: &Arguments) -> Result<Arc<Node>> {
+    let log = arguments.membership.connect(url, &arguments.access)?;
+    let (options, patience) = (progress::options(), Patience::default());
+    let replica = Replica::connect_with(Arc::clone(&log) as _, path, &options, patience)?;
+    let node = Arc::new(Node::new(replica));
+    let (following, mut told) = (Arc::clone(&node), 0);
+    keep_up(move || {
+        let pulled = following.replica().pull_for(WAIT);
+        tell_void(&log, &mut told);
+        pulled.map(drop)
+    })?;
+    Ok(node)
+}
+
+/// Pulls until the database is closed; says once what is wrong, however long it lasts.
+fn keep_up(mut pull: impl FnMut() -> Result<()> + Send + 'static) -> Result<()> {
+    let following = std::thread::Builder::new().name("annals-follow".to_owned()).spawn(move || {
+        let mut told = None;
+        loop {
+            let error = match pull() {
+                Ok(()) => None,
+                // The server ends.
+                Err(error) if error.kind() == ErrorKind::Closed => return,
+                Err(error) => Some(error.to_string()),
+            };
+            match &error {
+                Some(error) if told.as_ref() != Some(error) => notes::note(error),
+                None if told.is_some() => notes::note("it can be followed again"),
+                _ => {}
+            }
+            if error.is_some() {
+                SystemClock.pause(PAUSE);
+            }
+            told = error;
+        }
+    });
+    following.map(drop).map_err(|error| Error::io("cannot start a thread", error))
 }
 
 /// Returns the name of a database in URLs.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use annals::{Level, Result};
 use clap::Args;
 
+#[cfg(feature = "net")]
+use crate::remote::shared_log::{Membership, tell_void};
 use crate::remote::{self, Access};
 use crate::shell::screen::Screen;
 use crate::shell::session::Base;
@@ -29,6 +31,8 @@ use crate::{Outcome, commands, files, language, progress, shell};
 ///
 /// With --replica-of the server must accept each transaction; if another one came first, it is pulled, and the lines
 /// run again. Once the server has it on permanent storage, `committed txid=N runs=N` is printed.
+///
+/// With --log it does the same as a node of a shared log: `committed ..` is printed once the log's servers have it.
 ///
 /// With --offline, too, the changes are committed beside FILE, as FILE-local, without the server; `annals push FILE URL`
 /// sends them later. Reads see both.
@@ -63,6 +67,9 @@ pub(crate) struct Arguments {
     offline: bool,
     #[command(flatten)]
     access: Access,
+    #[cfg(feature = "net")]
+    #[command(flatten)]
+    membership: Membership,
     /// Don't remember the lines that are typed; ANNALS_HISTORY names the file that they are kept in
     #[arg(long)]
     no_history: bool,
@@ -87,6 +94,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.file;
     if let Some(url) = &arguments.replica_of {
         return run_replica(arguments, url);
+    }
+    #[cfg(feature = "net")]
+    if let Some(url) = &arguments.membership.log {
+        return run_node(arguments, url);
     }
     if arguments.read_only {
         let reader = arguments.access.open(&progress::options(), path)?;
@@ -132,6 +143,26 @@ fn run_replica(arguments: &Arguments, url: &str) -> Result<Outcome> {
     let mut screen = Screen::new(false);
     let ran = shell::replica::run(&replica, &mut std::io::stdin().lock(), &mut screen);
     let flushed = screen.output.flush();
+    let closed = replica.close();
+    ran.and(flushed).and(closed).map(|()| Outcome::Done)
+}
+
+/// Runs a script as transactions of a node of a shared log.
+#[cfg(feature = "net")]
+fn run_node(arguments: &Arguments, url: &str) -> Result<Outcome> {
+    let Arguments { file, access, membership, replica_of, read_only, shared, .. } = arguments;
+    if replica_of.is_some() || *read_only || *shared {
+        let message = "--log can't be used with --replica-of, --read-only or --shared";
+        return Err(annals::Error::invalid(message));
+    }
+    let log = membership.connect(url, access)?;
+    let (options, patience) = (progress::options(), annals_replica::Patience::default());
+    let connection = std::sync::Arc::clone(&log) as _;
+    let replica = annals_replica::Replica::connect_with(connection, file, &options, patience)?;
+    let mut screen = Screen::new(false);
+    let ran = shell::replica::run(&replica, &mut std::io::stdin().lock(), &mut screen);
+    let flushed = screen.output.flush();
+    tell_void(&log, &mut 0);
     let closed = replica.close();
     ran.and(flushed).and(closed).map(|()| Outcome::Done)
 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Read as _};
 use std::path::{Path, PathBuf};
 
-use annals::{Error, Result};
+use annals::{Error, Reader, Result};
 use annals_sql::Connection;
 use clap::Args;
 
@@ -57,9 +57,8 @@ fn open(path: &Path, access: &Access) -> Result<Asking> {
     {
         return Ok(Asking::Server(Box::new(access.http(url)?)));
     }
-    let file = &*access.fetch(path)?;
-    let reader = super::open_to_read(&progress::options(), file)?;
-    Ok(Asking::File(Box::new(Connection::open(reader)?)))
+    let opened = access.open(&progress::options(), path)?;
+    Ok(Asking::File(Box::new(Connection::open(Reader::clone(&opened))?)))
 }
 
 /// Runs the command.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals::{Error, ErrorKind, Result};
+use annals::Result;
 use annals_replica::archive::{Archive, Bucket};
 use annals_replica::lazy::Web;
 use annals_replica::{Connection, Http, Ranges};
@@ -28,17 +28,11 @@ pub(crate) enum Place {
 
 impl Place {
     /// Returns it as a source of ranges.
-    pub(crate) fn ranges(self) -> Result<Arc<dyn Ranges>> {
+    pub(crate) fn ranges(self) -> Arc<dyn Ranges> {
         match self {
-            Self::Server(server) => Ok(server),
-            Self::Web(web) => Ok(web),
-            Self::Archive(archive) => {
-                let message = format!(
-                    "{}: parts of an archive can't be read alone: `annals restore` or `annals clone` it",
-                    archive.name()
-                );
-                Err(Error::new(ErrorKind::Unsupported, message))
-            }
+            Self::Server(server) => server,
+            Self::Web(web) => web,
+            Self::Archive(archive) => archive,
         }
     }
 }

@@ -18,30 +18,27 @@ impl Access {
     /// Opens for reading what a path or a URL names: a file, a lazy replica that isn't whole yet, or a database
     /// elsewhere, of which only what is needed is fetched.
     pub(crate) fn open(&self, options: &Options, path: &Path) -> Result<Opened> {
-        let mut copy = None;
         let (reader, lazy) = match (super::url(path), origin(path)?) {
-            (Some(_), _) if super::archive(path).is_some() => {
-                let whole = copy.insert(self.fetch(path)?);
-                (Arc::new(options.open_read_only(&**whole)?), None)
-            }
             (Some(url), _) => {
-                let lazy = lazily(self.place(url)?.ranges()?, options)?;
+                let lazy = lazily(self.place(url)?.ranges(), options)?;
                 (lazy.reader(), Some(lazy))
             }
             (None, Some(url)) => {
-                let ranges = self.place(&url)?.ranges()?;
+                let ranges = self.place(&url)?.ranges();
                 let lazy = Lazy::open_with(ranges, path, options, Fetching::default())?;
                 (lazy.reader(), Some(lazy))
             }
             (None, None) => (Arc::new(options.open_read_only(path)?), None),
         };
         commands::note_unapplied(&reader, path);
-        Ok(Opened { reader, lazy, _copy: copy })
+        Ok(Opened { reader, lazy })
     }
 }
 
 /// Opens a database elsewhere, of which nothing is kept when the command ends.
 pub(crate) fn lazily(ranges: Arc<dyn Ranges>, options: &Options) -> Result<Lazy> {
+    // A place that can't be reached at all is reported at once; a connection that breaks later is waited for.
+    ranges.look()?;
     Lazy::in_memory(ranges, options, Fetching { cache: IN_MEMORY, ..Fetching::default() })
 }
 
@@ -80,8 +77,6 @@ pub(crate) fn copy_all(lazy: &Lazy, path: &Path) -> Result<()> {
 pub(crate) struct Opened {
     reader: Arc<Reader>,
     lazy: Option<Lazy>,
-    /// Of an archive, a copy of it.
-    _copy: Option<super::Local>,
 }
 
 impl Opened {

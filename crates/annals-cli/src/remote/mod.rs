@@ -10,6 +10,8 @@ mod copy;
 mod lazy;
 #[cfg(feature = "net")]
 pub(crate) mod log;
+#[cfg(feature = "net")]
+pub(crate) mod shared_log;
 
 use std::path::Path;
 use std::time::Duration;
@@ -38,7 +40,7 @@ pub(crate) fn refuse_url(path: &Path) -> Result<()> {
 
 /// Returns the URL of a server or an archive that a path is, if it is one.
 pub(crate) fn url(path: &Path) -> Option<&str> {
-    let schemes = ["http://", "https://"];
+    let schemes = ["http://", "https://", "ssh://"];
     let is_server = |path: &&str| schemes.iter().any(|scheme| path.starts_with(scheme));
     path.to_str().filter(is_server).or_else(|| archive(path))
 }

@@ -72,6 +72,102 @@ fn a_folder_is_an_archive() {
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("isn't the URL of an archive"));
 }
 
+/// Returns the objects of an archive in a folder that have some bytes in them.
+fn with(folder: &Path, bytes: &[u8]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(with(&path, bytes)),
+            false => {
+                let all = std::fs::read(&path).unwrap();
+                found.extend(all.windows(bytes.len()).any(|it| it == bytes).then_some(path));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_erased_goes_from_the_archive() {
+    const SECRET: &str = "a secret that must go";
+    for parts in 0..3 {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        create(dir);
+        let restart = || {
+            let database = annals::Options::new().open(dir.join("a.annals")).unwrap();
+            let patience = std::time::Duration::from_secs(5);
+            database.restart(annals::Older::Kept, patience).unwrap();
+            database.close().unwrap();
+        };
+        if parts > 0 {
+            restart();
+        }
+        succeed(dir, &["shell", "a.annals"], &format!("insert page \"{SECRET}\"\ncommit\n"));
+        if parts > 1 {
+            restart();
+        }
+        succeed(dir, &["shell", "a.annals"], "insert page \"last\"\ncommit\n");
+        let url = format!("file://{}/archive", dir.display());
+        succeed(dir, &["archive", "a.annals", &url], "");
+        assert_eq!(with(&dir.join("archive"), SECRET.as_bytes()).len(), 1);
+        // What comes after the last upload is in no archive.
+        succeed(dir, &["shell", "a.annals"], "insert page \"later\"\ncommit\n");
+        succeed(dir, &["erase", "a.annals", "page", "29", "--yes"], "");
+        let told = succeed(dir, &["archive", "a.annals", &url], "");
+        assert!(told.contains("up to transaction 34"), "{told}");
+        assert_eq!(with(&dir.join("archive"), SECRET.as_bytes()), Vec::<PathBuf>::new());
+        let checked = succeed(dir, &["check", &url, "--drill"], "");
+        assert!(checked.starts_with("ok: ") && checked.lines().count() == 1, "{checked}");
+        for txid in ["31", "32", "34"] {
+            let (at, name) = (format!("txid:{txid}"), format!("r{txid}.annals"));
+            succeed(dir, &["restore", &url, &name, "--at", &at], "");
+            let expected = succeed(dir, &["dump", "a.annals", "--at", &at], "");
+            assert_eq!(succeed(dir, &["dump", &name], ""), expected);
+            assert_eq!(succeed(dir, &["dump", &url, "--at", &at], ""), expected);
+            assert!(!expected.contains(SECRET));
+        }
+        // It goes on as before.
+        succeed(dir, &["shell", "a.annals"], "insert page \"more\"\ncommit\n");
+        let told = succeed(dir, &["archive", "a.annals", &url], "");
+        assert!(told.contains("uploaded 1 transaction,"), "{told}");
+    }
+}
+
+#[test]
+fn commands_read_an_archive_as_they_read_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let url = format!("file://{}/archive", dir.display());
+    succeed(dir, &["archive", "a.annals", &url, "--keep-days", "30"], "");
+    let same = |arguments: &[&str]| {
+        let of = |place: &str| {
+            let arguments: Vec<_> =
+                arguments.iter().map(|it| if *it == "FILE" { place } else { it }).collect();
+            succeed(dir, &arguments, "")
+        };
+        assert_eq!(of(&url), of("a.annals"), "{arguments:?}");
+    };
+    same(&["history", "FILE", "page", "3"]);
+    same(&["blame", "FILE", "page", "3"]);
+    same(&["diff", "FILE", "txid:7", "txid:9"]);
+    same(&["dump", "FILE", "--at", "txid:7"]);
+    same(&["log", "FILE", "--from", "txid:20"]);
+    same(&["sql", "FILE", "SELECT count(*), max(title) FROM page"]);
+    let asked =
+        |place: &str| succeed(dir, &["shell", place, "--read-only"], "count page\nget page 3\n");
+    assert_eq!(asked(&url), asked("a.annals"));
+    let begun = succeed(dir, &["clone", &url, "c.annals", "--lazy"], "");
+    assert!(begun.contains("transactions up to 30 can be read"), "{begun}");
+    let row = |file: &str| succeed(dir, &["history", file, "page", "3"], "");
+    assert_eq!(row("c.annals"), row("a.annals"));
+    succeed(dir, &["clone", &url, "c.annals"], "");
+    assert!(dir.join("c.annals").exists() && !dir.join("c.annals.partial").exists());
+    assert_eq!(succeed(dir, &["dump", "c.annals"], ""), succeed(dir, &["dump", "a.annals"], ""));
+}
+
 /// A server of S3, which ends with this.
 struct Gateway(Child);
 

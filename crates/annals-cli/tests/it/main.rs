@@ -8,6 +8,8 @@ mod archived;
 #[cfg(all(unix, feature = "net"))]
 mod backed;
 mod damage;
+#[cfg(all(unix, feature = "net"))]
+mod deployed;
 #[cfg(target_os = "linux")]
 mod device;
 mod exchange;
@@ -40,10 +42,12 @@ mod savepoints;
 mod segments;
 #[cfg(all(unix, feature = "net"))]
 mod served;
+#[cfg(all(unix, feature = "net"))]
+mod shared_log;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sql;
 #[cfg(all(unix, feature = "net"))]
-mod stdio;
+mod ssh;
 mod streams;
 #[cfg(unix)]
 mod terminal;

@@ -1,8 +1,10 @@
 //! Changes that are made without the server, and pushed or rebased later.
 
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
-use crate::program::{run, succeed};
+use crate::program::{annals, run, succeed};
 use crate::served::{Served, create};
 
 /// Runs the program, which must fail; returns what it printed, and its errors.
@@ -101,5 +103,57 @@ fn a_rebase_says_what_was_renumbered_and_what_clashes() {
     assert_eq!(report["renumbered"][0]["table"], "page", "{printed}");
     let printed = succeed(dir, &["push", "c.annals", &url, "--rebase"], "");
     assert!(printed.contains("pushed 0 transactions"), "{printed}");
+    served.end();
+}
+
+/// Answers what is asked as the server does, until something is pushed.
+fn answer_until_a_push(listener: &TcpListener, server: &str) {
+    for client in listener.incoming() {
+        let (mut client, mut server) = (client.unwrap(), TcpStream::connect(server).unwrap());
+        let (mut to_client, mut from_server) =
+            (client.try_clone().unwrap(), server.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut from_server, &mut to_client));
+        let mut piece = [0; 4096];
+        while let Ok(read @ 1..) = client.read(&mut piece) {
+            if piece.starts_with(b"POST") {
+                return;
+            }
+            server.write_all(&piece[..read]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_rebase_left_goes_when_the_clone_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let served = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+    let url = served.url.clone();
+    succeed(dir, &["clone", &url, "c.annals"], "");
+    succeed(dir, &["shell", "c.annals"], "insert page mine\n");
+    succeed(dir, &["shell", "d.annals", "--replica-of", &url], "insert page theirs\n");
+    let left = || {
+        let names = std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name());
+        let names = names.map(|name| name.into_string().unwrap());
+        names.filter(|name| name.contains(".rebase-")).collect::<Vec<_>>()
+    };
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let through = url.replace(served.address(), &listener.local_addr().unwrap().to_string());
+    let mut rebase = annals(dir, &["push", "c.annals", &through, "--rebase"]).spawn().unwrap();
+    answer_until_a_push(&listener, served.address());
+    rebase.kill().unwrap();
+    rebase.wait().unwrap();
+    assert_eq!(left().len(), 1);
+    // Another program's file stays.
+    let other = "c.annals.rebase-0123456789abcdef";
+    std::fs::write(dir.join(other), "notes").unwrap();
+    let dump = succeed(dir, &["shell", "c.annals"], "table page\n");
+    assert!(dump.contains("mine"), "{dump}");
+    assert_eq!(left(), [other]);
+    let printed = succeed(dir, &["push", "c.annals", &url, "--rebase"], "");
+    assert!(printed.contains("pushed 1 transaction"), "{printed}");
+    assert_eq!(left(), [other]);
     served.end();
 }

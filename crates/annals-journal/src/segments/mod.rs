@@ -28,7 +28,7 @@ mod place;
 mod resting;
 mod retention;
 
-pub use crate::seal::{Seal, Sealer, Sealing, with_next};
+pub use crate::seal::{Seal, Sealer, Sealing, next_in_seal, with_next};
 pub use kept::Kept;
 pub use later::{later, refuse_replaced};
 pub use names::{

@@ -1,6 +1,7 @@
 //! An object store, as far as archives use it: creating, reading, listing, removing.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use annals::{Error, ErrorKind, Result};
 use annals_storage::{Clock as _, SystemClock};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
-use object_store::{GetOptions, ObjectStore, PutMode, PutOptions, PutPayload};
+use object_store::{GetOptions, GetRange, ObjectStore, PutMode, PutOptions, PutPayload};
 use tokio::runtime::Runtime;
 use url::Url;
 
@@ -53,6 +54,14 @@ pub(super) enum Created {
     Yes,
     /// There is one of this name: of somebody else, or from a request of ours whose answer was lost.
     Exists,
+}
+
+/// An object that is read, or a part of it.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted<'n> {
+    pub(super) name: &'n str,
+    /// Which bytes; `None`: all.
+    pub(super) range: Option<Range<u64>>,
 }
 
 impl Bucket {
@@ -205,28 +214,24 @@ impl Bucket {
 
     /// Returns the bytes of several objects, which are fetched at the same time. Those that fail are fetched again.
     pub(super) fn get_all(&self, names: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
-        let mut found: Vec<Option<Vec<u8>>> = vec![None; names.len()];
-        let mut missing: Vec<usize> = (0..names.len()).collect();
-        let one = |place: usize| async move {
-            let path = self.path(names.get(place).copied().unwrap_or_default());
-            let got = async {
-                match self.store.get_opts(&path, GetOptions::default()).await {
-                    Ok(found) => Ok(Some(found.bytes().await?.to_vec())),
-                    Err(object_store::Error::NotFound { .. }) => Ok(None),
-                    Err(error) => Err(error),
-                }
-            };
-            (place, got.await)
-        };
+        let whole: Vec<_> = names.iter().map(|name| Wanted { name, range: None }).collect();
+        self.get_parts(&whole)
+    }
+
+    /// Does what [`get_all`](Self::get_all) does, for parts of objects.
+    pub(super) fn get_parts(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut found: Vec<Option<Vec<u8>>> = vec![None; wanted.len()];
+        let mut missing: Vec<(usize, &Wanted<'_>)> = wanted.iter().enumerate().collect();
+        let one = |(place, wanted)| async move { (place, wanted, self.get_part(wanted).await) };
         let get = || {
             let wanted = std::mem::take(&mut missing);
             let each = futures_util::stream::iter(wanted).map(one).buffered(AT_A_TIME);
             let mut failure = Ok(());
-            for (place, got) in self.runtime.block_on(each.collect::<Vec<_>>()) {
+            for (place, wanted, got) in self.runtime.block_on(each.collect::<Vec<_>>()) {
                 match (got, found.get_mut(place)) {
                     (Ok(bytes), Some(to)) => *to = bytes,
                     (got, _) => {
-                        missing.push(place);
+                        missing.push((place, wanted));
                         failure = got.map(drop);
                     }
                 }
@@ -235,6 +240,50 @@ impl Bucket {
         };
         self.again(get).map_err(|error| self.failed("cannot read", &error))?;
         Ok(found)
+    }
+
+    async fn get_part(&self, wanted: &Wanted<'_>) -> object_store::Result<Option<Vec<u8>>> {
+        let range = wanted.range.clone().map(GetRange::Bounded);
+        let options = GetOptions { range, ..GetOptions::default() };
+        match self.store.get_opts(&self.path(wanted.name), options).await {
+            Ok(found) => Ok(Some(found.bytes().await?.to_vec())),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates objects whose names nobody else uses, several at the same time.
+    pub(super) fn create_own(&self, objects: &[(String, Vec<u8>)]) -> Result<()> {
+        if self.folder.is_some() {
+            return objects.iter().try_for_each(|(name, bytes)| self.create_same(name, bytes));
+        }
+        let mut missing: Vec<_> = objects.iter().collect();
+        let one = |object: &'_ (String, Vec<u8>)| {
+            let (path, payload) = (self.path(&object.0), PutPayload::from(object.1.clone()));
+            let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            async move { self.store.put_opts(&path, payload, options).await }
+        };
+        let put = || {
+            let wanted = std::mem::take(&mut missing);
+            let each = wanted.iter().map(|object| one(object));
+            let each = futures_util::stream::iter(each).buffered(AT_A_TIME);
+            let mut failure = Ok(());
+            for (object, put) in wanted.iter().zip(self.runtime.block_on(each.collect::<Vec<_>>()))
+            {
+                let is_there = matches!(
+                    put,
+                    Ok(_)
+                        | Err(object_store::Error::AlreadyExists { .. }
+                            | object_store::Error::Precondition { .. })
+                );
+                if !is_there {
+                    missing.push(object);
+                    failure = put.map(drop);
+                }
+            }
+            failure
+        };
+        self.again(put).map_err(|error| self.failed("cannot create", &error))
     }
 
     /// Returns the names of the objects in a folder that are after one, with their lengths, in order. They may come

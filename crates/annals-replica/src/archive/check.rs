@@ -7,7 +7,8 @@ use annals::storage::{Clock as _, SystemClock};
 use annals::{Cursor, Error, ErrorKind, Result};
 
 use super::bucket::Bucket;
-use super::manifest::Manifest;
+use super::image::{self, Index};
+use super::manifest::{ImageEntry, Manifest, folder, hex};
 use super::memory;
 use super::pull::Archive;
 
@@ -29,7 +30,7 @@ pub struct Checked {
     pub end: Cursor,
     /// What is damaged or missing; empty: nothing.
     pub damage: Vec<String>,
-    /// Objects that no manifest needs: of an upload that was cut off, or left out and not removed yet.
+    /// Objects that are in no list: of an upload that was cut off.
     pub orphans: Vec<String>,
 }
 
@@ -48,7 +49,9 @@ pub fn check(archive: &Archive) -> Result<Checked> {
     let (objects, bytes, manifests) = (0, 0, 0);
     let (damage, orphans) = (Vec::new(), Vec::new());
     let mut checked = Checked { objects, bytes, manifests, end, damage, orphans };
-    for range in &manifest.ranges {
+    let building = manifest.building.iter().flat_map(|building| &building.ranges);
+    let building: Vec<_> = building.filter(|range| !manifest.ranges.contains(range)).collect();
+    for range in manifest.ranges.iter().chain(building.iter().copied()) {
         let Some(bytes) = bucket.get(&range.name)? else {
             checked.damage.push(format!("{} is missing", range.name));
             continue;
@@ -59,7 +62,7 @@ pub fn check(archive: &Archive) -> Result<Checked> {
             checked
                 .damage
                 .push(format!("{} doesn't have the bytes that were uploaded", range.name));
-        } else if !range.is_seal && range.after.is_some() {
+        } else if !range.is_seal && range.begins.is_none() {
             let mut frames = memory();
             let io = |error| Error::io("can't spool a range", error);
             frames.append(&bytes).map_err(io)?;
@@ -82,10 +85,33 @@ pub fn check(archive: &Archive) -> Result<Checked> {
             Err(error) => checked.damage.push(error.to_string()),
         }
     }
-    let needed: BTreeSet<_> = manifest.ranges.iter().map(|range| range.name.as_str()).collect();
-    let listed = bucket.list("frames", "")?.into_iter().map(|(name, _)| format!("frames/{name}"));
-    checked.orphans.extend(listed.filter(|name| !needed.contains(name.as_str())));
+    if let Some(image) = &manifest.image {
+        checked.damage.extend(check_image(bucket, image)?);
+    }
+    let ranges = manifest.ranges.iter().chain(building).map(|range| range.name.clone());
+    let left = manifest.left_out.iter().map(|it| it.name.clone());
+    let mut needed: BTreeSet<_> = ranges.chain(left).collect();
+    needed.extend(image::names(bucket, &manifest)?);
+    for generation in 1..=manifest.growing_generation() {
+        for folder in ["frames", "images"].map(|of| folder(of, generation)) {
+            let listed = bucket.list(&folder, "")?.into_iter();
+            let listed = listed.map(|(name, _)| format!("{folder}/{name}"));
+            checked.orphans.extend(listed.filter(|name| !needed.contains(name.as_str())));
+        }
+    }
     Ok(checked)
+}
+
+/// Compares every byte of an image.
+fn check_image(bucket: &Bucket, image: &ImageEntry) -> Result<Vec<String>> {
+    match bucket.get(&image.name)? {
+        None => return Ok(vec![format!("{} is missing", image.name)]),
+        Some(bytes) if hex(&bytes) != image.hash => {
+            return Ok(vec![format!("{} isn't what was uploaded", image.name)]);
+        }
+        Some(_) => {}
+    }
+    Index::get(bucket, &image.name)?.map_or_else(|| Ok(Vec::new()), |index| index.check(bucket))
 }
 
 /// What a race showed.

@@ -1,5 +1,6 @@
 //! The list of what an archive holds, and its numbers.
 
+use annals::internals::SegmentStart;
 use annals::{Cursor, Error, Result};
 use annals_storage::bytes::hash;
 use serde::{Deserialize, Serialize};
@@ -24,11 +25,48 @@ pub struct Manifest {
     pub journal: String,
     /// When it was made, RFC 3339.
     pub time: String,
+    /// How often the history was written again, by erasures, since the archive was begun; the first has 1.
+    #[serde(default = "first")]
+    pub generation: u64,
     /// Ranges of the journal, without a gap, the oldest first.
     pub ranges: Vec<Range>,
+    /// The newest state, as pages that lazy readers fetch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageEntry>,
+    /// The ranges of the next generation, until they are complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) building: Option<Building>,
     /// Objects that are in no list any more, with the number of the manifest that left them out.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
+}
+
+const fn first() -> u64 {
+    1
+}
+
+/// The next generation, as far as it was uploaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Building {
+    pub(super) generation: u64,
+    pub(super) ranges: Vec<Range>,
+}
+
+/// The image of a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageEntry {
+    /// The name of the object with the list of its chunks.
+    pub name: String,
+    /// XXH3-64 of that object.
+    pub hash: String,
+    /// Which root of which image file it is.
+    pub tag: String,
+    /// The transaction of its state.
+    pub txid: u64,
+    /// How many bytes the image has.
+    pub bytes: u64,
+    /// How many bytes of the journal the archive had then.
+    pub journal: u64,
 }
 
 /// A range of a journal: whole transactions, or the border of two segments.
@@ -47,6 +85,20 @@ pub struct Range {
     /// True if it is the seal of a segment, and the state that the next one begins with, if it does.
     #[serde(default)]
     pub is_seal: bool,
+    /// The segment that begins in it, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<Begins>,
+}
+
+/// A segment that begins in a range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begins {
+    /// Its header, in hexadecimal digits.
+    pub header: String,
+    /// How many of the range's bytes end the segment before it.
+    pub seal: u64,
+    /// How many of the range's bytes are before its first frame.
+    pub before: u64,
 }
 
 /// A cursor, as its text.
@@ -73,6 +125,14 @@ pub struct LeftOut {
     pub name: String,
     /// The manifest that left it out.
     pub by: u64,
+    /// True if it is removed without waiting for readers: it holds what was erased.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub at_once: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// A manifest with a hash over its text.
@@ -83,20 +143,58 @@ struct Sealed<'m> {
     hash: String,
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     format!("{:016x}", hash(bytes))
+}
+
+/// Returns the folder of a generation's objects.
+pub(super) fn folder(of: &str, generation: u64) -> String {
+    match generation {
+        1 => of.to_owned(),
+        generation => format!("{of}-{generation}"),
+    }
+}
+
+/// Bytes of a journal between two cursors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Between {
+    pub(super) generation: u64,
+    pub(super) after: Option<Cursor>,
+    pub(super) next: Cursor,
+    pub(super) is_seal: bool,
 }
 
 impl Range {
     /// Describes bytes of a journal.
-    pub(super) fn of(after: Option<Cursor>, next: Cursor, is_seal: bool, bytes: &[u8]) -> Self {
+    pub(super) fn of(between: Between, bytes: &[u8]) -> Self {
+        let Between { generation, after, next, is_seal } = between;
         let first = after.map_or(0, |after| after.txid.0);
         let seal = if is_seal { "-seal" } else { "" };
         let from = after.map_or(0, |after| after.chain);
-        let name =
-            format!("frames/{first:020}-{:020}-{from:016x}-{:016x}{seal}", next.txid.0, next.chain);
+        let folder = folder("frames", generation);
+        let name = format!(
+            "{folder}/{first:020}-{:020}-{from:016x}-{:016x}{seal}",
+            next.txid.0, next.chain
+        );
+        let begins = match after.is_none() || is_seal {
+            true => SegmentStart::of(bytes, is_seal).map(|start| Begins {
+                header: start.header.iter().map(|byte| format!("{byte:02x}")).collect(),
+                seal: start.seal,
+                before: start.before,
+            }),
+            false => None,
+        };
         let (after, next) = (after.map(Text), Text(next));
-        Self { name, after, next, bytes: bytes.len() as u64, hash: hex(bytes), is_seal }
+        Self { name, after, next, bytes: bytes.len() as u64, hash: hex(bytes), is_seal, begins }
+    }
+
+    /// Returns the segment that begins in it, if one does.
+    pub(super) fn start(&self) -> Option<SegmentStart> {
+        let text = self.begins.as_ref()?.header.as_bytes();
+        let (pairs, rest) = text.as_chunks::<2>();
+        let one = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let header: Option<Vec<u8>> = pairs.iter().map(one).collect();
+        SegmentStart::of_header(&header.filter(|_| rest.is_empty())?)
     }
 
     /// True if these are its bytes.
@@ -110,8 +208,36 @@ impl Manifest {
     /// Begins the list of a journal.
     pub(super) fn first(journal: String, writer: String) -> Self {
         let (ranges, left_out) = (Vec::new(), Vec::new());
-        let (number, epoch, time) = (1, 1, String::new());
-        Self { format: FORMAT, number, epoch, writer, journal, time, ranges, left_out }
+        let (number, epoch, time, generation) = (1, 1, String::new(), 1);
+        let (format, image, building) = (FORMAT, None, None);
+        Self {
+            format,
+            number,
+            epoch,
+            writer,
+            journal,
+            time,
+            generation,
+            ranges,
+            image,
+            building,
+            left_out,
+        }
+    }
+
+    /// Returns the ranges that an uploader adds to: those of the next generation, as long as that isn't complete.
+    pub(super) fn growing(&self) -> &[Range] {
+        self.building.as_ref().map_or(&self.ranges, |building| &building.ranges)
+    }
+
+    /// Returns the same, to be changed.
+    pub(super) fn growing_mut(&mut self) -> &mut Vec<Range> {
+        self.building.as_mut().map_or(&mut self.ranges, |building| &mut building.ranges)
+    }
+
+    /// Returns the generation whose ranges grow.
+    pub(super) fn growing_generation(&self) -> u64 {
+        self.building.as_ref().map_or(self.generation, |building| building.generation)
     }
 
     /// Returns the cursor up to which the archive has the journal; `None` if it has nothing yet.
@@ -153,12 +279,15 @@ impl Manifest {
         if manifest.number != number {
             return Err(damaged("it has another number"));
         }
-        let mut end = None;
-        for range in &manifest.ranges {
-            if range.after.map(|after| after.0) != end {
-                return Err(damaged("its ranges have a gap"));
+        let building = manifest.building.as_ref().map(|building| building.ranges.as_slice());
+        for ranges in [Some(manifest.ranges.as_slice()), building].into_iter().flatten() {
+            let mut end = None;
+            for range in ranges {
+                if range.after.map(|after| after.0) != end {
+                    return Err(damaged("its ranges have a gap"));
+                }
+                end = Some(range.next.0);
             }
-            end = Some(range.next.0);
         }
         Ok(manifest)
     }

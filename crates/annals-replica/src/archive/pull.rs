@@ -1,7 +1,8 @@
 //! An archive as a connection: whatever pulls from a server pulls from it, too.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::ops::Range as Bytes;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals::internals::frames_up_to;
@@ -10,6 +11,7 @@ use annals::{Cursor, Error, ErrorKind, Result, Txid};
 use annals_storage::Spool;
 
 use super::bucket::Bucket;
+use super::image::Index;
 use super::manifest::{Manifest, Range};
 use super::memory;
 use super::upload::damaged;
@@ -34,6 +36,8 @@ struct State {
     manifest: Option<Manifest>,
     /// Ranges that were fetched ahead.
     ahead: VecDeque<(Range, Vec<u8>)>,
+    /// Which chunks an image has.
+    index: Option<(String, Arc<Index>)>,
 }
 
 impl Archive {
@@ -47,6 +51,26 @@ impl Archive {
     #[must_use]
     pub const fn bucket(&self) -> &Bucket {
         &self.bucket
+    }
+
+    /// Returns the manifest that was read last.
+    pub(super) fn known(&self) -> Option<Manifest> {
+        self.state().manifest.clone()
+    }
+
+    /// Reads a part of an image; `None` if it isn't there any more.
+    pub(super) fn read_image(&self, name: &str, bytes: &Bytes<u64>) -> Result<Option<Vec<u8>>> {
+        let known = self.state().index.clone().filter(|(of, _)| of == name);
+        let index = match known {
+            Some((_, index)) => index,
+            None => {
+                let Some(index) = Index::get(&self.bucket, name)? else { return Ok(None) };
+                let index = Arc::new(index);
+                self.state().index = Some((name.to_owned(), Arc::clone(&index)));
+                index
+            }
+        };
+        index.read(&self.bucket, bytes)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -172,9 +196,8 @@ impl Connection for Archive {
     fn describe(&self) -> Result<Description> {
         let manifest = self.manifest()?;
         let end = manifest.end().ok_or_else(|| self.missing(None))?;
-        // The first range begins with the header of a segment.
-        let first = manifest.ranges.first().and_then(|range| range.after);
-        let first = Txid(first.map_or(0, |after| after.0.txid.0) + 1);
+        let first = manifest.ranges.first().and_then(Range::start);
+        let first = Txid(first.map_or(1, |start| start.first_own_txid));
         Ok(Description { id: manifest.journal, end, first })
     }
 

@@ -2,12 +2,12 @@
 
 use annals::internals::Source;
 use annals::storage::{Clock as _, SystemClock};
-use annals::{Cursor, Error, ErrorKind, Result, Timestamp};
+use annals::{Cursor, Error, ErrorKind, Result, Retention, Timestamp};
 use annals_storage::Spool;
 
 use super::bucket::{Bucket, Created};
-use super::manifest::{LeftOut, Manifest, Range};
-use super::memory;
+use super::manifest::{Between, LeftOut, Manifest, Range};
+use super::{erased, image, memory, retain};
 use crate::local::BATCH;
 
 /// So many neighbours of about the same size are joined.
@@ -38,7 +38,26 @@ pub struct Uploader {
     manifest: Manifest,
     /// True if the manifest is in the archive.
     is_known: bool,
-    writer: String,
+    /// Which history is kept.
+    rules: Retention,
+    has_images: bool,
+}
+
+/// How an archive is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Archiving {
+    /// How much history is kept; what any of the rules asks for is. Nothing is forgotten without a rule.
+    pub rules: Retention,
+    /// True if images are uploaded, from which lazy readers read the state.
+    pub has_images: bool,
+    /// True if the history of the source replaces one that differs from it, as long as it is of the same journal.
+    pub replaces: bool,
+}
+
+impl Default for Archiving {
+    fn default() -> Self {
+        Self { rules: Retention::default(), has_images: true, replaces: false }
+    }
 }
 
 impl Uploader {
@@ -47,11 +66,21 @@ impl Uploader {
     /// # Errors
     /// `Diverged`: the archive is of another journal, or of another history of it; those of the bucket and the source.
     pub fn open(bucket: Bucket, source: &Source) -> Result<Self> {
+        Self::open_with(bucket, source, Archiving::default())
+    }
+
+    /// Does what [`open`](Self::open) does, with rules. If values were erased from the history since, [another
+    /// generation](Self::upload) of the archive is begun.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_with(bucket: Bucket, source: &Source, how: Archiving) -> Result<Self> {
         let writer = format!("{:016x}", SystemClock.random());
         let journal = source.facts()?.id;
+        let Archiving { rules, has_images, replaces } = how;
         let Some(newest) = Manifest::newest(&bucket, 0)? else {
-            let manifest = Manifest::first(journal, writer.clone());
-            return Ok(Self { bucket, manifest, is_known: false, writer });
+            let manifest = Manifest::first(journal, writer);
+            return Ok(Self { bucket, manifest, is_known: false, rules, has_images });
         };
         if newest.journal != journal {
             let message = format!(
@@ -60,15 +89,28 @@ impl Uploader {
             );
             return Err(Error::new(ErrorKind::Diverged, message));
         }
-        if let Some(end) = newest.end()
-            && !source.has(end)?
-        {
-            return Err(diverged(&bucket, source, &newest, end)?);
-        }
-        let mut uploader = Self { bucket, manifest: newest.clone(), is_known: true, writer };
         let (number, epoch) = (newest.number + 1, newest.epoch + 1);
-        let taken = Manifest { number, epoch, writer: uploader.writer.clone(), ..newest };
+        let mut taken = Manifest { number, epoch, writer, ..newest.clone() };
+        let stopped = taken.building.as_ref().and_then(|it| it.ranges.last());
+        let stopped = stopped.map(|range| range.next.0);
+        let is_right = |end: Option<Cursor>| end.map_or(Ok(true), |end| has(source, end));
+        if taken.building.is_some() && !is_right(stopped)? {
+            taken = erased::begin(taken, source)?;
+        } else if taken.building.is_none() && !is_right(newest.end())? {
+            if !replaces && !erased::is_of_before(&bucket, source, &newest.ranges)? {
+                let end = newest.end().unwrap_or(Cursor { txid: annals::Txid(0), chain: 0 });
+                return Err(diverged(&bucket, source, &newest, end)?);
+            }
+            taken = erased::begin(taken, source)?;
+        }
+        let mut uploader = Self { bucket, manifest: newest, is_known: true, rules, has_images };
         uploader.publish(taken)?;
+        let Manifest { generation, left_out, .. } = &uploader.manifest;
+        let was_cut = left_out.iter().any(|it| it.at_once);
+        let from = if was_cut { 1 } else { generation.saturating_sub(1) };
+        erased::sweep(&uploader.bucket, &uploader.manifest, from)?;
+        image::sweep(&uploader.bucket, &uploader.manifest)?;
+        uploader.clean()?;
         Ok(uploader)
     }
 
@@ -85,34 +127,82 @@ impl Uploader {
     }
 
     /// Uploads what is new, up to the end of the journal as it is now. Only transactions are uploaded that are on
-    /// permanent storage. When it returns, the archive has them.
+    /// permanent storage. When it returns, the archive has them; it also has forgotten what the rules don't keep, and has a
+    /// newer image, if there is one and it is worth it.
+    ///
+    /// After an erasure another generation is uploaded: the part of the history that was written again. Once all of it is
+    /// there and was read back, it takes the place of the old one, whose objects are removed before this returns.
     ///
     /// Memory: a range, which is about 8 MiB or one transaction, and ranges that are joined, at most 64 MiB of each.
     ///
     /// # Errors
-    /// `Conflict`: another uploader took over; those of the bucket and the source.
+    /// `Conflict`: another uploader took over; `Forgotten`, `Diverged`: the source has another history since this was
+    /// opened: open it again; those of the bucket and the source.
     pub fn upload(&mut self, source: &Source) -> Result<Uploaded> {
         let mut uploaded = Uploaded::default();
         loop {
-            let after = self.manifest.end();
+            let after = self.manifest.growing().last().map(|range| range.next.0);
             let batch = source.after(after, BATCH)?;
             if batch.is_empty() {
-                return Ok(uploaded);
+                break;
             }
             let mut spool = memory();
             batch.copy_to(&mut spool)?;
             let bytes = bytes_of(&spool)?;
-            let range = Range::of(after, batch.next, batch.is_seal, &bytes);
+            let generation = self.manifest.growing_generation();
+            let between = Between { generation, after, next: batch.next, is_seal: batch.is_seal };
+            let range = Range::of(between, &bytes);
             self.bucket.create_same(&range.name, &bytes)?;
             uploaded.transactions += batch.transactions;
             uploaded.bytes += bytes.len() as u64;
             uploaded.objects += 2;
             let mut next = self.next();
-            next.ranges.push(range);
+            next.growing_mut().push(range);
             uploaded.objects += self.join(&mut next)?;
             self.publish(next)?;
             self.clean()?;
         }
+        uploaded.objects += self.replace_generation()?;
+        uploaded.objects += self.keep_image(source)?;
+        uploaded.objects += self.forget()?;
+        Ok(uploaded)
+    }
+
+    /// Puts a complete generation in the place of the one before.
+    fn replace_generation(&mut self) -> Result<u64> {
+        if self.manifest.building.is_none() {
+            return Ok(0);
+        }
+        let before = self.manifest.generation;
+        let next = erased::complete(&self.bucket, self.next())?;
+        self.publish(next)?;
+        erased::sweep(&self.bucket, &self.manifest, before)?;
+        self.clean()?;
+        // The manifest that names what was removed isn't the newest for long.
+        self.publish(self.next())?;
+        Ok(2)
+    }
+
+    fn keep_image(&mut self, source: &Source) -> Result<u64> {
+        if !self.has_images || !self.is_known {
+            return Ok(0);
+        }
+        let Some((next, objects)) = image::upload(&self.bucket, source, self.next())? else {
+            return Ok(0);
+        };
+        self.publish(next)?;
+        self.clean()?;
+        Ok(objects + 1)
+    }
+
+    fn forget(&mut self) -> Result<u64> {
+        let now = Timestamp(SystemClock.now());
+        let Some(next) = retain::forget(&self.bucket, self.next(), &self.rules, now)? else {
+            return Ok(0);
+        };
+        self.publish(next)?;
+        self.clean()?;
+        Ok(2)
     }
 
     fn next(&self) -> Manifest {
@@ -122,10 +212,10 @@ impl Uploader {
 
     /// Joins the last ranges while there are enough of one size; returns how many objects were created.
     fn join(&self, next: &mut Manifest) -> Result<u64> {
-        let mut created = 0;
+        let (mut created, generation) = (0, next.growing_generation());
         loop {
-            let from = next.ranges.len().saturating_sub(JOINED);
-            let last = next.ranges.get(from..).unwrap_or_default();
+            let from = next.growing().len().saturating_sub(JOINED);
+            let last = next.growing().get(from..).unwrap_or_default();
             let class = last.last().map(class_of);
             let is_ripe = last.len() == JOINED
                 && last.iter().all(|range| !range.is_seal && Some(class_of(range)) == class)
@@ -141,14 +231,19 @@ impl Uploader {
                 joined.extend(bytes.ok_or_else(|| damaged(&self.bucket, range))?);
             }
             let after = first.after.map(|after| after.0);
-            let range = Range::of(after, end.next.0, false, &joined);
+            let between = Between { generation, after, next: end.next.0, is_seal: false };
+            let range = Range::of(between, &joined);
             self.bucket.create_same(&range.name, &joined)?;
             created += 1;
             let by = next.number;
-            for old in next.ranges.drain(from..) {
-                next.left_out.push(LeftOut { name: old.name, by });
-            }
-            next.ranges.push(range);
+            let old: Vec<_> = next.growing_mut().drain(from..).collect();
+            // What the next generation has of the present one is needed until that is left out.
+            let is_needed = |range: &Range| next.building.is_some() && next.ranges.contains(range);
+            let old = old.into_iter().filter(|range| !is_needed(range));
+            let old: Vec<_> =
+                old.map(|old| LeftOut { name: old.name, by, at_once: false }).collect();
+            next.left_out.extend(old);
+            next.growing_mut().push(range);
         }
     }
 
@@ -183,10 +278,19 @@ impl Uploader {
         if old > 0 {
             self.bucket.remove(&Manifest::name(old))?;
         }
-        let (gone, kept): (Vec<_>, Vec<_>) =
-            self.manifest.left_out.drain(..).partition(|it| it.by + KEPT <= number);
-        self.manifest.left_out = kept;
-        gone.iter().try_for_each(|it| self.bucket.remove(&it.name))
+        let is_gone = |it: &&LeftOut| it.at_once || it.by + KEPT <= number;
+        let gone: Vec<_> = self.manifest.left_out.iter().filter(is_gone).cloned().collect();
+        erased::clean(&self.bucket, &self.manifest, &gone)?;
+        self.manifest.left_out.retain(|it| !gone.contains(it));
+        Ok(())
+    }
+}
+
+/// True if a source has a cursor, which it may have forgotten.
+fn has(source: &Source, cursor: Cursor) -> Result<bool> {
+    match source.has(cursor) {
+        Err(error) if error.kind() == ErrorKind::Forgotten => Ok(false),
+        answer => answer,
     }
 }
 
@@ -234,7 +338,8 @@ fn diverged(bucket: &Bucket, source: &Source, newest: &Manifest, end: Cursor) ->
             here.txid
         ),
         false => format!(
-            "{} and {} differ after transaction {common}; nothing was uploaded: archive to an empty place",
+            "{} and {} differ after transaction {common}; nothing was uploaded: archive to an empty place, or replace what \
+             is there (--replace)",
             bucket.name(),
             source.name()
         ),

@@ -184,6 +184,13 @@ impl Cache {
         }
     }
 
+    /// Returns how many blocks it keeps.
+    pub(super) fn room(&self) -> u64 {
+        let state = lock(&self.state);
+        let count = if state.broken.is_some() { RECENT } else { state.most };
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+
     /// Returns how many bytes are kept.
     pub(super) fn bytes(&self) -> u64 {
         let state = lock(&self.state);

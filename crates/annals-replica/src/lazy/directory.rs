@@ -21,8 +21,12 @@ use super::cache::{BLOCK, Cache, Key};
 use super::fetch::{Fetch, replaced};
 use super::ranges::{Contents, Object};
 
-/// The most blocks that are fetched ahead of a reader that reads one after the other: 2 MiB.
-const MOST_AHEAD: u64 = 64;
+/// The most blocks of one request: 2 MiB.
+const PART: u64 = 64;
+/// The most requests at the same time, by one reader.
+const AT_ONCE: u64 = 4;
+/// The most blocks that are fetched ahead of a reader that reads one after the other.
+const MOST_AHEAD: u64 = AT_ONCE * PART;
 /// The length of the head of a segment, in bytes.
 const HEAD: u64 = 16 << 10;
 
@@ -213,33 +217,53 @@ impl Remote {
         Ok(())
     }
 
-    /// Fetches a block, with those after it that are needed up to `end`, or will be if the file is read in order.
-    /// Returns the first.
+    /// Fetches a block, with those after it that are needed up to `end`, or will be if the file is read in order: all
+    /// at the same time. Returns the first.
     fn load(&self, file: &File, first: u64, end: u64) -> io::Result<Arc<[u8]>> {
-        let is_here = |block| self.cache.get(file.key(block), file.part(block)).is_some();
-        let wanted = {
-            let mut ahead = lock(&file.ahead);
-            ahead.count = if ahead.next == first { MOST_AHEAD.min(ahead.count * 2) } else { 1 };
-            ahead.count = ahead.count.max(end - first).max(1);
-            first + ahead.count.min(MOST_AHEAD.max(end - first))
-        };
-        let last = wanted.min(file.len().div_ceil(BLOCK));
-        let end = (first + 1..last).find(|&block| is_here(block)).unwrap_or(last);
-        let range = first * BLOCK..(end * BLOCK).min(file.len());
         if file.is_replaced.load(Ordering::Acquire) {
             return Err(replaced(&self.fetch.ranges.place()));
         }
-        let bytes = self.fetch.read(&file.object, range).inspect_err(|error| {
-            if error.kind() == io::ErrorKind::StaleNetworkFileHandle {
-                file.is_replaced.store(true, Ordering::Release);
+        let end = self.end_of_load(file, first, end);
+        let part = |at: u64| at * BLOCK..((at + PART).min(end) * BLOCK).min(file.len());
+        let parts: Vec<_> = (first..end).step_by(place(PART)).map(part).collect();
+        let (mut one, mut block) = (None, first);
+        for bytes in self.fetch.read_all(&file.object, &parts) {
+            let bytes = match bytes {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    if error.kind() == io::ErrorKind::StaleNetworkFileHandle {
+                        file.is_replaced.store(true, Ordering::Release);
+                    }
+                    match one {
+                        // What was fetched ahead may not be needed; else it is fetched again.
+                        Some(_) => break,
+                        None => return Err(error),
+                    }
+                }
+            };
+            for bytes in bytes.chunks(place(BLOCK)) {
+                let kept = self.cache.put(file.key(block), bytes);
+                one.get_or_insert(kept);
+                block += 1;
             }
-        })?;
-        lock(&file.ahead).next = end;
-        let mut blocks = bytes.chunks(place(BLOCK)).zip(first..);
-        let one = blocks.next().ok_or(io::ErrorKind::UnexpectedEof)?;
-        let one = self.cache.put(file.key(first), one.0);
-        blocks.for_each(|(bytes, block)| drop(self.cache.put(file.key(block), bytes)));
-        Ok(one)
+        }
+        lock(&file.ahead).next = block;
+        one.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Returns the end of the blocks that are fetched along with a block that isn't here.
+    fn end_of_load(&self, file: &File, first: u64, needed: u64) -> u64 {
+        let is_here = |block| self.cache.get(file.key(block), file.part(block)).is_some();
+        // What is fetched ahead must not evict itself.
+        let most = MOST_AHEAD.min(self.cache.room() / 2).max(1);
+        let count = {
+            let mut ahead = lock(&file.ahead);
+            let count = if ahead.next == first { ahead.count * 2 } else { 1 };
+            ahead.count = count.max(needed - first).clamp(1, most);
+            ahead.count
+        };
+        let last = (first + count).min(file.len().div_ceil(BLOCK));
+        (first + 1..last).find(|&block| is_here(block)).unwrap_or(last)
     }
 }
 

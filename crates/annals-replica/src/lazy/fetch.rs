@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use annals::{Error, ErrorKind, Result};
@@ -105,6 +106,24 @@ impl Fetch {
             Ok(Piece::Replaced) => Err(replaced(&self.ranges.place())),
             Err(error) => Err(io::Error::new(io::ErrorKind::HostUnreachable, error.to_string())),
         }
+    }
+
+    /// Reads ranges of a file, all at the same time.
+    pub(super) fn read_all(
+        &self,
+        object: &Object,
+        ranges: &[Range<u64>],
+    ) -> Vec<io::Result<Vec<u8>>> {
+        let read = |range: &Range<u64>| self.read(object, range.clone());
+        let Some((first, others)) = ranges.split_first() else { return Vec::new() };
+        thread::scope(|scope| {
+            let begin = |range| thread::Builder::new().spawn_scoped(scope, move || read(range));
+            let others: Vec<_> = others.iter().map(begin).collect();
+            let join = |begun: io::Result<thread::ScopedJoinHandle<'_, _>>| {
+                begun?.join().unwrap_or_else(|_| Err(io::Error::other("a reader panicked")))
+            };
+            std::iter::once(read(first)).chain(others.into_iter().map(join)).collect()
+        })
     }
 }
 

@@ -2,17 +2,23 @@
 
 #![allow(clippy::indexing_slicing, reason = "a test that fails should panic")]
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
+#![allow(
+    clippy::print_stderr,
+    reason = "what was found is shown when a test fails, and a test that is skipped says so"
+)]
 
 mod archive;
 mod counts;
 mod crash;
 mod crash_offline;
+mod fixtures;
 mod hanging;
 mod lazy;
 mod lease;
 mod model;
 mod naive;
 mod offline;
+mod shared_log;
 mod typed;
 
 use std::sync::Arc;

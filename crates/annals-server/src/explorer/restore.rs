@@ -12,11 +12,12 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::Role;
 use crate::answer::{Answer, Refusal};
 use crate::openapi;
 use crate::rows::{id, table};
 use crate::shared::Shared;
-use crate::{Role, lease};
+use crate::transactions::Failed;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(restore))
@@ -57,14 +58,17 @@ async fn restore(
     let restored = served.write(shared.limits, move || {
         let moment: Moment =
             moment.parse().map_err(|error| Refusal::bad(format!("moment: {error}")))?;
-        let mut tx = local.database()?.begin()?;
-        local.check_lease(None).map_err(lease::locked)?;
-        let table = table(tx.view().schema(), &of)?.number;
-        tx.restore(table, id(&number)?, moment)?;
-        if let Some(comment) = &comment {
-            tx.comment(comment)?;
-        }
-        Ok(Restored { txid: tx.commit()?.txid.0 })
+        let (_, accepted) = local
+            .commit(None, move |mut tx| {
+                let table = table(tx.view().schema(), &of)?.number;
+                tx.restore(table, id(&number)?, moment.clone())?;
+                if let Some(comment) = &comment {
+                    tx.comment(comment)?;
+                }
+                Ok(((), tx))
+            })
+            .map_err(|failed: Failed| failed.0)?;
+        Ok(Restored { txid: accepted.txid.0 })
     });
     Ok(Json(restored.await?).into_response())
 }

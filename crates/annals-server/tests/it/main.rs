@@ -14,6 +14,7 @@ mod feeds;
 mod files;
 mod lazy;
 mod limits;
+mod order;
 mod proxy;
 mod rows;
 mod running;

@@ -26,7 +26,7 @@ use crate::db::options::{self, Options};
 use crate::db::replication::Source;
 use crate::image::image_name;
 use crate::journal::format::FRAMES_AT;
-use crate::journal::segments::{kept_name, number_in};
+use crate::journal::segments::{is_id, kept_name, number_in};
 use crate::journal::{Cursor, Head, Point, Retention, first_slot, head_with};
 use crate::storage::{Access, Clock, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -39,6 +39,9 @@ pub const LOCAL: &str = "-local";
 
 /// What follows that, with a cursor, once it was pushed.
 pub const PUSHED: &str = ".pushed-";
+
+/// What follows a journal's name in that of a continuation for one rebase, with the digits of a random number.
+pub const REBASE: &str = ".rebase-";
 
 /// The version of its preface.
 const VERSION: u32 = 1;
@@ -176,6 +179,28 @@ fn there_is(directory: &dyn Directory, name: &str) -> io::Result<bool> {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+/// Removes the files of rebases of a journal that were interrupted: what they had is the other side's by now, or
+/// nobody's. The caller has the journal for itself, as a rebase has.
+pub(super) fn remove_orphans(directory: &dyn Directory, name: &str) {
+    let is_orphan = |found: &String| {
+        let rest = found.strip_prefix(name).and_then(|rest| rest.strip_prefix(REBASE));
+        rest.and_then(|rest| rest.split_at_checked(16)).is_some_and(|(id, rest)| {
+            is_id(id) && (rest.is_empty() || rest.starts_with('.') || rest.starts_with("-spool-"))
+        })
+    };
+    for orphan in directory.list().unwrap_or_default().iter().filter(|found| is_orphan(found)) {
+        // Any program may have given such a name to a file.
+        let storage = directory.open(orphan, Access::Read);
+        let is_ours = storage.is_ok_and(|it| {
+            it.len().is_ok_and(|len| len == 0) || Preface::read(&*it, orphan).is_ok()
+        });
+        if is_ours {
+            // A file that can't be removed is harmless.
+            let _ = directory.remove(orphan);
+        }
     }
 }
 

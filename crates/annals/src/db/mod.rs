@@ -56,7 +56,7 @@ pub(crate) use changes::changed::is_same;
 pub use changes::changed::{Blame, Changed, RowChange, Version, VersionKind};
 pub use changes::moment::{Moment, MomentError};
 pub use continuation::{
-    Continuation, LOCAL, PUSHED, begin_continuation, open_continuation, rename_continuation,
+    Continuation, LOCAL, PUSHED, REBASE, begin_continuation, open_continuation, rename_continuation,
 };
 pub use embedded::Embedded;
 pub use erase::{Generation, OldSegment, Removable};
@@ -91,10 +91,11 @@ pub use replay::unapplied::Unapplied;
 pub use replay::witness::Proven;
 pub use replication::{
     Batch, Beginning, Carrying, Contents, ExposedFile, ExposedFiles, FileRange, JournalFileKind,
-    Origin, Proposal, Source, SourceFacts, Witness, begin_replica, begin_replica_in,
+    Origin, Proposal, SegmentStart, Source, SourceFacts, Witness, begin_replica, begin_replica_in,
     check_readable, continue_segment, count_frames, frames_up_to, head_up_to, segment_number,
     upgrade_in,
 };
+pub use replication::{End, transaction_ends};
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
 pub use stats::{CacheStats, Latencies, OldestState, Stats};
 #[cfg(feature = "tokio")]

@@ -1,6 +1,9 @@
 //! Archives: what is uploaded can be restored to any moment, whatever fails meanwhile, and two uploaders don't mix.
 
+mod erased;
 mod faulty;
+mod lazily;
+mod retained;
 
 use std::path::Path;
 use std::sync::Arc;

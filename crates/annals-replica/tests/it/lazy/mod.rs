@@ -160,3 +160,52 @@ fn news_are_pulled() {
     ranges.edition.fetch_add(1, Ordering::SeqCst);
     assert_eq!(lazy.pull().expect("another").txid().0, 8);
 }
+
+#[test]
+fn a_file_that_is_read_in_order_is_fetched_by_a_few_requests_at_the_same_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.annals");
+    define_again(&path);
+    let database = Options::new().open(&path).expect("a database");
+    let city = annals::TableNumber(1);
+    for number in 0..32 {
+        let name = format!("{number:04} ").repeat(200_000);
+        let insert = |tx: &mut annals::Transaction<'_>| {
+            tx.insert(city, &[annals::ValueRef::String(&name)]).map(drop)
+        };
+        database.write(insert).expect("a long name");
+    }
+    database.backfill(BackfillMode::Full).expect("an image");
+    database.close().expect("a file");
+    let here = std::fs::read(&path).expect("a file");
+
+    for (cache, most) in [(256 << 20, 4), (4 << 20, 1), (32 << 10, 1)] {
+        let ranges = Folder::new(&path);
+        let lazy = Lazy::in_memory(
+            Arc::clone(&ranges) as Arc<dyn Ranges>,
+            &Options::new(),
+            Fetching { cache, ..short() },
+        );
+        let (directory, name) = lazy.expect("a lazy replica").files();
+        let there = directory.open(&name, annals_storage::Access::Read).expect("a journal");
+        ranges.traffic.millis.store(5, Ordering::SeqCst);
+        let requests = || ranges.traffic.requests.load(Ordering::SeqCst);
+        let rounds = || ranges.traffic.rounds.load(Ordering::SeqCst);
+        let (before, rounds_before) = (requests(), rounds());
+        for (at, expected) in (0..).step_by(100_000).zip(here.chunks(100_000)) {
+            let mut read = vec![0; expected.len()];
+            assert_eq!(there.read_at(at, &mut read).expect("bytes"), expected.len());
+            assert!(read == expected, "at {at}");
+        }
+        let (requests, rounds) = (requests() - before, rounds() - rounds_before);
+        let at_once = ranges.traffic.most.load(Ordering::SeqCst);
+        assert!(at_once <= most, "{at_once} at the same time");
+        if most > 1 {
+            assert!(at_once > 1 && rounds < requests, "{rounds} round trips, {requests} requests");
+            assert!(requests < 40, "{requests} requests for {} bytes", here.len());
+        }
+        // Nothing is fetched twice.
+        let blocks = here.len().div_ceil(32 << 10) as u64;
+        assert!(requests <= blocks + 3, "{requests} requests for {blocks} blocks");
+    }
+}

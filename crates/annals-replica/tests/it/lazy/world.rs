@@ -10,6 +10,7 @@ use std::time::Duration;
 use annals::{Error, ErrorKind, Options, Result};
 use annals_replica::lazy::{Contents, Object, Piece};
 use annals_replica::{Fetching, Lazy, Patience, Ranges};
+use annals_storage::{Clock as _, SystemClock};
 
 /// Files in a folder that are read by ranges, as a web server sends them; and its faults.
 #[derive(Debug)]
@@ -25,6 +26,31 @@ pub(crate) struct Folder {
     pub(crate) is_down: AtomicBool,
     /// True if it has no tags.
     pub(crate) is_untagged: AtomicBool,
+    pub(crate) traffic: Traffic,
+}
+
+/// The requests for ranges.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    /// How long each takes, in milliseconds.
+    pub(crate) millis: AtomicU64,
+    pub(crate) requests: AtomicU64,
+    now: AtomicU64,
+    /// The most at the same time.
+    pub(crate) most: AtomicU64,
+    /// How often one began while there was no other: a round trip that was waited for.
+    pub(crate) rounds: AtomicU64,
+}
+
+impl Traffic {
+    fn pass(&self) {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        let before = self.now.fetch_add(1, Ordering::SeqCst);
+        self.most.fetch_max(before + 1, Ordering::SeqCst);
+        self.rounds.fetch_add(u64::from(before == 0), Ordering::SeqCst);
+        SystemClock.pause(Duration::from_millis(self.millis.load(Ordering::SeqCst)));
+        self.now.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Folder {
@@ -36,6 +62,7 @@ impl Folder {
             flip: Mutex::default(),
             is_down: AtomicBool::new(false),
             is_untagged: AtomicBool::new(false),
+            traffic: Traffic::default(),
         })
     }
 
@@ -75,6 +102,7 @@ impl Ranges for Folder {
 
     fn read(&self, object: &Object, range: Range<u64>) -> Result<Piece> {
         self.answer()?;
+        self.traffic.pass();
         let suffix = object.path.strip_prefix(&self.place()).expect("a file beside it");
         let now = self.find(suffix);
         if object.tag.is_some() && now.and_then(|now| now.tag) != object.tag {

@@ -358,6 +358,12 @@ impl<'db> Transaction<'db> {
         self.database.checks.pass(&self.writing.store, touched)
     }
 
+    /// Begins another one after it, whose frames are held, too.
+    pub(in crate::db) fn begin_next(&mut self) {
+        self.time = None;
+        self.touched = self.database.checks.watch();
+    }
+
     /// Returns what it requests of its commit.
     pub(in crate::db) fn request(&self) -> Request {
         Request { level: self.level, time: self.time.map(|time| time.0), is_spilled: self.spilled }

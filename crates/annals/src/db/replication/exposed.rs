@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use super::places::{Part, parts};
 use super::source::{FileRange, Source};
+use annals_schema::Txid;
+
 use crate::Result;
 use crate::db::present::segment::{ExposedPin, ExposedRoots};
 use crate::db::present::snapshot::Published;
@@ -73,6 +75,8 @@ pub fn head_up_to(head: &[u8], position: u64, end: Cursor) -> Option<Vec<u8>> {
 pub struct ExposedFile {
     /// The number of the segment, or of the image's root.
     pub number: u64,
+    /// The last transaction in an image; of a segment, its first.
+    pub txid: Txid,
     /// Its length in bytes, at this moment.
     pub len: u64,
     /// Another file, or a rewritten one, has another tag.
@@ -107,6 +111,7 @@ impl ExposedFile {
         let slot = head.newest_slot().filter(|_| !is_newest).map(|slot| slot.point);
         Self {
             number: part.number(),
+            txid: Txid(head.header.first_txid),
             len: *end,
             tag: format!("{:016x}", head.hash),
             is_sealed: !is_newest,
@@ -121,9 +126,9 @@ impl ExposedFile {
 
     fn of_image(exposed: Exposed, roots: &ExposedRoots) -> Self {
         let Exposed { root, header, head, storage, len, pin } = exposed;
-        let (number, is_sealed) = (root.number, true);
+        let (number, txid, is_sealed) = (root.number, root.point.txid, true);
         let (tag, pin) = (format!("{header:016x}-{number}"), Some(roots.add(pin)));
-        Self { number, len, tag, is_sealed, head, storage, pin }
+        Self { number, txid, len, tag, is_sealed, head, storage, pin }
     }
 }
 

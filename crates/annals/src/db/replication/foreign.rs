@@ -22,6 +22,9 @@ pub enum Origin {
     History,
     /// They are to become history here: all is checked that a transaction here would be checked for.
     Proposed,
+    /// They are in a log that takes whatever it is sent: all is checked as of proposed ones, but for the clock of this
+    /// machine, so that all that read the log come to the same judgement.
+    Logged,
 }
 
 /// What frames say of themselves, before anything is known of the place where they belong.
@@ -31,6 +34,8 @@ pub struct Contents {
     pub transactions: u64,
     /// The chain after the last.
     pub chain: u64,
+    /// The time of the last commit, in microseconds since 1970.
+    pub time: i64,
 }
 
 /// Counts the transactions in frames; verifies only that these are whole frames, the last of which commits.
@@ -38,9 +43,10 @@ pub struct Contents {
 /// # Errors
 /// `Invalid`: they aren't, with the position.
 pub fn count_frames(frames: &Spool) -> Result<Contents> {
-    let (mut transactions, mut chain) = (0, None);
+    let (mut transactions, mut chain, mut time) = (0, None, 0);
     walk(frames, frames.begin(), |outline, end| {
         transactions += u64::from(outline.is_commit);
+        time = outline.time;
         chain = outline.is_commit.then_some(end);
         Ok(true)
     })?;
@@ -48,7 +54,7 @@ pub fn count_frames(frames: &Spool) -> Result<Contents> {
         let at = frames.end() - frames.begin();
         return Err(unlike(at, "no transaction ends"));
     };
-    Ok(Contents { transactions, chain: chain_at(frames, end)? })
+    Ok(Contents { transactions, chain: chain_at(frames, end)?, time })
 }
 
 /// The first transactions of some frames.
@@ -134,7 +140,7 @@ impl event::Sink for Applying<'_, '_> {
         let Self { tx, origin } = self;
         statement::change(tx, |store| match origin {
             Origin::History => store.apply(event),
-            Origin::Proposed => store.apply_checked(event),
+            Origin::Proposed | Origin::Logged => store.apply_checked(event),
         })?;
         tx.touched.iter_mut().for_each(|touched| touched.note(schema, event));
         tx.make_room()
@@ -150,7 +156,9 @@ impl event::Sink for Applying<'_, '_> {
         let Self { tx, origin } = self;
         statement::change(tx, |store| match origin {
             Origin::History => store.apply_rows(table, first, count, columns),
-            Origin::Proposed => store.apply_checked_rows(table, first, count, columns),
+            Origin::Proposed | Origin::Logged => {
+                store.apply_checked_rows(table, first, count, columns)
+            }
         })?;
         tx.touched.iter_mut().for_each(|touched| touched.add(table, first, count));
         tx.make_room()
@@ -217,10 +225,10 @@ impl<'db> Transaction<'db> {
         if frame.header.is_commit() {
             self.statements += 1;
             self.writing.store.end_blob();
-            if origin == Origin::Proposed {
+            if origin != Origin::History {
                 self.writing.store.check_unique().map_err(whole)?;
                 self.writing.store.check_references().map_err(whole)?;
-                self.check_time(txid, clock_time)?;
+                self.check_time(txid, clock_time, origin)?;
             }
         }
         let held = self.writing.writer.hold_frame(frame, clock_time.map(|time| time.0));
@@ -228,10 +236,10 @@ impl<'db> Transaction<'db> {
     }
 
     /// Refuses a clock that is far ahead: all later commits would have its time.
-    fn check_time(&self, txid: Txid, time: Option<Timestamp>) -> Result<()> {
+    fn check_time(&self, txid: Txid, time: Option<Timestamp>, origin: Origin) -> Result<()> {
         let (now, last) = (self.database.clock.now(), self.writing.writer.last_clock_time());
         let Some(time) = time else { return Ok(()) };
-        if time.0 > now.saturating_add(MOST_AHEAD) {
+        if origin == Origin::Proposed && time.0 > now.saturating_add(MOST_AHEAD) {
             return Err(Error::invalid(format!(
                 "transaction {txid} is of {time}, more than 10 s ahead of the clock here, {}: set the clock of the \
                  machine that made it",

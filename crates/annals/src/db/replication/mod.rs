@@ -11,6 +11,7 @@
 //! begins a replica, and continues in another segment as the other side did; `witness` is a place elsewhere that must have each
 //! commit before it is acknowledged. `exposed` are the files themselves, as lazy replicas read them.
 
+mod ends;
 mod exposed;
 mod foreign;
 mod missing;
@@ -20,11 +21,12 @@ mod segments;
 mod source;
 mod witness;
 
+pub use ends::{End, transaction_ends};
 pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, head_up_to, segment_number};
 pub use foreign::{Beginning, Contents, Origin, count_frames, frames_up_to};
 pub use missing::Carrying;
 pub use proposal::Proposal;
-pub use segments::{begin_replica, begin_replica_in, continue_segment};
+pub use segments::{SegmentStart, begin_replica, begin_replica_in, continue_segment};
 pub use source::{Batch, FileRange, Source, SourceFacts};
 pub use witness::Witness;
 

@@ -7,6 +7,7 @@ use annals_schema::Txid;
 
 use crate::db::present::snapshot::Published;
 use crate::db::replay::segments::Past;
+use crate::journal::segments::Seal;
 use crate::journal::{Cursor, Erasure, FrameReader, Head, Point, lock};
 use crate::storage::Storage;
 use crate::{Error, Result};
@@ -33,6 +34,13 @@ impl Part {
     /// Returns a reader of its frames from a point on.
     pub(super) fn reader(&self, from: Point) -> FrameReader<'_> {
         FrameReader::new(&*self.storage, self.head.hash, from, self.end)
+    }
+
+    /// Returns the seal at a point, if that is next.
+    pub(super) fn seal_at(&self, at: Point) -> Result<Option<Seal>> {
+        let mut reader = self.reader(at);
+        let frame = reader.next().map_err(|error| self.io(error))?;
+        Ok(frame.as_ref().and_then(Seal::of))
     }
 
     pub(super) fn number(&self) -> u64 {

@@ -49,14 +49,15 @@ impl<'db> Transaction<'db> {
     /// `None` if it has no events.
     ///
     /// # Errors
-    /// `Unique`, `Reference`, `Refused`, `Io`: it is rolled back.
+    /// `Unique`, `Reference`, `Refused`, `Io`: it is rolled back, with all others of the proposal that it extends.
     pub(crate) fn propose(mut self) -> Result<Option<Proposal<'db>>> {
         self.usable()?;
         self.forget_savepoints(0);
+        let from = self.writing.writer.end_of_file();
         if self.is_empty() {
-            return Ok(None);
+            let end = self.writing.writer.committed();
+            return Ok((end != from).then_some(Proposal { tx: self, from, end }));
         }
-        let from = self.writing.writer.committed();
         self.pass_checks()?;
         commit::check(&self.writing)?;
         let request = self.request();
@@ -103,6 +104,15 @@ impl<'db> Transaction<'db> {
 pub(in crate::db) fn spool(file: &JournalFile, random: u64) -> Spool {
     let name = format!("{}-spool-{random:016x}", file.journal);
     Spool::new(file.directory.again(), name, 0)
+}
+
+impl<'db> Proposal<'db> {
+    /// Begins another transaction after those that it has: proposed, they are one proposal.
+    pub(crate) fn extend(self) -> Transaction<'db> {
+        let Self { mut tx, .. } = self;
+        tx.begin_next();
+        tx
+    }
 }
 
 impl Proposal<'_> {

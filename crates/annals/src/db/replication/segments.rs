@@ -13,8 +13,10 @@ use crate::db::handle::database::Database;
 use crate::db::options::locate;
 use crate::event::{self, Event};
 use crate::journal::format::{FRAMES_AT, HEADER_LEN, Header, Secret};
-use crate::journal::segments::{Next, Place, Seal, Sealing};
-use crate::journal::{Cursor, Erasure, FrameReader, Point, first_slot, head_with, refuse_reading};
+use crate::journal::segments::{Next, Place, Seal, Sealing, next_in_seal};
+use crate::journal::{
+    Cursor, Erasure, FrameReader, Outline, Point, first_slot, head_with, refuse_reading,
+};
 use crate::storage::{Clock, Directory, Storage, SystemClock};
 use crate::store::BlobPiece;
 use crate::{Error, ErrorKind, Result, Schema};
@@ -121,8 +123,76 @@ pub fn begin_replica_in(
     }
 }
 
-/// Continues in another segment, as the journal that this one follows did: `bytes` are its seal, and the state with
-/// which the next segment begins, if it does.
+/// Returns the header of a segment that some bytes begin with; frames begin otherwise.
+fn header_of(bytes: &Spool) -> io::Result<Option<Header>> {
+    let mut header = [0; HEADER_LEN];
+    let read = bytes.read_at(bytes.begin(), &mut header)?;
+    Ok(Header::decode(&header).filter(|_| read == HEADER_LEN))
+}
+
+/// Where a segment begins in bytes that were copied from a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentStart {
+    /// Its header.
+    pub header: [u8; HEADER_LEN],
+    /// The hash of that, which is the chain before its first frame.
+    pub hash: u64,
+    /// The segment's number.
+    pub number: u64,
+    /// The number of its first transaction: of the state, if it begins with that.
+    pub first_txid: u64,
+    /// The number of its first transaction that isn't the state.
+    pub first_own_txid: u64,
+    /// When it was begun, in microseconds since 1970.
+    pub begun: i64,
+    /// True if it is the oldest, or begins with the state: what is before it may be missing.
+    pub is_base: bool,
+    /// How many of the bytes end the segment before it: a seal; 0 if it is the first.
+    pub seal: u64,
+    /// How many of the bytes are before its first frame.
+    pub before: u64,
+}
+
+impl SegmentStart {
+    /// Returns it from a header alone.
+    #[must_use]
+    pub fn of_header(header: &[u8]) -> Option<Self> {
+        let decoded = header.first_chunk().and_then(Header::decode)?;
+        Some(Self {
+            header: decoded.encode(),
+            hash: decoded.hash(),
+            number: decoded.segment,
+            first_txid: decoded.first_txid,
+            first_own_txid: decoded.first_own_txid(),
+            begun: decoded.created,
+            is_base: decoded.is_base(),
+            seal: 0,
+            before: HEADER_LEN as u64,
+        })
+    }
+
+    /// Returns it from bytes that [`Source::after`](super::Source::after) returned: without a cursor, or as a seal.
+    /// Verifies the header only.
+    #[must_use]
+    pub fn of(bytes: &[u8], is_seal: bool) -> Option<Self> {
+        if !is_seal {
+            return Self::of_header(bytes);
+        }
+        let outline = Outline::of(bytes.first_chunk()?)?;
+        let (frame, rest) = bytes.split_at_checked(usize::try_from(outline.len).ok()?)?;
+        let (seal, between) = (outline.len, HEADER_LEN as u64);
+        match Self::of_header(rest) {
+            Some(found) => Some(Self { seal, before: seal + between, ..found }),
+            None => {
+                let header = next_in_seal(frame)?;
+                Some(Self { seal, before: seal, ..Self::of_header(&header.encode())? })
+            }
+        }
+    }
+}
+
+/// Continues in another segment, as the journal that this one follows did: `bytes` are its seal, the header of the next
+/// segment if that isn't the one in the seal any more, and the state with which it begins, if it does.
 ///
 /// # Errors
 /// `Invalid`: they are something else, and nothing was changed; `Io`; `Poisoned`: it was interrupted, and opening the
@@ -149,9 +219,17 @@ pub fn continue_segment(database: &Database, bytes: &mut Spool) -> Result<Cursor
         let seal = Seal::of(frame)?;
         Some(Sealing { position: from.position, bytes: frame.bytes.to_vec(), seal })
     });
-    let sealing =
+    let mut sealing =
         sealing.ok_or_else(|| unlike("its seal doesn't verify after the last transaction"))?;
     let mut frames = bytes.without(sealing.bytes.len() as u64).map_err(io)?;
+    if let Some(header) = header_of(&frames).map_err(io)? {
+        if !sealing.seal.is_followed_by(&header) {
+            return Err(unlike("its header isn't that of the next segment"));
+        }
+        refuse_reading(&header, &inner.file().name)?;
+        sealing.seal.next = header;
+        frames = frames.without(HEADER_LEN as u64).map_err(io)?;
+    }
     frames.move_to(FRAMES_AT);
     let state = Writing { header: &sealing.seal.next, frames: &frames };
     let fill = |storage: &dyn Storage, secret| state.write(storage, secret);

@@ -13,6 +13,8 @@ use crate::db::changes::feed::Slot;
 use crate::db::handle::database::Database;
 use crate::db::present::snapshot::Published;
 use crate::db::reader::Reader;
+use crate::journal::format::HEADER_LEN;
+use crate::journal::segments::Seal;
 use crate::journal::{Cursor, Point};
 use crate::storage::Storage;
 use crate::{Error, Result};
@@ -59,8 +61,8 @@ pub struct Batch {
     pub next: Cursor,
     /// How many transactions they are; 0 for the end of a segment.
     pub transactions: u64,
-    /// True if the journal continues in another segment here: the bytes are a seal, and the state with which the next
-    /// segment begins, if it does.
+    /// True if the journal continues in another segment here: the bytes are a seal, the header of the next segment if
+    /// that isn't the one in the seal any more, and the state with which it begins, if it does.
     pub is_seal: bool,
 }
 
@@ -284,7 +286,7 @@ impl Source {
         let part = parts.get(place).ok_or_else(|| Error::invalid("a journal has a segment"))?;
         match self.read(part, from, most) {
             Ok(batch) if batch.is_seal => match parts.get(place + 1) {
-                Some(next) => self.continued(batch, next),
+                Some(next) => self.continued(batch, part.seal_at(from)?.as_ref(), next),
                 None => Ok(Batch::empty(cursor)),
             },
             batch => batch,
@@ -292,9 +294,14 @@ impl Source {
     }
 
     /// Returns a seal with the beginning of the segment that follows it.
-    fn continued(&self, mut batch: Batch, next: &Part) -> Result<Batch> {
+    fn continued(&self, mut batch: Batch, seal: Option<&Seal>, next: &Part) -> Result<Batch> {
         let start = next.head.start();
         batch.next = start.into();
+        if seal.is_none_or(|seal| seal.next != next.head.header) {
+            // It was written again since: by an erasure, or after a restart that was interrupted.
+            let storage = Arc::clone(&next.storage);
+            batch.ranges.push(FileRange { storage, from: 0, to: HEADER_LEN as u64 });
+        }
         if next.head.header.begins_with_state() {
             let state = self.read(next, start, 0)?;
             batch.ranges.extend(state.ranges);

@@ -1,0 +1,247 @@
+//! A node: a replica whose transactions come from many threads, which share their way to the other side.
+//!
+//! While the transactions of one thread are on their way, others queue. The next thread to get its turn takes all that have
+//! come meanwhile: they run one after the other, each a transaction of its own, and are pushed together.
+
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use annals::internals::{Origin, end_of, extend, hold, propose, take};
+use annals::{Cursor, Error, ErrorKind, Result, Transaction, Txid};
+use annals_storage::{Clock as _, Spool, SystemClock};
+
+use crate::local::Answer;
+use crate::{Accepted, Replica};
+
+/// A group isn't made larger once it has so many bytes.
+const MOST_BYTES: u64 = 256 << 10;
+/// The most transactions of a group.
+const MOST: usize = 1000;
+
+/// A replica that many threads write: the transactions that come while others are on their way share a push, as commits
+/// share a flush.
+#[derive(Debug)]
+pub struct Node {
+    replica: Replica,
+    queue: Mutex<Vec<Box<dyn Job>>>,
+    /// Held by the thread that runs the transactions of all.
+    leading: Mutex<()>,
+}
+
+/// A transaction that waits for its turn.
+trait Job: Send + std::fmt::Debug {
+    /// Runs it. `None`: it failed, and keeps its error.
+    fn run<'db>(&mut self, transaction: Transaction<'db>) -> Option<Transaction<'db>>;
+
+    /// Tells the thread that waits for it.
+    fn finish(self: Box<Self>, result: Result<Accepted>);
+}
+
+struct JobOf<T, E, W> {
+    work: W,
+    value: Option<std::result::Result<T, E>>,
+    to: Sender<std::result::Result<(T, Accepted), E>>,
+}
+
+impl<T, E, W> std::fmt::Debug for JobOf<T, E, W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JobOf")
+    }
+}
+
+impl<T, E, W> Job for JobOf<T, E, W>
+where
+    T: Send,
+    E: From<Error> + Send,
+    W: for<'db> FnMut(Transaction<'db>) -> std::result::Result<(T, Transaction<'db>), E> + Send,
+{
+    fn run<'db>(&mut self, transaction: Transaction<'db>) -> Option<Transaction<'db>> {
+        match (self.work)(transaction) {
+            Ok((value, transaction)) => {
+                self.value = Some(Ok(value));
+                Some(transaction)
+            }
+            Err(error) => {
+                self.value = Some(Err(error));
+                None
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>, result: Result<Accepted>) {
+        let told = match (result, self.value) {
+            (_, Some(Err(error))) => Err(error),
+            (Ok(accepted), Some(Ok(value))) => Ok((value, accepted)),
+            (Ok(_), None) => Err(ended().into()),
+            (Err(error), _) => Err(error.into()),
+        };
+        // Its thread waits, or has panicked.
+        let _ = self.to.send(told);
+    }
+}
+
+fn ended() -> Error {
+    Error::new(
+        ErrorKind::Aborted,
+        "a transaction that ran together with this one panicked: try again",
+    )
+}
+
+/// What became of a group.
+enum Ran {
+    /// The first so many of its transactions are history, up to this one; the rest is to be run again.
+    Accepted(Vec<Txid>),
+    /// This one has failed; the others are to be run again.
+    Failed(usize, Option<Error>),
+    /// Others came first.
+    Conflict,
+}
+
+impl Node {
+    /// Makes a replica a node.
+    #[must_use]
+    pub fn new(replica: Replica) -> Self {
+        Self { replica, queue: Mutex::default(), leading: Mutex::default() }
+    }
+
+    /// Returns the replica.
+    #[must_use]
+    pub const fn replica(&self) -> &Replica {
+        &self.replica
+    }
+
+    /// Runs `work` in a transaction that the other side must accept, as [`Replica::transaction`] does; together with those
+    /// of other threads. It may run again, and on another thread.
+    ///
+    /// # Errors
+    /// That of `work`; those of [`Replica::transaction`]. `Aborted`: a transaction that ran together with it panicked.
+    pub fn commit<T, E>(
+        &self,
+        work: impl for<'db> FnMut(Transaction<'db>) -> std::result::Result<(T, Transaction<'db>), E>
+        + Send
+        + 'static,
+    ) -> std::result::Result<(T, Accepted), E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (to, told) = channel();
+        lock(&self.queue).push(Box::new(JobOf { work, value: None, to }));
+        self.lead(&told)
+    }
+
+    /// Waits for its turn, unless another thread has run its transaction; then runs those of all.
+    fn lead<T, E: From<Error>>(
+        &self,
+        told: &Receiver<std::result::Result<(T, Accepted), E>>,
+    ) -> std::result::Result<(T, Accepted), E> {
+        loop {
+            let leading = lock(&self.leading);
+            match told.try_recv() {
+                Ok(told) => return told,
+                Err(TryRecvError::Disconnected) => return Err(ended().into()),
+                Err(TryRecvError::Empty) => {}
+            }
+            let mut jobs = std::mem::take(&mut *lock(&self.queue));
+            if jobs.len() > MOST {
+                *lock(&self.queue) = jobs.split_off(MOST);
+            }
+            self.run_all(jobs);
+            drop(leading);
+        }
+    }
+
+    /// Runs transactions until each is history, or has failed.
+    fn run_all(&self, mut jobs: Vec<Box<dyn Job>>) {
+        let (begun, mut runs) = (SystemClock.elapsed(), 0);
+        let mut most = jobs.len();
+        while !jobs.is_empty() {
+            runs += 1;
+            most = most.clamp(1, jobs.len());
+            let ran = self.run_group(jobs.get_mut(..most).unwrap_or_default(), begun);
+            match ran {
+                Ok(Ran::Accepted(txids)) => {
+                    for (job, txid) in jobs.drain(..txids.len()).zip(txids) {
+                        job.finish(Ok(Accepted { txid, runs }));
+                    }
+                    most = jobs.len();
+                }
+                Ok(Ran::Failed(place, error)) => {
+                    jobs.remove(place).finish(Err(error.unwrap_or_else(ended)));
+                    // Those before it have run well, and go first.
+                    most = if place > 0 { place } else { jobs.len() };
+                }
+                Ok(Ran::Conflict) if self.replica.is_over(begun) => {
+                    let message = format!(
+                        "other transactions came first {runs} times; nothing was changed: try again later"
+                    );
+                    return fail(jobs, &Error::new(ErrorKind::Conflict, message));
+                }
+                Ok(Ran::Conflict) => {
+                    if let Err(error) = self.replica.pull_before(begun) {
+                        return fail(jobs, &error);
+                    }
+                }
+                Err(error) => return fail(jobs, &error),
+            }
+        }
+    }
+
+    /// Runs transactions one after the other, and pushes them together.
+    fn run_group(&self, jobs: &mut [Box<dyn Job>], begun: Duration) -> Result<Ran> {
+        let mut transaction = self.replica.database().begin()?;
+        hold(&mut transaction)?;
+        let mut txids = Vec::new();
+        let count = jobs.len();
+        for (place, job) in jobs.iter_mut().enumerate() {
+            let Some(after) = job.run(transaction) else { return Ok(Ran::Failed(place, None)) };
+            let before = end_of(&after);
+            let proposal = match propose(after) {
+                Ok(Some(proposal)) => proposal,
+                // Nothing changes: it has seen the state here.
+                Ok(None) => return Ok(Ran::Accepted(vec![before.txid])),
+                Err(error) => return Ok(Ran::Failed(place, Some(error))),
+            };
+            txids.push(proposal.end().txid);
+            let len = proposal.frames().map_or(0, |frames| frames.end() - frames.begin());
+            if place + 1 == count || len >= MOST_BYTES {
+                return Ok(match self.replica.propose_to(proposal, begun, None)? {
+                    Ok(_) => Ran::Accepted(txids),
+                    Err(_) => Ran::Conflict,
+                });
+            }
+            transaction = extend(proposal);
+        }
+        Ok(Ran::Accepted(txids))
+    }
+
+    /// Asks the other side to accept frames that were pushed here: they follow `from`.
+    ///
+    /// # Errors
+    /// As those of [`Local::accept`](crate::Local::accept), once it is known that `from` is in this history; those of a push.
+    pub(crate) fn accept(&self, from: Cursor, frames: &mut Spool) -> Result<Answer> {
+        let _leading = lock(&self.leading);
+        let transaction = self.replica.database().begin()?;
+        if end_of(&transaction) != from {
+            return Ok(Answer::Conflict);
+        }
+        let proposal = take(transaction, frames, Origin::Proposed)?;
+        if self.replica.propose_to(proposal, SystemClock.elapsed(), None)?.is_ok() {
+            return Ok(Answer::Committed);
+        }
+        self.replica.pull()?;
+        Ok(Answer::Conflict)
+    }
+}
+
+/// Tells the threads of transactions that these have failed.
+fn fail(jobs: Vec<Box<dyn Job>>, error: &Error) {
+    for job in jobs {
+        job.finish(Err(Error::new(error.kind(), error.to_string())));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,132 @@
+//! The copies of a message: which of them to believe.
+//!
+//! A log may skip messages of a damaged replica without a word. So a message that is missing, or doesn't verify, is asked for
+//! again: of any replica a few times, of the leader, of another replica. Only bytes that the leader and a second replica
+//! have alike are judged to be void.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use annals::{Error, ErrorKind, Result};
+use annals_storage::{Clock as _, SystemClock};
+use bytes::Bytes;
+
+use super::log::{Log, Message, Source};
+use super::message::{CHECK_LEN, HEADER_LEN, Head, decode};
+use super::status::Counts;
+
+/// How often any replica is asked before the leader is.
+const TRIES: u32 = 2;
+/// The pause between them: the replica may have it in a moment.
+const PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
+
+/// A message that is as its writer made it, or that never will be.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// It verifies.
+    Whole(Whole),
+    /// All replicas have the same bytes, which don't verify.
+    Void,
+}
+
+/// A message that verifies.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) head: Head,
+    pub(super) message: Message,
+}
+
+impl Whole {
+    /// Reads a message; `None` if it doesn't verify, or belongs elsewhere.
+    fn of(message: &Message) -> Option<Self> {
+        let (head, _) = decode(&message.bytes)?;
+        (head.sequence == message.sequence).then(|| Self { head, message: message.clone() })
+    }
+
+    /// Returns what it carries.
+    pub(super) fn payload(&self) -> Bytes {
+        let bytes = &self.message.bytes;
+        bytes.slice(HEADER_LEN..bytes.len() - CHECK_LEN)
+    }
+}
+
+/// Reads messages, and repairs what it reads from other copies.
+#[derive(Clone, Debug)]
+pub(super) struct Copies {
+    pub(super) log: Arc<dyn Log>,
+    pub(super) counts: Arc<Counts>,
+}
+
+impl Copies {
+    /// Judges a message that was read: one that doesn't verify is read again.
+    pub(super) fn check(&self, message: &Message) -> Result<Found> {
+        match Whole::of(message) {
+            Some(whole) => Ok(Found::Whole(whole)),
+            None => self.repair(message.sequence),
+        }
+    }
+
+    /// Reads a message that a replica lacks, or has damaged.
+    pub(super) fn repair(&self, sequence: u64) -> Result<Found> {
+        let found = self.fetch(sequence)?;
+        if matches!(found, Found::Whole(_)) {
+            Counts::add(&self.counts.repaired);
+        }
+        Ok(found)
+    }
+
+    /// Reads a message that the log must have, from as many replicas as that takes.
+    ///
+    /// # Errors
+    /// `Unreachable`: not enough of them answer; `Forgotten`: it was removed; `Corrupt`: no replica has it.
+    pub(super) fn fetch(&self, sequence: u64) -> Result<Found> {
+        let is_suspicious = self.counts.is_suspicious.load(Ordering::Relaxed);
+        for again in 0..if is_suspicious { 0 } else { TRIES } {
+            if again > 0 {
+                SystemClock.pause(PAUSE);
+            }
+            if let Some(whole) = self.log.get(sequence, Source::Any)?.as_ref().and_then(Whole::of) {
+                return Ok(Found::Whole(whole));
+            }
+        }
+        // The replica that answers lags, or is damaged: for what comes next the leader is asked at once.
+        self.counts.is_suspicious.store(true, Ordering::Relaxed);
+        let leader = self.log.get(sequence, Source::Leader)?;
+        if let Some(whole) = leader.as_ref().and_then(Whole::of) {
+            return Ok(Found::Whole(whole));
+        }
+        let second = self.log.get(sequence, Source::Second)?;
+        if let Some(whole) = second.as_ref().and_then(Whole::of) {
+            return Ok(Found::Whole(whole));
+        }
+        match (leader, second) {
+            (Some(leader), Some(second)) if leader.bytes == second.bytes => Ok(Found::Void),
+            _ => Err(self.missing(sequence)),
+        }
+    }
+
+    fn missing(&self, sequence: u64) -> Error {
+        let name = self.log.name();
+        if self.log.extent().is_ok_and(|extent| sequence < extent.first) {
+            let message = format!(
+                "{name}: message {sequence} was removed from the log; it is in the archive, if there is one"
+            );
+            return Error::new(ErrorKind::Forgotten, message);
+        }
+        Error::corrupt(format!(
+            "{name}: no replica has message {sequence} whole: it is lost, or the replicas that have it can't be reached; \
+             the log's servers say which of them is damaged"
+        ))
+    }
+
+    /// True if the leader and a second replica have these bytes: then all that read the log judge the same.
+    pub(super) fn is_settled(&self, message: &Message) -> Result<bool> {
+        for source in [Source::Leader, Source::Second] {
+            let copy = self.log.get(message.sequence, source)?;
+            if copy.is_none_or(|copy| copy.bytes != message.bytes) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

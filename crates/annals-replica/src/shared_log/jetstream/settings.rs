@@ -1,0 +1,224 @@
+//! The settings of a stream and of its servers: those by which acknowledged transactions could be lost are refused.
+
+use std::collections::BTreeSet;
+
+use annals::{Error, ErrorKind, Result};
+use serde::Deserialize;
+use serde_json::json;
+
+/// What a server says of a stream.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Info {
+    pub(super) config: Config,
+    pub(super) state: State,
+    #[serde(default)]
+    pub(super) cluster: Option<Cluster>,
+}
+
+/// The settings of a stream.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default)]
+pub(super) struct Config {
+    pub(super) subjects: Vec<String>,
+    retention: String,
+    storage: String,
+    discard: String,
+    num_replicas: usize,
+    max_msgs: i64,
+    max_bytes: i64,
+    max_age: i64,
+    max_msgs_per_subject: i64,
+    pub(super) max_msg_size: i64,
+    deny_delete: bool,
+    allow_direct: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            subjects: Vec::new(),
+            retention: "limits".to_owned(),
+            storage: "file".to_owned(),
+            discard: "old".to_owned(),
+            num_replicas: 1,
+            max_msgs: -1,
+            max_bytes: -1,
+            max_age: 0,
+            max_msgs_per_subject: -1,
+            max_msg_size: -1,
+            deny_delete: false,
+            allow_direct: false,
+        }
+    }
+}
+
+/// The messages of a stream.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(super) struct State {
+    pub(super) first_seq: u64,
+    pub(super) last_seq: u64,
+}
+
+/// The servers of a stream.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Cluster {
+    pub(super) leader: String,
+    replicas: Vec<Peer>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Peer {
+    name: String,
+}
+
+/// Returns the settings that a stream of a log needs.
+pub(super) fn wanted(stream: &str, replicas: usize) -> serde_json::Value {
+    json!({
+        "name": stream,
+        "subjects": [format!("annals.{stream}")],
+        "retention": "limits",
+        "storage": "file",
+        "discard": "new",
+        "num_replicas": replicas,
+        "max_consumers": -1,
+        "max_msgs": -1,
+        "max_bytes": -1,
+        "max_age": 0,
+        "max_msgs_per_subject": -1,
+        "max_msg_size": -1,
+        // The expected sequence recognises repetitions.
+        "duplicate_window": 1_000_000_000_u64,
+        "deny_delete": true,
+        // Messages that the archive has are removed.
+        "deny_purge": false,
+        "allow_direct": true,
+    })
+}
+
+impl Info {
+    /// Returns how many replicas the stream has.
+    pub(super) const fn replicas(&self) -> usize {
+        self.config.num_replicas
+    }
+
+    /// Returns the names of the servers that have it.
+    pub(super) fn servers(&self) -> Vec<String> {
+        let cluster = self.cluster.iter();
+        let names = cluster.flat_map(|it| {
+            it.replicas.iter().map(|peer| peer.name.clone()).chain([it.leader.clone()])
+        });
+        names.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// Returns the settings by which transactions could be lost, as `name: value`, with the ones needed.
+    pub(super) fn faults(&self) -> Vec<String> {
+        let config = &self.config;
+        let mut faults = Vec::new();
+        let mut need = |holds: bool, name: &str, value: &dyn std::fmt::Display, wanted: &str| {
+            if !holds {
+                faults.push(format!("{name} is {value}, and must be {wanted}"));
+            }
+        };
+        need(config.num_replicas >= 3, "num_replicas", &config.num_replicas, "3 or more");
+        need(config.storage == "file", "storage", &config.storage, "file");
+        need(config.retention == "limits", "retention", &config.retention, "limits");
+        need(config.discard == "new", "discard", &config.discard, "new");
+        need(config.max_msgs < 1, "max_msgs", &config.max_msgs, "-1 (no limit)");
+        need(config.max_bytes < 1, "max_bytes", &config.max_bytes, "-1 (no limit)");
+        need(config.max_age == 0, "max_age", &config.max_age, "0 (no limit)");
+        let per_subject = config.max_msgs_per_subject;
+        need(per_subject < 1, "max_msgs_per_subject", &per_subject, "-1 (no limit)");
+        need(config.deny_delete, "deny_delete", &false, "true");
+        need(config.allow_direct, "allow_direct", &false, "true");
+        need(config.subjects.len() == 1, "subjects", &config.subjects.len(), "one");
+        faults
+    }
+}
+
+/// What the monitor of a server says.
+#[derive(Debug, Deserialize)]
+struct Monitored {
+    server_name: String,
+    #[serde(default)]
+    jetstream: JetStream,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct JetStream {
+    config: Option<ServerConfig>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ServerConfig {
+    sync_always: bool,
+    sync_interval: i64,
+}
+
+/// Asks the monitors whether each server flushes before it acknowledges; returns what is wrong. These servers must be among
+/// them; a minority may be down.
+pub(super) fn unflushed(servers: &[String], monitors: &[String]) -> Result<Vec<String>> {
+    let mut missing: BTreeSet<&str> = servers.iter().map(String::as_str).collect();
+    let (mut faults, mut down) = (Vec::new(), Vec::new());
+    for url in monitors {
+        // A blocking client doesn't work on a thread of a runtime.
+        let asked = std::thread::scope(|scope| scope.spawn(|| monitored(url)).join());
+        let ended = |_| Error::new(ErrorKind::Unreachable, format!("{url}: can't be asked"));
+        let Monitored { server_name, jetstream } = match asked.map_err(ended)? {
+            Ok(monitored) => monitored,
+            Err(error) => {
+                down.push(error);
+                continue;
+            }
+        };
+        missing.remove(server_name.as_str());
+        let config = jetstream.config.unwrap_or_default();
+        if !config.sync_always {
+            let seconds = config.sync_interval / 1_000_000_000;
+            faults.push(format!(
+                "sync_interval of server {server_name} is {seconds} s, and must be \"always\", with the quotes"
+            ));
+        }
+    }
+    if down.len() * 2 >= monitors.len().max(1) {
+        if let Some(error) = down.into_iter().next() {
+            return Err(error);
+        }
+        faults.push(
+            "sync_interval of the servers isn't known: say the monitor URL of each (--monitor http://HOST:8222)".to_owned(),
+        );
+    } else if missing.len() > down.len() {
+        let names = missing.into_iter().collect::<Vec<_>>().join(", ");
+        faults.push(format!(
+            "sync_interval of server {names} isn't known: say its monitor URL, too (--monitor http://HOST:8222)"
+        ));
+    }
+    Ok(faults)
+}
+
+fn monitored(url: &str) -> Result<Monitored> {
+    let lost = |what: String| Error::new(ErrorKind::Unreachable, format!("{url}: {what}"));
+    // Another provider may have been chosen by the program.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::blocking::Client::builder().timeout(super::api::PATIENCE * 5).build();
+    let client = client.map_err(|error| lost(error.to_string()))?;
+    let answer = client.get(format!("{}/varz", url.trim_end_matches('/'))).send();
+    let text = answer.and_then(reqwest::blocking::Response::text);
+    let text = text.map_err(|error| lost(error.to_string()))?;
+    serde_json::from_str(&text)
+        .map_err(|_| lost("isn't the monitor of a NATS server: http://HOST:8222, say".to_owned()))
+}
+
+/// Returns the error that settings would lose transactions.
+pub(super) fn refuse(name: &str, faults: &[String]) -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        format!(
+            "{name}: acknowledged transactions could be lost: {}; change that, or insist with --trust-server",
+            faults.join("; ")
+        ),
+    )
+}

@@ -1,0 +1,103 @@
+//! What is asked of a log that many machines share, and nothing more: so any that can compare its end before it appends will do.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use annals::Result;
+use bytes::Bytes;
+
+/// A message as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its place: the first is 1.
+    pub sequence: u64,
+    /// When the log has taken it, by its own clock, in microseconds since 1970.
+    pub time: i64,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// The result of appending.
+#[derive(Debug)]
+pub enum Appended {
+    /// All are in the log, on permanent storage.
+    Committed,
+    /// The log ends elsewhere. The first messages may be in it, if there are several; never a later one without those before.
+    Conflict,
+    /// Whether they are in the log isn't known.
+    Unknown(annals::Error),
+}
+
+/// Which copy of a message is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// That of any replica: quick, and perhaps older or damaged.
+    Any,
+    /// That of the leader.
+    Leader,
+    /// That of a replica which isn't the leader; of a log with one replica, that one.
+    Second,
+}
+
+/// A replicated log of messages.
+pub trait Log: Debug + Send + Sync {
+    /// Names it in messages, as a person would write it.
+    fn name(&self) -> String;
+
+    /// Returns the most bytes of a message.
+    ///
+    /// # Errors
+    /// `Unreachable`.
+    fn most(&self) -> Result<usize>;
+
+    /// Appends messages one after the other, if the log ends with the sequence `after`.
+    ///
+    /// # Errors
+    /// It is certain that none is in the log.
+    fn append(&self, after: u64, messages: Vec<Bytes>) -> Result<Appended>;
+
+    /// Returns messages from a sequence on, in order, of any replica: about `most` bytes or one message. Some may be missing.
+    ///
+    /// # Errors
+    /// `Unreachable`.
+    fn read(&self, from: u64, most: usize) -> Result<Vec<Message>>;
+
+    /// Returns a message; `None` if the source hasn't got it.
+    ///
+    /// # Errors
+    /// `Unreachable`: that source can't be asked.
+    fn get(&self, sequence: u64, source: Source) -> Result<Option<Message>>;
+
+    /// Returns the sequences of the first and of the last message, as the leader knows them: `first` is `last + 1` if it is
+    /// empty.
+    ///
+    /// # Errors
+    /// `Unreachable`.
+    fn extent(&self) -> Result<Extent>;
+
+    /// Removes all messages before a sequence.
+    ///
+    /// # Errors
+    /// `Unreachable`; `Unsupported`: the log doesn't allow that.
+    fn remove(&self, before: u64) -> Result<()>;
+
+    /// Waits until there may be a message after a sequence, up to `timeout`.
+    fn wait(&self, after: u64, timeout: Duration);
+}
+
+/// The messages that a log has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The sequence of the first.
+    pub first: u64,
+    /// The sequence of the last.
+    pub last: u64,
+}
+
+/// How far the clock of a commit may be ahead of the log's, in microseconds.
+const MOST_AHEAD: i64 = 10_000_000;
+
+/// Returns the latest time that a commit may have, by its clock, in a message that the log has taken at a time.
+pub(super) const fn latest(log_time: i64) -> i64 {
+    log_time.saturating_add(MOST_AHEAD)
+}

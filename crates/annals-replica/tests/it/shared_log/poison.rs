@@ -1,0 +1,215 @@
+//! Messages that don't count, damage, and logs that are something else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::journal::format::{FRAMES_AT, HEADER_LEN, Header};
+use annals::journal::testing::{Around, Frame, encode};
+use annals::{Cursor, ErrorKind, Txid};
+use annals_storage::{Clock as _, Directory as _, MemoryDirectory, Spool, SystemClock};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::simulated::{Faults, Simulated};
+use super::{Member, add, additions, create};
+use annals_replica::Connection as _;
+use annals_replica::shared_log::Log as _;
+
+/// A node with a table and an addition, and its log.
+fn begun() -> (Simulated, Member) {
+    let log = Simulated::new(5, Faults::default());
+    let member = Member::join(Arc::new(log.clone())).expect("a node");
+    member.replica.transaction(create).expect("the schema");
+    member.replica.transaction(|tx| add(tx, "first")).expect("an addition");
+    (log, member)
+}
+
+/// A message as `docs/shared-log.md` describes it.
+struct Raw<'p> {
+    kind: u8,
+    sequence: u64,
+    from: Cursor,
+    end: Cursor,
+    part: [u32; 2],
+    payload: &'p [u8],
+}
+
+impl Raw<'_> {
+    fn bytes(&self) -> Vec<u8> {
+        let nonce = 7_u64;
+        let mut bytes = b"ANLG\x01".to_vec();
+        bytes.extend([self.kind, 0, 0]);
+        let numbers =
+            [self.sequence, self.from.txid.0, self.from.chain, self.end.txid.0, self.end.chain];
+        numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+        self.part.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+        bytes.extend(nonce.to_le_bytes());
+        bytes.extend(self.payload);
+        let check = xxh3_64_with_seed(&bytes, nonce);
+        bytes.extend(check.to_le_bytes());
+        bytes
+    }
+}
+
+/// Returns a frame that follows the end of a node with this payload, and the chain after it.
+fn crafted(member: &Member, payload: &[u8], time: i64) -> (Vec<u8>, Cursor) {
+    let mut spool = Spool::new(MemoryDirectory::new().again(), "header".to_owned(), 0);
+    member.log.pull(None, Duration::ZERO, &mut spool).expect("a header");
+    let mut head = [0; HEADER_LEN];
+    annals_storage::Storage::read_at(&spool, 0, &mut head).expect("its bytes");
+    let header = Header::decode(&head).expect("a header");
+    let point = member.replica.read().point();
+    let (kind, level, flags, txid) = (2, 1, 0x80, point.txid.0 + 1);
+    let length = u32::try_from(payload.len()).expect("a short payload");
+    let (position, durable, nonce) = (point.position, None, 99);
+    let frame = Frame { kind, level, flags, length, txid, position, durable, nonce, time };
+    let around = Around { segment: header.hash(), previous: point.chain, secret: [1; 16] };
+    let (bytes, chain) = encode(&frame, payload, around);
+    assert!(position > FRAMES_AT);
+    (bytes, Cursor { txid: Txid(txid), chain })
+}
+
+#[test]
+fn poisoned_messages_are_void_for_all_nodes_alike() {
+    let (log, member) = begun();
+    let here = member.cursor();
+    let next = || log.messages().len() as u64 + 1;
+    let elsewhere = Cursor { chain: here.chain ^ 1, ..here };
+    // A table that isn't there: right in every checksum, and its events don't apply.
+    let time = SystemClock.now();
+    let (frame, end) = crafted(&member, &[0x02, 9, 1, b'x', 12, 0], time);
+    let (ahead, ahead_end) = crafted(&member, &[0x02, 9, 1, b'x', 12, 0], time + 60_000_000);
+    let raw = |kind, from, end, part, payload: &[u8]| {
+        Raw { kind, sequence: next(), from, end, part, payload }.bytes()
+    };
+    let mut void = 0;
+    let mut poison = |bytes: Vec<u8>| {
+        log.poison(bytes);
+        void += 1;
+        member.replica.pull().expect("it goes on");
+        assert_eq!(member.cursor(), here, "it doesn't count");
+        assert_eq!(member.log.counts().void, void, "{:?}", member.log.counts());
+    };
+    poison(b"garbage".to_vec());
+    poison(Vec::new());
+    poison(raw(1, here, here, [0, 1], b"another beginning"));
+    poison(raw(2, elsewhere, end, [0, 1], &frame));
+    poison(raw(2, here, elsewhere, [0, 1], &frame));
+    poison(raw(2, here, end, [0, 1], &frame[..frame.len() - 8]));
+    poison(raw(2, here, end, [0, 1], b"no frames"));
+    poison(raw(2, here, end, [1, 2], &frame));
+    poison(raw(2, here, end, [0, 1], &frame));
+    poison(raw(2, here, ahead_end, [0, 1], &ahead));
+    // At another place than it says.
+    poison(Raw { kind: 2, sequence: 1, from: here, end, part: [0, 1], payload: &frame }.bytes());
+    member.replica.transaction(|tx| add(tx, "second")).expect("the chain goes on");
+    // Parts without their end, then a fence of nobody: skipped, not void.
+    log.poison(raw(2, member.cursor(), end, [0, 3], b"a part"));
+    log.poison(raw(3, member.cursor(), member.cursor(), [0, 1], b""));
+    log.poison(raw(2, member.cursor(), end, [0, 3], b"a part"));
+    member.replica.transaction(|tx| add(tx, "third")).expect("the chain goes on");
+    let other = Member::join(Arc::new(log.clone())).expect("a node that begins now");
+    assert_eq!(other.cursor(), member.cursor());
+    assert_eq!(other.log.counts().void, void);
+    assert!(other.log.counts().skipped >= 3, "{:?}", other.log.counts());
+    assert_eq!(additions(&other.replica.read()).1, ["first", "second", "third"]);
+}
+
+#[test]
+fn a_poisoned_message_among_many_voids_only_itself() {
+    let (log, member) = begun();
+    let (frame, end) = crafted(&member, &[0x02, 9, 1, b'x', 12, 0], SystemClock.now());
+    let (sequence, from) = (log.messages().len() as u64 + 1, member.cursor());
+    log.poison(Raw { kind: 2, sequence, from, end, part: [0, 1], payload: &frame }.bytes());
+    for number in 0..50 {
+        member.replica.transaction(|tx| add(tx, &format!("{number}"))).expect("an addition");
+    }
+    let other = Member::join(Arc::new(log)).expect("a node");
+    assert_eq!((other.cursor(), other.log.counts().void), (member.cursor(), 1));
+}
+
+#[test]
+fn damage_of_one_replica_is_found_and_repaired_from_another() {
+    let (log, member) = begun();
+    for number in 0..100 {
+        member.replica.transaction(|tx| add(tx, &format!("{number}"))).expect("an addition");
+    }
+    for replica in 0..3 {
+        for leader in 0..3 {
+            log.damage(replica, 30);
+            log.elect(leader);
+            let other = Member::join(Arc::new(log.clone())).expect("a node");
+            assert_eq!(other.cursor(), member.cursor(), "replica {replica}, leader {leader}");
+            assert!(other.log.counts().void == 0, "{:?}", other.log.counts());
+        }
+    }
+}
+
+#[test]
+fn a_message_that_no_replica_has_stops_the_node_and_is_named() {
+    let (log, member) = begun();
+    let lost = log.messages().len() as u64;
+    member.replica.transaction(|tx| add(tx, "second")).expect("an addition");
+    log.lose(lost);
+    let refused = Member::join(Arc::new(log.clone())).err().expect("a message is lost");
+    assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
+    assert!(refused.to_string().contains(&format!("message {lost} ")), "{refused}");
+}
+
+#[test]
+fn a_log_that_was_created_again_is_no_continuation() {
+    let (log, member) = begun();
+    log.recreate();
+    let refused = member.replica.pull().expect_err("it lacks what was there");
+    assert_eq!(refused.kind(), ErrorKind::Diverged, "{refused}");
+    let other = Member::join(Arc::new(log.clone())).expect("a new journal");
+    other.replica.transaction(create).expect("the schema");
+    other.replica.transaction(|tx| add(tx, "other")).expect("an addition");
+    let refused = member.crash(Arc::new(log)).err().expect("it is another journal");
+    assert_eq!(refused.kind(), ErrorKind::Diverged, "{refused}");
+}
+
+#[test]
+fn a_clock_far_ahead_of_the_log_is_refused_and_others_go_on() {
+    let (log, member) = begun();
+    log.set_ahead(-60_000_000);
+    let refused = member.replica.transaction(|tx| add(tx, "ahead")).expect_err("a minute ahead");
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    assert!(refused.to_string().contains("clock"), "{refused}");
+    log.set_ahead(0);
+    member.replica.transaction(|tx| add(tx, "second")).expect("an addition");
+    let other = Member::join(Arc::new(log)).expect("a node");
+    assert_eq!(additions(&other.replica.read()).1, ["first", "second"]);
+}
+
+#[test]
+fn large_transactions_travel_in_parts() {
+    let (log, member) = begun();
+    let long = "x".repeat(100 << 10);
+    let before = log.messages().len();
+    member.replica.transaction(|tx| add(tx, &long)).expect("a large transaction");
+    assert!(log.messages().len() > before + 20);
+    let other = Member::join(Arc::new(log.clone())).expect("a node");
+    assert_eq!(other.cursor(), member.cursor());
+    assert!(log.messages().iter().all(|it| it.bytes.len() <= log.most().expect("a limit")));
+}
+
+#[test]
+fn a_log_is_filled_with_the_history_of_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("old");
+    let old = annals::Options::new().open(&path).expect("a database");
+    old.write(create).expect("the schema");
+    for number in 0..20 {
+        old.write(|tx| add(tx, &format!("{number}")).map(drop)).expect("an addition");
+    }
+    let end = Cursor::from(old.read().point());
+    old.close().expect("closing");
+    let log = Simulated::new(5, Faults::default());
+    let shared = annals_replica::SharedLog::over(Arc::new(log.clone()));
+    assert_eq!(shared.begin_with(&path).expect("it is appended").end, end);
+    assert_eq!(shared.begin_with(&path).expect_err("it is there").kind(), ErrorKind::InUse);
+    let member = Member::join(Arc::new(log)).expect("a node");
+    assert_eq!(member.cursor(), end);
+    member.replica.transaction(|tx| add(tx, "more")).expect("an addition");
+    assert_eq!(shared.describe().expect("facts").end, member.cursor());
+}
