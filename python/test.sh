@@ -3,6 +3,8 @@
 #
 #   python/test.sh            fails if something is missing
 #   python/test.sh --or-skip  says what is missing, and succeeds
+#
+# ANNALS_PROFILE=dev builds it quickly, without optimisation.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -24,7 +26,7 @@ rm -rf "$target/python-test" "$target/wheels"
 bin=$target/python-test/bin
 "$bin/pip" install --quiet --retries 1 'maturin>=1.16,<2' 'mypy>=1.18' pytest pyarrow duckdb polars ||
     missing "pip can't install maturin, mypy, pytest, pyarrow, duckdb and polars"
-"$bin/maturin" build --release --interpreter "$bin/python" --out "$target/wheels"
+"$bin/maturin" build --profile "${ANNALS_PROFILE:-release}" --interpreter "$bin/python" --out "$target/wheels"
 # A free-threaded interpreter would make a wheel for itself alone.
 ls "$target"/wheels/annals-*-abi3-*.whl >/dev/null
 "$bin/pip" install --quiet --no-index "$target"/wheels/annals-*.whl
