@@ -9,6 +9,7 @@
 //! 2. A message is void because of the cursor only if all before it has been applied: see `is_premature`.
 //! 3. `place.read` only grows past messages whose judgement can't change: not past a part whose last one may still come.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub(super) struct Read {
     /// How many messages count.
     pub(super) counted: u64,
     /// The sequences of the messages that count.
-    pub(super) sequences: std::ops::RangeInclusive<u64>,
+    pub(super) sequences: RangeInclusive<u64>,
 }
 
 /// The parts of some transactions so far.
@@ -70,7 +71,8 @@ pub(super) fn read(
     single_to: u64,
     into: &mut Spool,
 ) -> Result<Read> {
-    let read = Read { next: after, places: Vec::new(), counted: 0, sequences: 1..=0 };
+    let read =
+        Read { next: after, places: Vec::new(), counted: 0, sequences: RangeInclusive::new(1, 0) };
     let (cursor, partial, begin) = (after, None, into.end());
     let is_stopped = false;
     let mut reading = Reading { copies, into, begin, cursor, place, partial, is_stopped, read };

@@ -103,6 +103,7 @@ impl Cluster {
         Some(cluster)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "what a server says is in a file of a test")]
     fn begin(&mut self, program: &Path, number: usize) {
         let server = &mut self.servers[number];
         let log =

@@ -35,7 +35,8 @@ pub(super) fn trim(copies: &Copies, archive: &dyn Connection, keep: u64) -> Resu
         let Found::Whole(whole) = messages.get(sequence)? else { continue };
         let head = whole.head;
         let is_first = cursor.is_none() && head.kind == Kind::Beginning;
-        if !is_first && !(is_end(&head) && cursor.is_none_or(|cursor| cursor == head.from)) {
+        let continues = is_end(&head) && cursor.is_none_or(|cursor| cursor == head.from);
+        if !(is_first || continues) {
             continue;
         }
         if cursor.is_none() && !is_first {
@@ -68,9 +69,13 @@ impl Messages<'_> {
             let most = usize::try_from(BATCH).unwrap_or(usize::MAX);
             self.read = self.copies.log.read(sequence, most)?.into();
         }
-        match self.read.pop_front_if(|message| message.sequence == sequence) {
-            Some(message) => self.copies.check(&message),
-            None => self.copies.repair(sequence),
+        match self.read.front() {
+            Some(message) if message.sequence == sequence => {
+                let found = self.copies.check(message);
+                self.read.pop_front();
+                found
+            }
+            _ => self.copies.repair(sequence),
         }
     }
 
