@@ -140,7 +140,7 @@ impl SharedLog {
     }
 
     /// Reads from the archive what the log doesn't have any more, or has lost.
-    fn pull_archived(&self, after: Cursor, error: Error, into: &mut Spool) -> Result<Pulled> {
+    fn read_archive(&self, after: Cursor, error: Error, into: &mut Spool) -> Result<Pulled> {
         let is_gone = matches!(error.kind(), ErrorKind::Forgotten | ErrorKind::Corrupt);
         let Some(archive) = self.archive.as_ref().filter(|_| is_gone) else { return Err(error) };
         into.truncate(into.begin());
@@ -341,7 +341,7 @@ impl Connection for SharedLog {
         let begun = SystemClock.elapsed();
         loop {
             let read = match self.read(after, into) {
-                Err(error) => return self.pull_archived(after, error, into),
+                Err(error) => return self.read_archive(after, error, into),
                 Ok(read) => read,
             };
             let passed = SystemClock.elapsed().saturating_sub(begun);

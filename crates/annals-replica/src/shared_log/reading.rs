@@ -71,8 +71,8 @@ pub(super) fn read(
     single_to: u64,
     into: &mut Spool,
 ) -> Result<Read> {
-    let sequences = RangeInclusive::new(1, 0); // none
-    let read = Read { next: after, places: Vec::new(), counted: 0, sequences };
+    let read =
+        Read { next: after, places: Vec::new(), counted: 0, sequences: RangeInclusive::new(1, 0) };
     let (cursor, partial, begin) = (after, None, into.end());
     let is_stopped = false;
     let mut reading = Reading { copies, into, begin, cursor, place, partial, is_stopped, read };

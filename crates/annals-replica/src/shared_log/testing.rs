@@ -103,9 +103,9 @@ impl Cluster {
         Some(cluster)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "what a server says is in a file of a test")]
     fn begin(&mut self, program: &Path, number: usize) {
         let server = &mut self.servers[number];
-        #[allow(clippy::disallowed_methods, reason = "what a server prints, and no database")]
         let log =
             std::fs::File::options().create(true).append(true).open(server.folder.join("log"));
         let child = Command::new(program)

@@ -35,8 +35,8 @@ pub(super) fn trim(copies: &Copies, archive: &dyn Connection, keep: u64) -> Resu
         let Found::Whole(whole) = messages.get(sequence)? else { continue };
         let head = whole.head;
         let is_first = cursor.is_none() && head.kind == Kind::Beginning;
-        let follows = is_end(&head) && cursor.is_none_or(|cursor| cursor == head.from);
-        if !is_first && !follows {
+        let continues = is_end(&head) && cursor.is_none_or(|cursor| cursor == head.from);
+        if !(is_first || continues) {
             continue;
         }
         if cursor.is_none() && !is_first {
@@ -69,12 +69,13 @@ impl Messages<'_> {
             let most = usize::try_from(BATCH).unwrap_or(usize::MAX);
             self.read = self.copies.log.read(sequence, most)?.into();
         }
-        match self.read.pop_front() {
-            Some(message) if message.sequence == sequence => self.copies.check(&message),
-            later => {
-                later.into_iter().for_each(|message| self.read.push_front(message));
-                self.copies.repair(sequence)
+        match self.read.front() {
+            Some(message) if message.sequence == sequence => {
+                let found = self.copies.check(message);
+                self.read.pop_front();
+                found
             }
+            _ => self.copies.repair(sequence),
         }
     }
 

@@ -126,7 +126,7 @@ fn hurt(cluster: &Mutex<Cluster>, fault: u64, rng: &mut Rng) {
         10 | 15 => {
             lock().cut_servers(leader, true);
             lock().cut_clients(leader, fault % 20 == 15);
-            pause(4000);
+            pause(3000);
             lock().cut_servers(leader, false);
             lock().cut_clients(leader, false);
         }
