@@ -1,5 +1,8 @@
 //! Round trips through record batches, streams and Parquet.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
+#![allow(clippy::disallowed_methods, reason = "files of Parquet are ordinary ones")]
+
 use annals::{Database, Result, RowId, Schema, TableNumber, Type, Value, ValueRef};
 use annals_arrow::{
     Batches, Incoming, Inserting, Options, PastBatches, TableBatches, from_arrow, ipc, parquet,
@@ -36,7 +39,8 @@ fn filled(schema: &Schema) -> Database {
     db.write(|tx| {
         let extremes = [i64::MIN, -1, 0, 1, i64::MAX];
         for id in (0..3000_u64).chain([5000, 5001, 1 << 40]).filter(|id| id % 997 != 5) {
-            let number = extremes.get(id as usize).copied().unwrap_or(id as i64 * 31 - 7000);
+            let place = usize::try_from(id).unwrap();
+            let number = extremes.get(place).copied().unwrap_or(id as i64 * 31 - 7000);
             let blob = tx.write_blob(&id.to_le_bytes()[..])?;
             let values = table.fields.iter().map(|field| match field.ty {
                 Type::Blob => Value::Blob(blob),
