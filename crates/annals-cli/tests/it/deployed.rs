@@ -1,5 +1,7 @@
 //! The folder `deploy` and the runbook: their configuration files and steps, with real servers at other addresses.
 
+#![allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

@@ -183,7 +183,7 @@ pub(super) fn unflushed(servers: &[String], monitors: &[String]) -> Result<Vec<S
             ));
         }
     }
-    if down.len() * 2 >= monitors.len().max(1) {
+    if down.len() * 2 >= monitors.len() {
         if let Some(error) = down.into_iter().next() {
             return Err(error);
         }

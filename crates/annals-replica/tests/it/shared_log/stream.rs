@@ -1,5 +1,7 @@
 //! Nodes over real servers, which are killed, stopped and damaged meanwhile.
 
+#![allow(clippy::print_stderr, reason = "a run with faults says what it met")]
+
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
