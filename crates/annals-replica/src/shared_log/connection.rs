@@ -184,34 +184,47 @@ impl SharedLog {
                 Ok(_) | Err(_) => into.truncate(into.begin()),
             }
         }
-        if extent.last == 0 {
-            let new = Options::new().open_in(
-                MemoryDirectory::new().again(),
-                "new",
-                Arc::new(SystemClock),
-            )?;
-            let batch = Local::new(new).batch(None)?;
-            self.append_beginning(batch.next, &batch.header)?;
-        } else if extent.first > 1 {
+        if extent.first > 1 {
             let what =
                 "its first messages were removed: begin from the archive (--log-archive URL)";
             return Err(self.error(ErrorKind::Forgotten, what));
         }
-        let first = self.first()?;
+        let first = loop {
+            match self.find_beginning()? {
+                Beginning::There(first) => break first,
+                Beginning::After(fence) => self.append_new(fence)?,
+            }
+        };
         let appended = into.append(&first.payload());
         appended.map_err(|error| Error::io("can't spool what was pulled", error))?;
-        self.state().places.put(first.head.end, Place::after(1));
+        self.state().places.put(first.head.end, Place::after(first.head.sequence));
         Ok(Pulled { next: first.head.end, is_seal: false })
     }
 
-    /// Returns the first message, which has the header of the journal.
+    /// Finds the message that has the header of the journal. Only fences are before it: those of nodes whose own one was
+    /// lost on the way.
+    fn find_beginning(&self) -> Result<Beginning> {
+        let last = self.copies.log.extent()?.last;
+        for sequence in 1..=last {
+            match self.copies.fetch(sequence)? {
+                Found::Whole(it) if it.head.kind == Kind::Beginning => {
+                    return Ok(Beginning::There(it));
+                }
+                Found::Whole(it) if it.head.kind == Kind::Fence => {}
+                _ => {
+                    let what = "doesn't begin with the beginning of a journal: something else uses this log";
+                    return Err(self.error(ErrorKind::NotAJournal, what));
+                }
+            }
+        }
+        Ok(Beginning::After(last))
+    }
+
+    /// Returns the message that has the header of the journal.
     fn first(&self) -> Result<Whole> {
-        match self.copies.fetch(1)? {
-            Found::Whole(whole) if whole.head.kind == Kind::Beginning => Ok(whole),
-            _ => Err(self.error(
-                ErrorKind::NotAJournal,
-                "its first message isn't the beginning of a journal: something else uses this log",
-            )),
+        match self.find_beginning()? {
+            Beginning::There(first) => Ok(first),
+            Beginning::After(_) => Err(self.error(ErrorKind::NotFound, "is empty")),
         }
     }
 
@@ -232,9 +245,9 @@ impl SharedLog {
     /// `InUse`: the log isn't empty; `Unsupported`: the file has several segments, or begins with a state; those of
     /// [`push`](crate::push()).
     pub fn begin_with(&self, journal: &Path) -> Result<Sent> {
-        if self.copies.log.extent()?.last > 0 {
+        let Beginning::After(fence) = self.find_beginning()? else {
             return Err(self.error(ErrorKind::InUse, "isn't empty: a log holds one journal"));
-        }
+        };
         let reader = Options::new().hard_only(true).open_read_only(journal)?;
         let header = Source::of_reader(reader).after(None, 0)?.header;
         let (_, start) = beginning_of(&header).map_err(|error| {
@@ -245,24 +258,32 @@ impl SharedLog {
                 format!("{what}: {error}; `annals pack` makes such a file"),
             )
         })?;
-        if !self.append_beginning(start, &header)? {
+        self.append_beginning(fence, start, &header)?;
+        if self.first()?.head.end != start {
             return Err(self.error(ErrorKind::InUse, "another node has begun a journal there"));
         }
         crate::push(self, journal)
     }
 
-    /// Appends the header of a journal; returns false if another node came first.
-    fn append_beginning(&self, start: Cursor, header: &[u8]) -> Result<bool> {
+    /// Appends the header of a new journal after a fence, or after 0.
+    fn append_new(&self, fence: u64) -> Result<()> {
+        let directory = MemoryDirectory::new().again();
+        let new = Options::new().open_in(directory, "new", Arc::new(SystemClock))?;
+        let batch = Local::new(new).batch(None)?;
+        self.append_beginning(fence, batch.next, &batch.header)
+    }
+
+    /// Appends the header of a journal, if nothing follows the fence. Which journal the log begins with then, a look tells.
+    fn append_beginning(&self, mut fence: u64, start: Cursor, header: &[u8]) -> Result<()> {
         let mut pushing = self.pushing();
         self.settle(&mut pushing)?;
-        let mut outgoing = Outgoing::beginning(start, header);
-        match outgoing.send(&self.copies, self.patience)? {
-            Outcome::Committed(_) => Ok(true),
-            Outcome::Conflict => Ok(false),
-            Outcome::Ahead(_) | Outcome::Fenced(_) => Err(self.error(
-                ErrorKind::Unreachable,
-                "its first message was lost on the way; the stream holds a fence now: create it again",
-            )),
+        loop {
+            let mut outgoing = Outgoing::beginning(fence, start, header);
+            match outgoing.send(&self.copies, self.patience)? {
+                Outcome::Committed(_) | Outcome::Conflict | Outcome::Ahead(_) => return Ok(()),
+                // It was lost on the way.
+                Outcome::Fenced(after) => fence = after,
+            }
         }
     }
 
@@ -321,6 +342,13 @@ fn beginning_of(header: &[u8]) -> Result<(Description, Cursor)> {
     let start = begin_replica_in(&directory, "header", &SystemClock, &mut spool)?;
     let database = Options::new().open_in(directory.again(), "header", Arc::new(SystemClock))?;
     Ok((Local::new(database).description()?, start))
+}
+
+/// The message that has the header of the journal.
+enum Beginning {
+    There(Whole),
+    /// It isn't there: the log has only fences, the last of which is this message; 0 where it has none.
+    After(u64),
 }
 
 impl Connection for SharedLog {

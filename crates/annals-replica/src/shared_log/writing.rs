@@ -81,13 +81,13 @@ impl Outgoing {
         Ok(Self { after, from, end, messages, fences: Vec::new(), newest })
     }
 
-    /// Makes the first message of a log.
-    pub(super) fn beginning(start: Cursor, header: &[u8]) -> Self {
+    /// Makes the first message of a log that counts: after a fence, or after 0.
+    pub(super) fn beginning(after: u64, start: Cursor, header: &[u8]) -> Self {
         let from = Cursor { txid: annals::Txid(0), chain: 0 };
         let (kind, nonce) = (Kind::Beginning, SystemClock.random());
-        let head = Head { kind, sequence: 1, from, end: start, part: 0, parts: 1, nonce };
+        let head = Head { kind, sequence: after + 1, from, end: start, part: 0, parts: 1, nonce };
         let messages = vec![encode(&head, header)];
-        Self { after: 0, from, end: start, messages, fences: Vec::new(), newest: i64::MIN }
+        Self { after, from, end: start, messages, fences: Vec::new(), newest: i64::MIN }
     }
 
     /// Appends them, and settles the outcome if it is unknown. While the log has no leader it tries again.

@@ -145,6 +145,21 @@ fn damage_of_one_replica_is_found_and_repaired_from_another() {
 }
 
 #[test]
+fn a_beginning_that_was_lost_on_the_way_is_appended_again() {
+    let (mut behind_fences, fence) = (0, 3);
+    for seed in 0..40 {
+        let log = Simulated::new(seed, Faults { lost: 50, ..Faults::default() });
+        let member = Member::join(Arc::new(log.clone())).expect("a node");
+        log.set_faults(Faults::default());
+        member.replica.transaction(create).expect("the schema");
+        let other = Member::join(Arc::new(log.clone())).expect("a node");
+        assert_eq!(other.cursor(), member.cursor(), "seed {seed}");
+        behind_fences += usize::from(log.messages()[0].bytes[5] == fence);
+    }
+    assert!(behind_fences > 3, "{behind_fences}");
+}
+
+#[test]
 fn a_message_that_no_replica_has_stops_the_node_and_is_named() {
     let (log, member) = begun();
     let lost = log.messages().len() as u64;
