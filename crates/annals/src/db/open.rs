@@ -157,11 +157,6 @@ impl Options {
         if !is_new && stopped.is_none() {
             repair.keep_names(&*storage, found.is_in(&survey))?;
         }
-        // The last one that wrote it may have been killed.
-        let was_closed = survey.head.live.is_some_and(|live| live.pid == 0);
-        if !is_new && !was_closed && self.writes_image() {
-            continuation::remove_orphans(&*directory, name);
-        }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
             Arc::clone(&storage),
@@ -279,6 +274,11 @@ impl Options {
                 looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
             let seal = survey.sealed.as_ref().filter(|_| found.stopped.is_none());
             let Some(seal) = seal else {
+                // The last one that wrote it may have been killed.
+                let was_closed = survey.head.live.is_some_and(|live| live.pid == 0);
+                if !acquired.is_new && !was_closed && self.writes_image() {
+                    continuation::remove_orphans(&**directory, name);
+                }
                 return Ok(Newest { acquired, found, survey, replay, image_state, recovery });
             };
             journal::refuse(&shown, &survey, recovery)?;
