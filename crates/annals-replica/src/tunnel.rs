@@ -45,7 +45,7 @@ mod present {
     use std::os::unix::fs::DirBuilderExt as _;
     use std::os::unix::net::{UnixListener, UnixStream};
     use std::path::PathBuf;
-    use std::process::{Command, Stdio};
+    use std::process::{Child, Command, Stdio};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Arc, Mutex, PoisonError};
     use std::thread::JoinHandle;
@@ -168,11 +168,7 @@ mod present {
             }
             passing.retain(|thread: &JoinHandle<()>| !thread.is_finished());
             let shared = Arc::clone(shared);
-            passing.push(std::thread::spawn(move || {
-                let failure = pass(&stream, &shared).err().map(|error| error.to_string());
-                *shared.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
-                let _ = stream.shutdown(Shutdown::Both);
-            }));
+            passing.push(std::thread::spawn(move || pass(&stream, &shared)));
         }
         for thread in passing {
             let _ = thread.join();
@@ -194,26 +190,42 @@ mod present {
     }
 
     /// Passes on what is said on a connection, and what a program answers, until both have ended.
-    fn pass(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
+    fn pass(stream: &UnixStream, shared: &Shared) {
+        let (ended, asking) = match begin(stream, shared) {
+            Ok((child, asking)) => (answer(child, stream, &shared.program), Some(asking)),
+            Err(error) => (Err(error), None),
+        };
+        let failure = ended.err().map(|error| error.to_string());
+        *shared.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        // The client sees the end only now that the failure is known.
+        let _ = stream.shutdown(Shutdown::Both);
+        let _ = asking.map(JoinHandle::join);
+    }
+
+    /// Starts a program, and a thread that passes on what is asked.
+    fn begin(stream: &UnixStream, shared: &Shared) -> io::Result<(Child, JoinHandle<()>)> {
         let program = &shared.program;
         let mut command = Command::new(program);
         command.args(&shared.arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut asked = stream.try_clone()?;
         let mut child = command.spawn().map_err(|error| {
             io::Error::new(error.kind(), format!("cannot run {program}: {error}"))
         })?;
-        let (mut asked, mut input) = (stream.try_clone()?, child.stdin.take());
+        let mut input = child.stdin.take();
         let asking = std::thread::spawn(move || {
             if let Some(input) = &mut input {
                 let _ = copy(&mut asked, input);
             }
         });
+        Ok((child, asking))
+    }
+
+    /// Passes on what a program answers, until it has ended.
+    fn answer(mut child: Child, stream: &UnixStream, program: &str) -> io::Result<()> {
         if let Some(output) = &mut child.stdout {
             let _ = copy(output, &mut &*stream);
         }
         let status = child.wait()?;
-        // The client reads its end only after the failure is known.
-        let _ = stream.shutdown(Shutdown::Read);
-        let _ = asking.join();
         match status.success() {
             true => Ok(()),
             false => Err(io::Error::other(format!("{program} ended with {status}; it says why"))),

@@ -149,14 +149,13 @@ impl Options {
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
         let repair = Repair { directory: &*directory, name, survey: &survey, recovery, others };
         let stopped = found.stopped.take().filter(|_| step!(UnappliedIgnored, true, else false));
-        let mut settled = match &stopped {
+        let settled = match &stopped {
             Some(stopped) => repair.leave(&stopped.unapplied)?,
             None if joins => journal::join(&survey),
             None => repair.settle(self, &*storage, is_new, clock.secret())?,
         };
         if !is_new && stopped.is_none() {
             repair.keep_names(&*storage, found.is_in(&survey))?;
-            self.remove_orphans(&*directory, name, &survey);
         }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
@@ -172,14 +171,15 @@ impl Options {
             let hard = survey.head.newest_slot().filter(|_| joins).map(|slot| slot.point);
             checkpoints = checkpoints.share(hard.unwrap_or(survey.end));
         }
-        settled.recovered.findings.append(&mut found.notes);
+        let mut recovered = settled.recovered;
+        recovered.findings.append(&mut found.notes);
         match &stopped {
             None => drop(checkpoints.tell()?),
             Some(it) => checkpoints.refuse(ErrorKind::Unapplied, it.unapplied.explain(&shown)),
         }
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
-        let file = JournalFile::new(storage, survey.head.header.segment, directory, name)
-            .behind(found.before);
+        let number = survey.head.header.segment;
+        let file = JournalFile::new(storage, number, directory, name).behind(found.before);
         let checkpoints = Arc::new(checkpoints);
         let segment = Segment {
             checkpoints: Arc::clone(&checkpoints),
@@ -199,7 +199,7 @@ impl Options {
             segment,
             store,
             view,
-            recovered: settled.recovered,
+            recovered,
             image_state: image_state.filter(|_| stopped.is_none() && self.roots_until.is_none()),
             level: self.level,
             background: self.background && stopped.is_none(),
@@ -216,14 +216,6 @@ impl Options {
     fn of_file(&self, file: JournalFile) -> JournalFile {
         let file = file.with_roots_until(self.roots_until);
         if self.shared { file } else { file.keeping_past() }
-    }
-
-    /// Removes what a rebase left beside the journal, if the last one that wrote it may have been killed.
-    fn remove_orphans(&self, directory: &dyn Directory, name: &str, survey: &Survey) {
-        let may_be_killed = survey.head.live.is_none_or(|live| live.pid != 0);
-        if self.writes_image() && may_be_killed {
-            continuation::remove_orphans(directory, name);
-        }
     }
 
     /// True if no other handle writes the image.
@@ -282,6 +274,11 @@ impl Options {
                 looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
             let seal = survey.sealed.as_ref().filter(|_| found.stopped.is_none());
             let Some(seal) = seal else {
+                // The last one that wrote it may have been killed.
+                let was_closed = survey.head.live.is_some_and(|live| live.pid == 0);
+                if !acquired.is_new && !was_closed && self.writes_image() {
+                    continuation::remove_orphans(&**directory, name);
+                }
                 return Ok(Newest { acquired, found, survey, replay, image_state, recovery });
             };
             journal::refuse(&shown, &survey, recovery)?;
