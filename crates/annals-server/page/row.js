@@ -37,8 +37,9 @@ export function RowView({ model, table, zone }) {
     return asking('row', async (signal) => {
       const ofRow = get(path, { at }, signal).catch(or(null));
       const ofHistory = get(`${path}/history`, { limit: MOST }, signal).catch(or([]));
-      setRow(await ofRow);
-      setVersions(await ofHistory);
+      const [now, history] = await Promise.all([ofRow, ofHistory]);
+      setRow(now);
+      setVersions(history);
     }, (error) => setProblem(error.message));
   }, [path, txid, last]);
   const since = blame(versions, txid);

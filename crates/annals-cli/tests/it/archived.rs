@@ -1,7 +1,7 @@
 //! `annals archive`, `restore` and `check` of an archive: in a folder, and on a real S3 server where there is one.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use crate::program::{annals, run, succeed};
 
@@ -146,7 +146,11 @@ fn commands_read_an_archive_as_they_read_a_file() {
         let of = |place: &str| {
             let arguments: Vec<_> =
                 arguments.iter().map(|it| if *it == "FILE" { place } else { it }).collect();
-            succeed(dir, &arguments, "")
+            let Output { status, stdout, stderr } = run(dir, &arguments, b"");
+            // `diff` has 3 for rows that differ.
+            let is_done = matches!(status.code(), Some(0 | 3));
+            assert!(is_done, "{arguments:?}: {}", String::from_utf8_lossy(&stderr));
+            String::from_utf8(stdout).unwrap()
         };
         assert_eq!(of(&url), of("a.annals"), "{arguments:?}");
     };
@@ -157,7 +161,7 @@ fn commands_read_an_archive_as_they_read_a_file() {
     same(&["log", "FILE", "--from", "txid:20"]);
     same(&["sql", "FILE", "SELECT count(*), max(title) FROM page"]);
     let asked =
-        |place: &str| succeed(dir, &["shell", place, "--read-only"], "count page\nget page 3\n");
+        |place: &str| succeed(dir, &["shell", place, "--read-only"], "schema\nrecord page 3\n");
     assert_eq!(asked(&url), asked("a.annals"));
     let begun = succeed(dir, &["clone", &url, "c.annals", "--lazy"], "");
     assert!(begun.contains("transactions up to 30 can be read"), "{begun}");

@@ -68,8 +68,9 @@ fn nodes_share_a_log() {
     let printed =
         succeed(dir, &["shell", "dan.annals", "--replica-of", &node], "insert item tea\n");
     assert_eq!(printed, "committed txid=5 runs=1\n");
-    // By the log, not by the node.
-    assert_eq!(shell("ann.annals", "insert item milk\n"), "committed txid=6 runs=2\n");
+    // By the log, not by the node. What others wrote is there before it is run, or makes it run again.
+    let printed = shell("ann.annals", "insert item milk\n");
+    assert!(printed.starts_with("committed txid=6 runs="), "{printed}");
     child.kill().unwrap();
     child.wait().unwrap();
     shell("bob.annals", "");
