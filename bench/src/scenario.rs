@@ -1,4 +1,4 @@
-//! Scenarios: work that several contestants do in turns, behind one trait.
+//! Scenarios: work that several contestants do in turns, as implementations of one trait.
 //!
 //! In a turn each contestant does the work once. Each turn starts with another contestant, so that none profits from
 //! its place. A figure is the median of all turns.

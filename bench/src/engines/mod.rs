@@ -1,4 +1,4 @@
-//! Engines, behind one trait: the form of the table, and how rows are written, read and committed.
+//! Engines, as implementations of one trait: the form of the table, and how rows are written, read and committed.
 //!
 //! Ids begin at 0 and have no gaps: rows are inserted in their order, after all others. Each operation is a whole
 //! loop inside the engine, so that the call through the trait never shows. The settings of an engine for speed, and

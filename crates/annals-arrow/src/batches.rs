@@ -194,9 +194,7 @@ impl Iterator for TableBatches {
         if self.is_over {
             return None;
         }
-        let batch = self.next_batch().map_err(crate::to_arrow).transpose();
-        self.is_over = !matches!(batch, Some(Ok(_)));
-        batch
+        crate::step(self.next_batch(), &mut self.is_over)
     }
 }
 

@@ -45,7 +45,8 @@ pub use incoming::{Incoming, Inserting, Sink};
 pub use past::PastBatches;
 pub use shape::{TYPE_KEY, table_schema};
 
-use annals::{Error, ErrorKind};
+use annals::{Error, ErrorKind, Result};
+use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 
 /// Returns the library's error for one of Arrow's; one of the library that went through Arrow comes back as it was.
@@ -61,7 +62,12 @@ pub fn from_arrow(error: ArrowError) -> Error {
     }
 }
 
-/// Wraps an error of the library, for Arrow's own interfaces.
-pub(crate) fn to_arrow(error: Error) -> ArrowError {
-    ArrowError::ExternalError(Box::new(error))
+/// Returns a step of an iterator of batches, and notes when it was the last: at the end, or with an error.
+pub(crate) fn step(
+    batch: Result<Option<RecordBatch>>,
+    is_over: &mut bool,
+) -> Option<Result<RecordBatch, ArrowError>> {
+    let batch = batch.map_err(|error| ArrowError::ExternalError(Box::new(error))).transpose();
+    *is_over = !matches!(batch, Some(Ok(_)));
+    batch
 }

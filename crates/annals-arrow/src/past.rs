@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use annals::{
-    Changes, Field, History, Result, RowChange, Snapshot, TableNumber, Timestamp, Txid, Type,
-    Value, ValueRef, Version,
+    Changes, Field, History, Result, Snapshot, TableNumber, Timestamp, Txid, Type, Value, ValueRef,
+    Version,
 };
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader, StructArray};
 use arrow_buffer::NullBuffer;
@@ -73,23 +73,6 @@ impl PastBatches {
             versions.chain(error)
         });
         Self::new(snapshot, table, Box::new(versions), options)
-    }
-
-    /// Returns the differences of a table's rows between two moments; the transaction is that of the later one.
-    ///
-    /// # Errors
-    /// `NotFound`: there is no such table.
-    pub fn differences(
-        snapshot: &Snapshot,
-        table: TableNumber,
-        rows: Vec<RowChange>,
-        at: (Txid, Timestamp),
-    ) -> Result<Self> {
-        let versions = rows.into_iter().filter(move |row| row.table == table).map(move |change| {
-            let (txid, time) = at;
-            Ok(Version { txid, time, comments: Vec::new(), change, is_beginning: false })
-        });
-        Self::new(snapshot, table, Box::new(versions), Options::default())
     }
 
     /// Returns the versions of a row, the oldest first.
@@ -209,9 +192,7 @@ impl Iterator for PastBatches {
         if self.is_over {
             return None;
         }
-        let batch = self.next_batch().map_err(crate::to_arrow).transpose();
-        self.is_over = !matches!(batch, Some(Ok(_)));
-        batch
+        crate::step(self.next_batch(), &mut self.is_over)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Invariants
 //! 1. The values of a [`VectorView`](annals::store::VectorView) that are borrowed live as long as the view that they
-//!    were borrowed from, and don't change. That view is behind the snapshot's reference count: moving or cloning a
-//!    snapshot doesn't move it.
+//!    were borrowed from, and don't change. The snapshot counts its references to that view: moving or cloning a snapshot
+//!    doesn't move it.
 //! 2. A buffer over such values owns a clone of the snapshot. It is dropped with the buffer's last clone.
 //! 3. A [`Primitive`] has no padding, so its bytes are initialised.
 #![allow(unsafe_code, reason = "Arrow takes foreign memory by an address and its owner")]

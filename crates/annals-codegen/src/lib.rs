@@ -31,8 +31,7 @@ use names::Names;
 pub use python::generate_python;
 
 /// The lints that generated code may violate: unused items, names in the schema's own style, and matters of taste.
-const ALLOWED: &str = "\
-#![allow(
+const ALLOWED: &str = r#"#![allow(
     dead_code,
     missing_copy_implementations,
     nonstandard_style,
@@ -44,9 +43,9 @@ const ALLOWED: &str = "\
     clippy::pedantic,
     clippy::nursery,
     clippy::restriction,
-    reason = \"generated code: the schema gives the names, the program uses what it needs\"
+    reason = "generated code: the schema gives the names, the program uses what it needs"
 )]
-";
+"#;
 
 /// Generates the typed API of a schema: the content of a Rust module, with its inner attributes, for a separate file
 /// that is declared with `mod`.

@@ -46,7 +46,7 @@ pub trait Connection: Debug + Send + Sync {
     /// `Conflict`, which names its end: another has one; `Unsupported`: there are none here; those of the connection.
     fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted>;
 
-    /// Gives a lease back. One that has ended is none: nothing happens.
+    /// Ends a lease. If it has ended already, nothing happens.
     ///
     /// # Errors
     /// Those of the connection.

@@ -1,9 +1,10 @@
 //! A node: a replica whose transactions come from many threads, which share their way to the other side.
 //!
-//! While the transactions of one thread are on their way, others queue. The next thread to get its turn takes all that have
-//! come meanwhile: they run one after the other, each a transaction of its own, and are pushed together.
+//! While the transactions of one thread are on their way, others queue. The thread of the first of these takes all that have
+//! come meanwhile: they run one after the other, each a transaction of its own, and are pushed together. Only the queue says
+//! who is next: if the threads raced for a lock, the one that has just been served would win it, with its next transaction alone.
 
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,9 +25,23 @@ const MOST: usize = 1000;
 #[derive(Debug)]
 pub struct Node {
     replica: Replica,
-    queue: Mutex<Vec<Box<dyn Job>>>,
-    /// Held by the thread that runs the transactions of all.
+    queue: Mutex<Queue>,
+    /// Held by the thread that runs transactions, its own and those of others, or takes pushed ones.
     leading: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    jobs: Vec<Box<dyn Job>>,
+    /// True if a thread runs a group, or is told to. If it isn't, nothing is queued.
+    is_led: bool,
+}
+
+/// What a thread that waits is told.
+enum Told<T, E> {
+    /// It is to run what is queued, its own transaction first.
+    Lead,
+    Done(std::result::Result<(T, Accepted), E>),
 }
 
 /// A transaction that waits for its turn.
@@ -34,14 +49,17 @@ trait Job: Send + std::fmt::Debug {
     /// Runs it. `None`: it failed, and keeps its error.
     fn run<'db>(&mut self, transaction: Transaction<'db>) -> Option<Transaction<'db>>;
 
-    /// Tells the thread that waits for it.
+    /// Lets the thread that waits for it run what is queued; returns false if none waits.
+    fn lead(&self) -> bool;
+
+    /// Wakes the thread that waits for it, with what came of it.
     fn finish(self: Box<Self>, result: Result<Accepted>);
 }
 
 struct JobOf<T, E, W> {
     work: W,
     value: Option<std::result::Result<T, E>>,
-    to: Sender<std::result::Result<(T, Accepted), E>>,
+    to: Sender<Told<T, E>>,
 }
 
 impl<T, E, W> std::fmt::Debug for JobOf<T, E, W> {
@@ -69,6 +87,10 @@ where
         }
     }
 
+    fn lead(&self) -> bool {
+        self.to.send(Told::Lead).is_ok()
+    }
+
     fn finish(self: Box<Self>, result: Result<Accepted>) {
         let told = match (result, self.value) {
             (_, Some(Err(error))) => Err(error),
@@ -77,7 +99,7 @@ where
             (Err(error), _) => Err(error.into()),
         };
         // Its thread waits, or has panicked.
-        let _ = self.to.send(told);
+        let _ = self.to.send(Told::Done(told));
     }
 }
 
@@ -127,29 +149,42 @@ impl Node {
         E: From<Error> + Send + 'static,
     {
         let (to, told) = channel();
-        lock(&self.queue).push(Box::new(JobOf { work, value: None, to }));
-        self.lead(&told)
+        let job = Box::new(JobOf { work, value: None, to });
+        let mut queue = lock(&self.queue);
+        if !queue.is_led {
+            queue.is_led = job.lead();
+        }
+        queue.jobs.push(job);
+        drop(queue);
+        self.wait(&told)
     }
 
-    /// Waits for its turn, unless another thread has run its transaction; then runs those of all.
-    fn lead<T, E: From<Error>>(
+    /// Waits until a transaction was run, by this thread or another.
+    fn wait<T, E: From<Error>>(
         &self,
-        told: &Receiver<std::result::Result<(T, Accepted), E>>,
+        told: &Receiver<Told<T, E>>,
     ) -> std::result::Result<(T, Accepted), E> {
         loop {
-            let leading = lock(&self.leading);
-            match told.try_recv() {
-                Ok(told) => return told,
-                Err(TryRecvError::Disconnected) => return Err(ended().into()),
-                Err(TryRecvError::Empty) => {}
+            match told.recv() {
+                Ok(Told::Lead) => self.lead(),
+                Ok(Told::Done(done)) => return done,
+                Err(_) => return Err(ended().into()),
             }
-            let mut jobs = std::mem::take(&mut *lock(&self.queue));
-            if jobs.len() > MOST {
-                *lock(&self.queue) = jobs.split_off(MOST);
-            }
-            self.run_all(jobs);
-            drop(leading);
         }
+    }
+
+    /// Runs what is queued.
+    fn lead(&self) {
+        // Also if a transaction panics; after the lock was released.
+        let _next = Next(&self.queue);
+        let _leading = lock(&self.leading);
+        let mut queue = lock(&self.queue);
+        let mut jobs = std::mem::take(&mut queue.jobs);
+        if jobs.len() > MOST {
+            queue.jobs = jobs.split_off(MOST);
+        }
+        drop(queue);
+        self.run_all(jobs);
     }
 
     /// Runs transactions until each is history, or has failed.
@@ -235,7 +270,17 @@ impl Node {
     }
 }
 
-/// Tells the threads of transactions that these have failed.
+/// Lets the next thread lead, if one waits, when it is dropped.
+struct Next<'n>(&'n Mutex<Queue>);
+
+impl Drop for Next<'_> {
+    fn drop(&mut self) {
+        let mut queue = lock(self.0);
+        queue.is_led = queue.jobs.iter().any(|job| job.lead());
+    }
+}
+
+/// Ends transactions with an error.
 fn fail(jobs: Vec<Box<dyn Job>>, error: &Error) {
     for job in jobs {
         job.finish(Err(Error::new(error.kind(), error.to_string())));

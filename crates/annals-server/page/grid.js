@@ -22,7 +22,9 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
   const [seen, see] = useState({ top: 0, height: 600 });
   const [selected, select] = useState(0);
   const tall = Math.min(total * HEIGHT, TALLEST) || HEIGHT;
-  const perRow = tall / Math.max(total, 1);
+  // The last place of the scroll bar is where the last row is seen; the heading takes the height of a row.
+  const view = seen.height - HEIGHT;
+  const perRow = total * HEIGHT > Math.max(tall, view) ? (tall - view) / (total - view / HEIGHT) : HEIGHT;
   const template = `${ID_WIDTH}px ${table.fields.map((field) => `${widthOf(field)}px`).join(' ')}`;
   const width = ID_WIDTH + table.fields.reduce((sum, field) => sum + widthOf(field), 0);
   const touched = model.touched();

@@ -70,7 +70,7 @@ async fn lock(
     Ok(Json(json!({ "lease": lease, "until": until })).into_response())
 }
 
-/// Gives a lease back.
+/// Ends a lease.
 #[utoipa::path(delete, path = "/v1/{name}/lease", params(
     ("Annals-Lease" = String, Header, description = "its ticket"),
 ), responses((status = 204, description = "it has ended")))]

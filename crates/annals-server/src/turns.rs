@@ -17,7 +17,7 @@ pub(crate) const CONFLICTS: u32 = 3;
 /// How long a turn lasts: a client pulls, runs its transaction again and pushes it.
 const LONGEST: Duration = Duration::from_millis(250);
 
-/// The turn of a database, if one is reserved, and the line behind it.
+/// The turn of a database, if one is reserved, and the line of those that wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     reserved: Mutex<Option<Reserved>>,
@@ -55,7 +55,7 @@ impl Turns {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a push may be judged: that with the ticket of the turn at once, others in line behind it.
+    /// Waits until a push may be judged: that with the ticket of the turn at once, others in line after it.
     pub(crate) async fn come(&self, ticket: Option<u64>) -> Turn<'_> {
         if let Some(reserved) = *self.reserved() {
             if ticket == Some(reserved.ticket) {

@@ -61,6 +61,14 @@ impl Served {
     }
 }
 
+impl Drop for Served {
+    /// Also after a test that failed.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 pub(crate) fn create(dir: &Path) {
     let schema =
         "create_table page\nadd_field page title string\ncreate_unique_index by_title page title\n";

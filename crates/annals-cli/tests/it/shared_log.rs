@@ -1,13 +1,12 @@
 //! `annals log create`, and `annals shell` and `annals serve` as nodes, over three servers of NATS.
 
-use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Stdio};
 
 use annals_replica::shared_log::testing::Cluster;
 
-use crate::program::{annals, run, succeed};
+use crate::program::{run, succeed};
+use crate::served::Served;
 
 /// Sends a transaction to a node; returns the answer.
 fn post(address: &str, body: &str) -> String {
@@ -22,16 +21,6 @@ fn post(address: &str, body: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
-}
-
-/// Starts a node that serves; returns it with its address.
-fn serve(dir: &Path, arguments: &[&str]) -> (Child, String) {
-    let all =
-        [&["serve", "carol.annals", "--listen", "127.0.0.1:0", "--no-token"], arguments].concat();
-    let mut child = annals(dir, &all).stdout(Stdio::piped()).spawn().unwrap();
-    let line = BufReader::new(child.stdout.take().unwrap()).lines().next().unwrap().unwrap();
-    let address = line.strip_prefix("listening on http://").expect("it says where it listens");
-    (child, address.to_owned())
 }
 
 #[test]
@@ -58,21 +47,21 @@ fn nodes_share_a_log() {
     assert_eq!(shell("ann.annals", script), "committed txid=1 runs=1\ncommitted txid=2 runs=1\n");
     assert_eq!(shell("bob.annals", "insert item butter\n"), "committed txid=3 runs=1\n");
 
-    let (mut child, address) = serve(dir, &[&["--log", &url], &monitors[..]].concat());
+    let options = ["--listen", "127.0.0.1:0", "--no-token", "--log", &url];
+    let mut served = Served::of(dir, "carol.annals", &[&options[..], &monitors].concat());
+    let address = served.address();
     let insert = r#"{"changes":[{"op":"insert","table":"item","fields":{"name":"jam"}}]}"#;
-    let answer = post(&address, insert);
+    let answer = post(address, insert);
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"txid\":4"), "{answer}");
-    let refused = post(&address, &insert.replace("jam\"", "jam\",\"price\":1"));
+    let refused = post(address, &insert.replace("jam\"", "jam\",\"price\":1"));
     assert!(refused.starts_with("HTTP/1.1 400"), "{refused}");
-    let node = format!("http://{address}/v1/carol");
     let printed =
-        succeed(dir, &["shell", "dan.annals", "--replica-of", &node], "insert item tea\n");
+        succeed(dir, &["shell", "dan.annals", "--replica-of", &served.url], "insert item tea\n");
     assert_eq!(printed, "committed txid=5 runs=1\n");
     // By the log, not by the node. What others wrote is there before it is run, or makes it run again.
     let printed = shell("ann.annals", "insert item milk\n");
     assert!(printed.starts_with("committed txid=6 runs="), "{printed}");
-    child.kill().unwrap();
-    child.wait().unwrap();
+    served.kill();
     shell("bob.annals", "");
     shell("carol.annals", "");
     let dump = succeed(dir, &["dump", "ann.annals"], "");

@@ -251,7 +251,7 @@ fn exports_of_many_rows_fit_in_little_memory() {
     ];
     for export in exports {
         let mut command = std::process::Command::new("sh");
-        // In KiB: what a program may have of memory that no file stands behind.
+        // In KiB: what a program may have of memory that is of no file.
         let limited = format!("ulimit -d 45000 && exec \"$0\" {export}");
         command.args(["-c", &limited, env!("CARGO_BIN_EXE_annals")]).current_dir(dir);
         let ended = command.stdout(Stdio::null()).status().unwrap();

@@ -89,7 +89,7 @@ fn beside(path: &Path, more: &str) -> PathBuf {
     name.into()
 }
 
-/// Gives the restored files their places: first all others, then the newest segment, by whose name the database is opened.
+/// Moves the restored files to their places: first all others, then the newest segment, by whose name the database is opened.
 fn publish(folder: &Path, file: &Path, path: &Path) -> Result<()> {
     let io =
         |error| Error::io(format!("{}: cannot place the restored files", path.display()), error);

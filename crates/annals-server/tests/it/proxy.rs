@@ -195,7 +195,7 @@ fn serve(client: &TcpStream, address: SocketAddr, plan: &Arc<Mutex<Plan>>) -> Re
     let (from, to, of_thread) = (server.try_clone()?, client.try_clone()?, Arc::clone(&answering));
     let counting = Arc::clone(plan);
     let answers = thread::spawn(move || pass_answers(&from, &to, &of_thread, &counting));
-    let served = pass_requests(client, &server, address, (plan, &answering));
+    let served = pass_requests(client, &server, plan, &answering);
     // The end of a request that was cut off is the end of all.
     let _ = server.shutdown(Shutdown::Both);
     let _ = client.shutdown(Shutdown::Both);
@@ -209,9 +209,10 @@ type Answering = Mutex<Option<Fault>>;
 fn pass_requests(
     mut client: &TcpStream,
     mut server: &TcpStream,
-    address: SocketAddr,
-    (plan, answering): (&Mutex<Plan>, &Answering),
+    plan: &Mutex<Plan>,
+    answering: &Answering,
 ) -> Result<()> {
+    let address = server.peer_addr()?;
     let mut read = Vec::new();
     while let Some(request) = next_request(&mut client, &mut read)? {
         let due = plan.lock().unwrap().due();

@@ -107,7 +107,7 @@ impl Out<'_> {
         Self { context, of: PhantomData }
     }
 
-    /// Gives the value to SQLite, which copies it.
+    /// Passes the value to SQLite, which copies it.
     #[expect(unsafe_code, reason = "values of C")]
     pub(crate) fn put(self, form: &Form<'_>) {
         // SAFETY: the context is SQLite's, during a call of it; SQLite copies what it is given.

@@ -1,5 +1,6 @@
 //! `T_history(id)`: the versions of a row, or of all rows.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use annals::{RowId, Snapshot, TableNumber, Txid, VersionKind};
@@ -58,9 +59,7 @@ impl Relation for Histories {
             text: if is_of_row { "the versions of a row" } else { "all versions" }.to_owned(),
             cost: float(rows) * 20.0,
             rows,
-            is_ordered: !asked.order.is_empty()
-                && asked.order.len() == 1
-                && asked.order.iter().all(is_by_txid),
+            is_ordered: asked.order.len() == 1 && asked.order.iter().all(is_by_txid),
             is_unique: false,
         })
     }
@@ -108,7 +107,7 @@ fn begin(sight: &Sight, table: TableNumber, picked: &Picked<'_, '_>) -> Result<R
     let (first, last) = picked.txids(2);
     match row([picked.get(0), picked.get(1)]) {
         Asks::Nothing => Ok(Box::new(std::iter::empty())),
-        Asks::Of(id) => of_row(&sight.snapshot, table, id, (Txid(first), Txid(last))),
+        Asks::Of(id) => of_row(&sight.snapshot, table, id, Txid(first)..=Txid(last)),
         Asks::Any => of_all(&sight.snapshot, table, first, last),
     }
 }
@@ -117,12 +116,11 @@ fn of_row(
     now: &Snapshot,
     table: TableNumber,
     id: RowId,
-    (first, last): (Txid, Txid),
+    txids: RangeInclusive<Txid>,
 ) -> Result<Records, Fault> {
     let versions = now.history_of(table, id)?;
-    let versions = versions.filter(move |it| {
-        it.as_ref().map_or(true, |version| version.txid >= first && version.txid <= last)
-    });
+    let versions =
+        versions.filter(move |it| it.as_ref().map_or(true, |it| txids.contains(&it.txid)));
     Ok(Box::new(versions.map(move |version| {
         let version = version?;
         Ok(record(

@@ -209,7 +209,7 @@ fn tell_openings(story: &mut Story) {
     story.tell("closing", || database.close().unwrap());
 }
 
-/// Puts bytes behind the end that are no frame, and that no flush ever covered.
+/// Puts bytes after the end that are no frame, and that no flush ever covered.
 fn damage(disk: &SimulatedDisk, end: u64) {
     use annals::storage::{Access, Directory};
     disk.open("journal", Access::Write).unwrap().write_at(end, b"what is this?").unwrap();

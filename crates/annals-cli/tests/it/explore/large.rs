@@ -6,17 +6,17 @@ use annals::{FieldNumber, Level, Options, RowId, TableNumber, ValueRef};
 use serde_json::json;
 
 use super::Explored;
+use super::browser::Browser;
 use crate::program::succeed;
 
 fn is_full() -> bool {
     std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
 }
 
-#[test]
-fn a_long_table_is_scrolled_to_its_end() {
+/// Scrolls a table to its end and to its middle.
+fn scroll(rows: u64) -> Option<(Explored, Browser, tempfile::TempDir)> {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
-    let rows: u64 = if is_full() { 1_000_000 } else { 50_000 };
     let numbers: Vec<_> = (0..rows).map(|number| (number * 7919 % rows).to_string()).collect();
     std::fs::write(dir.join("number.csv"), format!("value\n{}\n", numbers.join("\n"))).unwrap();
     succeed(
@@ -26,7 +26,7 @@ fn a_long_table_is_scrolled_to_its_end() {
     );
     succeed(dir, &["import", "csv", "a.annals", "number=number.csv"], "");
     let explored = Explored::start(dir, "a.annals", &[]);
-    let Some(browser) = explored.browse() else { return };
+    let browser = explored.browse()?;
     let row = |id: u64| {
         format!("document.querySelector('[data-row=\"{id}\"] [data-field=value]')?.innerText")
     };
@@ -39,12 +39,31 @@ fn a_long_table_is_scrolled_to_its_end() {
     let requests = browser.get("performance.getEntriesByType('resource').length - before");
     assert!(requests.as_u64().unwrap() <= 4, "{requests}");
     assert!(browser.get("document.querySelectorAll('[data-row]').length < 60").as_bool().unwrap());
+    Some((explored, browser, folder))
+}
+
+#[test]
+fn a_long_table_is_scrolled_to_its_end() {
+    let Some((_explored, browser, _folder)) = scroll(50_000) else { return };
     // By rank in an index, also in the middle.
     browser.show("#/number?order=by_value");
     browser.run("document.querySelector('.grid').scrollTop = 28 * 20000");
     browser.until(
         "document.querySelector('.grid [data-row] [data-field=value]')?.innerText === '20000'",
     );
+    browser.check();
+}
+
+#[test]
+fn a_table_of_more_rows_than_a_box_has_space_for_is_scrolled_to_its_end() {
+    let rows = if is_full() { 1_000_000 } else { 400_000 };
+    let Some((_explored, browser, _folder)) = scroll(rows) else { return };
+    browser.show("#/number?order=by_value");
+    browser.run("document.querySelector('.grid').scrollTop = 1e9");
+    browser.until(&format!(
+        "[...document.querySelectorAll('.grid [data-field=value]')].some(it => it.innerText === '{}')",
+        rows - 1
+    ));
     browser.check();
 }
 

@@ -21,6 +21,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, OnceCell};
+use tokio::task::unconstrained;
 
 pub use self::address::Access;
 use self::address::Address;
@@ -312,7 +313,9 @@ impl Shared {
                 let client = client.clone();
                 async move { api::append(&client, subject, after, message).await }
             });
-            let answers = join_all(sent).await;
+            // They are begun in order, and a conflict if they aren't sent so: tokio, which lets no task do more than so many
+            // steps at once, would change the order of many.
+            let answers = unconstrained(join_all(sent)).await;
             if let Some(appended) = self.judge(answers, after, is_first) {
                 if matches!(appended, Ok(Appended::Unknown(_))) {
                     self.reconnect(&client).await;

@@ -43,6 +43,8 @@ struct State {
     rng: Rng,
     /// How far the log's clock is ahead.
     ahead: i64,
+    /// How long each append takes.
+    round_trip: Duration,
 }
 
 /// A log of three replicas; its clones are the same log.
@@ -70,6 +72,7 @@ impl Simulated {
             faults,
             rng: Rng::new(seed),
             ahead: 0,
+            round_trip: Duration::ZERO,
         })))
     }
 
@@ -84,6 +87,11 @@ impl Simulated {
     /// Lets the log's clock jump.
     pub(crate) fn set_ahead(&self, micros: i64) {
         self.state().ahead = micros;
+    }
+
+    /// Lets each append take so long.
+    pub(crate) fn set_round_trip(&self, round_trip: Duration) {
+        self.state().round_trip = round_trip;
     }
 
     /// Elects another leader.
@@ -189,6 +197,8 @@ impl Log for Simulated {
     }
 
     fn append(&self, after: u64, messages: Vec<Bytes>) -> Result<Appended> {
+        let round_trip = self.state().round_trip;
+        SystemClock.pause(round_trip);
         let mut state = self.state();
         state.deliver();
         let Faults { lost, leaderless, .. } = state.faults;

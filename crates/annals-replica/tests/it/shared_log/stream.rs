@@ -10,6 +10,7 @@ use std::time::Duration;
 use annals::ErrorKind;
 use annals_replica::shared_log::jetstream::{Access, JetStream};
 use annals_replica::shared_log::testing::Cluster;
+use annals_replica::shared_log::{Appended, Log as _};
 use annals_storage::simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
 
@@ -44,6 +45,14 @@ fn settings_that_lose_transactions_are_refused_by_name() {
     let blind = JetStream::new(&url, Access::default()).expect("a URL");
     let refused = Member::join(Arc::new(blind)).err().expect("no monitors").to_string();
     assert!(refused.contains("isn't known") && refused.contains("--monitor"), "{refused}");
+    // Many messages are sent in their order, or the stream wouldn't take them.
+    let many = JetStream::new(&cluster.url("many"), trusted.clone()).expect("a URL");
+    many.create(1).expect("a stream");
+    for round in 0..3 {
+        let messages = vec![vec![0x5a; 64].into(); 1000];
+        let appended = many.append(round * 1000, messages).expect("a leader");
+        assert!(matches!(appended, Appended::Committed), "{appended:?}");
+    }
     let member = Member::join(Arc::new(JetStream::new(&url, trusted).expect("a URL")));
     let member = member.expect("whoever insists may use it");
     member.replica.transaction(create).expect("a transaction");

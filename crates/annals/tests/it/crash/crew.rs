@@ -205,7 +205,7 @@ impl Crew {
                 if had_turn && self.errors == Errors::Fatal {
                     self.nothing_follows()?;
                 }
-                // The writers stay behind, until it is their turn.
+                // The writers wait until it is their turn.
                 self.look(false)
             }
         }

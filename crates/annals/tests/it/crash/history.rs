@@ -91,7 +91,7 @@ pub(super) struct History {
     states: Vec<State>,
     /// The last transaction that was acknowledged as durable, or that an opening showed.
     pub(super) durable: usize,
-    /// The states after the commits behind the last acknowledged one that may be there, in order:
+    /// The states after the commits that follow the last acknowledged one that may be there, in order:
     /// handed in, or of an outcome that nobody was told.
     pending: Vec<(State, Level)>,
     /// True if an opening ever returned: from then on the file must exist.

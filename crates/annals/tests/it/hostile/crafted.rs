@@ -229,7 +229,7 @@ fn unknown_frames_are_refused_or_skipped() {
         let draft = Draft::new().with(&frame);
         refused(&draft.bytes, what, ErrorKind::Unsupported, what);
     }
-    // A seal that says nothing, and commits behind one that does.
+    // A seal that says nothing, and commits after one that does.
     for (payload, after) in [(&[0x20, 3, b'c'][..], 0), (&[3, 3, b'x'], 1)] {
         let seal = Frame { kind: 3, level: 0, ..Frame::commit(payload) };
         let draft = Draft::new().with(&seal);
