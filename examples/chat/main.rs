@@ -5,20 +5,17 @@
 #![allow(clippy::disallowed_methods, reason = "the time of a message is the clock's")]
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use annals::{Timestamp, Txid};
-use annals_replica::{Http, TypedReplica};
 use annals_server::Server;
 use axum::response::Html;
 use axum::routing::get;
 
-annals::schema!("chat/chat.schema");
-use chat::message;
+annals_replica::schema!("chat/chat.schema");
+use chat::{Replica, message};
 
 type Anything = Box<dyn Error + Send + Sync>;
-type Replica = TypedReplica<chat::Schema>;
 
 const LINES: [(&str, &str); 4] = [
     ("Ann", "Is the archive done?"),
@@ -55,9 +52,7 @@ fn main() -> Result<(), Anything> {
     });
 
     let url = format!("http://{address}/v1/chat");
-    let connect = |name: &str| -> annals::Result<Replica> {
-        Replica::connect(Arc::new(Http::new(&url, None)?), folder.path().join(name))
-    };
+    let connect = |name: &str| Replica::connect(&url, folder.path().join(name));
     let (ann, bob) = (connect("ann.annals")?, connect("bob.annals")?);
     for (author, text) in LINES {
         let replica = if author == "Ann" { &ann } else { &bob };

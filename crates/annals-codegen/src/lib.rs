@@ -47,6 +47,15 @@ const ALLOWED: &str = r#"#![allow(
 )]
 "#;
 
+/// The types of replicas, whose crate is above the library.
+const REPLICAS: &str = "
+/// A local copy of a database elsewhere, which is read here, and written by transactions that the other side accepts.
+pub type Replica = ::annals_replica::TypedReplica<Schema>;
+
+/// A local copy of a database elsewhere, for reading, which fetches what is asked for.
+pub type Lazy = ::annals_replica::TypedLazy<Schema>;
+";
+
 /// Generates the typed API of a schema: the content of a Rust module, with its inner attributes, for a separate file
 /// that is declared with `mod`.
 #[must_use]
@@ -66,6 +75,12 @@ pub fn generate_module(file: &SchemaFile, name: &str) -> String {
 #[must_use]
 pub fn expand_module(file: &SchemaFile, name: &str) -> String {
     with_attributes(&in_modules(content(file, ""), name))
+}
+
+/// Generates the module of [`expand_module`], and in it the types of replicas: the program uses `annals-replica`, too.
+#[must_use]
+pub fn expand_module_with_replicas(file: &SchemaFile, name: &str) -> String {
+    with_attributes(&in_modules(content(file, "") + REPLICAS, name))
 }
 
 /// Writes doc comments as attributes: rust-analyzer takes the third slash of a macro's comment for a part of its

@@ -22,7 +22,7 @@ const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// Reserved names for tables and indexes, which are methods and modules: the other methods and items of the outer
 /// module, and short names that its code uses.
-const OUTER: [&str; 57] = [
+const OUTER: [&str; 59] = [
     "Change",
     "insert",
     "insert_at",
@@ -65,6 +65,8 @@ const OUTER: [&str; 57] = [
     "Schema",
     "Tables",
     "Database",
+    "Replica",
+    "Lazy",
     "Snapshot",
     "Transaction",
     "SCHEMA",

@@ -1,10 +1,10 @@
-//! The macro `schema!`: a thin shell over the generator in `annals-codegen`.
+//! The macros `schema!`: thin shells over the generator in `annals-codegen`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use annals_codegen::{expand_module, module_name};
-use annals_schema::{parse_files, render_all};
+use annals_codegen::{expand_module, expand_module_with_replicas, module_name};
+use annals_schema::{SchemaFile, parse_files, render_all};
 use proc_macro::{Group, Span, TokenStream, TokenTree};
 
 /// Compiles a schema file, or several as one, into a module with the typed API of its databases.
@@ -46,7 +46,21 @@ use proc_macro::{Group, Span, TokenStream, TokenTree};
 /// ```
 #[proc_macro]
 pub fn schema(input: TokenStream) -> TokenStream {
-    let code = expand(input).unwrap_or_else(|message| format!("compile_error!({message:?});"));
+    compiled(input, expand_module)
+}
+
+/// Compiles a schema as [`schema!`] does, with the types of its replicas, which are those of `annals-replica`.
+#[proc_macro]
+pub fn schema_with_replicas(input: TokenStream) -> TokenStream {
+    compiled(input, expand_module_with_replicas)
+}
+
+/// Generates the module of a schema.
+type Generate = fn(&SchemaFile, &str) -> String;
+
+fn compiled(input: TokenStream, generate: Generate) -> TokenStream {
+    let expanded = expand(input, generate);
+    let code = expanded.unwrap_or_else(|message| format!("compile_error!({message:?});"));
     // Generated code that isn't Rust would be the generator's mistake, whose tests compile it.
     let code = code.parse().unwrap_or_else(|error| {
         let message = format!("the code generated from the schema is not Rust: {error}");
@@ -68,7 +82,7 @@ fn called_here(code: TokenStream) -> TokenStream {
     code.into_iter().map(placed).collect()
 }
 
-fn expand(input: TokenStream) -> Result<String, String> {
+fn expand(input: TokenStream, generate: Generate) -> Result<String, String> {
     let Input { module, files: names } = read(input)?;
     let mut files = Vec::new();
     for name in &names {
@@ -86,7 +100,7 @@ fn expand(input: TokenStream) -> Result<String, String> {
         Some(module) => (module.visibility, module.name),
         None => ("pub ".to_owned(), module_name(file.namespace.as_deref(), stem)),
     };
-    let module = expand_module(&file, &name);
+    let module = generate(&file, &name);
     let module = module.replacen("pub mod ", &format!("{visibility}mod "), 1);
     // The compiler then knows that the crate depends on the files.
     let depends =

@@ -20,7 +20,7 @@ pub trait Connection: Debug + Send + Sync {
     /// Those of the connection: `Unreachable`, `Unauthenticated`, `Forbidden`, `NotFound`, `Io`.
     fn describe(&self) -> Result<Description>;
 
-    /// Appends to `into` the transactions after a cursor: whole ones, about 8 MiB or one; or the seal of a segment,
+    /// Appends to `into` the transactions after a cursor: whole ones, at most 8 MiB or one; or the seal of a segment,
     /// with the state with which the next begins. Without a cursor, which is how a replica begins, the header of the
     /// oldest segment is before them. If there are none, it waits up to `wait` for some.
     ///

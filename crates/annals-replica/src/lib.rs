@@ -6,7 +6,7 @@
 //!    │ pull: frames after its cursor, verified and applied, written as they are
 //!    │ push: the frames of a transaction, if the other side still ends at the cursor before them
 //!    ▼
-//! Connection ──► Local (a database that this process has open) │ Http (a server)
+//! Connection ──► Local (a database that this process has open) │ Http (a server) │ SharedLog │ Archive (pulled only)
 //! ```
 //!
 //! The crate moves frames, and leaves rows to `annals`.
@@ -34,6 +34,7 @@ pub mod testing;
 #[cfg(feature = "http")]
 mod tunnel;
 mod typed;
+mod url;
 
 pub use backup::Backup;
 #[cfg(feature = "http")]
@@ -51,3 +52,23 @@ pub use replica::{Accepted, Patience, Replica};
 #[cfg(feature = "log")]
 pub use shared_log::SharedLog;
 pub use typed::{TypedLease, TypedOffline, TypedReplica};
+pub use url::{IntoConnection, IntoRanges};
+
+/// Compiles a schema as `annals::schema!` does, with two more types in its module: `Replica` is [`TypedReplica`] and
+/// `Lazy` is [`TypedLazy`] of this schema.
+///
+/// ```
+/// annals_replica::schema!("../annals/tutorial.schema");
+///
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("copy.annals");
+/// # let server = annals::Options::new().open(folder.path().join("tutorial.annals"))?;
+/// # server.write(|tx| tx.comment("begun"))?;
+/// # let url = annals_replica::Local::new(server);
+/// let replica = tutorial::Replica::connect(url, path)?; // url: as "http://127.0.0.1:8080/v1/tutorial"
+/// println!("{} cities", replica.read().city().len());
+/// # Ok(())
+/// # }
+/// ```
+pub use annals_macros::schema_with_replicas as schema;

@@ -16,7 +16,7 @@ use crate::lease::Leases;
 use crate::node::Node;
 use crate::{Accepted, Connection, Description, Figure, Granted, Pulled, Pushed};
 
-/// So many bytes of transactions are passed on at once, if one has no more.
+/// The most bytes of transactions that are passed on at once, unless one has more. A spool keeps so many in memory.
 pub const BATCH: u64 = 8 << 20;
 
 /// Another handle of an open database, or of a file that is open for reading, as a connection: for tests, and under a

@@ -13,7 +13,7 @@ use annals::{
 };
 use annals_storage::{Access, Clock as _, Directory, MemoryDirectory, Spool, SystemClock};
 
-use crate::{Connection, Pushed};
+use crate::{Connection, IntoConnection, Pushed};
 
 /// How a replica behaves where others write, too, and where the connection breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,14 +74,16 @@ pub struct Accepted {
 }
 
 impl Replica {
-    /// Opens the replica in a file, or begins it there with all kept history; then pulls what is missing. Without a
-    /// connection an existing replica is opened as it is, and can be read.
+    /// Opens the replica in a file, or begins it there with all kept history; then pulls what is missing. If the other
+    /// side can't be reached, an existing replica is opened as it is, and can be read.
+    ///
+    /// `to` is a connection, or a URL such as `http://HOST:PORT/v1/NAME`: see [`IntoConnection`].
     ///
     /// # Errors
-    /// Those of opening a database and of [`pull`](Self::pull). `Diverged`: the file is of another journal, or has
+    /// Those of the URL, of opening a database, and of [`pull`](Self::pull). `Diverged`: the file is of another journal, or has
     /// transactions that the other side doesn't have.
-    pub fn connect(connection: Arc<dyn Connection>, path: impl AsRef<Path>) -> Result<Self> {
-        Self::connect_with(connection, path, &Options::new(), Patience::default())
+    pub fn connect(to: impl IntoConnection, path: impl AsRef<Path>) -> Result<Self> {
+        Self::connect_with(to, path, &Options::new(), Patience::default())
     }
 
     /// Does what [`connect`](Self::connect) does, with options of the database and of the replica.
@@ -89,13 +91,13 @@ impl Replica {
     /// # Errors
     /// As there.
     pub fn connect_with(
-        connection: Arc<dyn Connection>,
+        to: impl IntoConnection,
         path: impl AsRef<Path>,
         options: &Options,
         patience: Patience,
     ) -> Result<Self> {
         let (directory, name) = locate(path.as_ref())?;
-        Self::connect_in(connection, directory, &name, options, patience)
+        Self::connect_in(to.into_connection()?, directory, &name, options, patience)
     }
 
     /// Does what [`connect_with`](Self::connect_with) does, in any directory.

@@ -11,15 +11,13 @@ use annals::typed::{PlainSchema, Snapshot, Transaction};
 use annals::{Abort, Cursor, Options, Result, Schema};
 
 use crate::replica::by_value;
-use crate::{Accepted, Connection, Lease, Offline, Patience, Rebased, Replica, Sent};
+use crate::{Accepted, IntoConnection, Lease, Offline, Patience, Rebased, Replica, Sent};
 
 /// A [`Replica`] with the types that were generated from a schema: the same reads as those of its `Database`, and
-/// transactions with the same verbs.
+/// transactions with the same verbs. The module of [`schema!`](crate::schema) calls it `Replica`.
 ///
 /// ```
-/// annals::schema!("../annals/tutorial.schema");
-/// use annals_replica::{Local, TypedReplica};
-/// use std::sync::Arc;
+/// annals_replica::schema!("../annals/tutorial.schema");
 /// use tutorial::city;
 ///
 /// # fn main() -> annals::Result<()> {
@@ -27,9 +25,9 @@ use crate::{Accepted, Connection, Lease, Offline, Patience, Rebased, Replica, Se
 /// # let path = folder.path().join("copy.annals");
 /// # let server = annals::Options::new().open(folder.path().join("tutorial.annals"))?;
 /// # server.write(|tx| tx.comment("begun"))?;
-/// # let connection = Arc::new(Local::new(server));
-/// // let connection = Arc::new(annals_replica::Http::new("http://127.0.0.1:8080/v1/tutorial", token)?);
-/// let replica = TypedReplica::<tutorial::Schema>::connect(connection, path)?;
+/// # let url = annals_replica::Local::new(server);
+/// // let url = "http://127.0.0.1:8080/v1/tutorial";
+/// let replica = tutorial::Replica::connect(url, path)?;
 /// let (lille, _) = replica.transaction(|tx| Ok(tx.insert(city::New { name: "Lille" })?))?; // accepted, durable there
 /// assert_eq!(replica.read().city().require(lille)?.name(), "Lille"); // read here
 /// # Ok(())
@@ -172,8 +170,8 @@ impl<S: PlainSchema> TypedReplica<S> {
     /// # Errors
     /// Those of [`Replica::connect`]; `SchemaMismatch`: the journal has another schema. A newer one, of which the
     /// program's is a beginning, can be read.
-    pub fn connect(connection: Arc<dyn Connection>, path: impl AsRef<Path>) -> Result<Self> {
-        Self::connect_with(connection, path, &Options::new(), Patience::default())
+    pub fn connect(to: impl IntoConnection, path: impl AsRef<Path>) -> Result<Self> {
+        Self::connect_with(to, path, &Options::new(), Patience::default())
     }
 
     /// Does what [`connect`](Self::connect) does, with options of the database and of the replica.
@@ -181,12 +179,12 @@ impl<S: PlainSchema> TypedReplica<S> {
     /// # Errors
     /// As there.
     pub fn connect_with(
-        connection: Arc<dyn Connection>,
+        to: impl IntoConnection,
         path: impl AsRef<Path>,
         options: &Options,
         patience: Patience,
     ) -> Result<Self> {
-        let replica = Replica::connect_with(connection, path, options, patience)?;
+        let replica = Replica::connect_with(to, path, options, patience)?;
         if check_readable(&replica.read(), S::schema()?).is_err() {
             replica.transaction(|tx| upgrade_in(tx, S::schema()?))?;
         }

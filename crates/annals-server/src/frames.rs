@@ -24,6 +24,14 @@ use crate::{Role, blocking, body, lease};
 
 /// The most bytes of frames that are sent along with a conflict.
 const NEWS: u64 = 1 << 20;
+/// What this server answers besides frames.
+const FEATURES: &[&str] = &[
+    "json",
+    #[cfg(feature = "sql")]
+    "sql",
+    #[cfg(feature = "arrow")]
+    "arrow",
+];
 /// The most txids of a request for chains.
 const MOST_CHAINS: usize = 1000;
 
@@ -51,7 +59,7 @@ async fn describe(
     let chain = format!("{:016x}", end.chain);
     let (txid, first) = (end.txid.0, facts.first.0);
     let answer = json!({
-        "id": facts.id, "txid": txid, "chain": chain, "first": first, "schema": facts.schema, "features": ["json"],
+        "id": facts.id, "txid": txid, "chain": chain, "first": first, "schema": facts.schema, "features": FEATURES,
         "procedures": procedures.names().collect::<Vec<_>>(),
     });
     Ok(Json(answer).into_response())

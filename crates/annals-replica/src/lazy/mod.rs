@@ -32,7 +32,7 @@ use annals::{Cursor, Error, ErrorKind, Options, Reader, Result, Snapshot};
 use annals_storage::sync::lock;
 use annals_storage::{Access, Directory, FileDirectory};
 
-use crate::Patience;
+use crate::{IntoRanges, Patience};
 use cache::Cache;
 use directory::{News, Remote, RemoteDirectory};
 use fetch::Fetch;
@@ -80,13 +80,13 @@ pub struct Lazy {
 
 impl Lazy {
     /// Opens the lazy replica of a source, which is kept in the folder `PATH.partial`, or begins it there. There is no
-    /// file at `path` itself before all is here.
+    /// file at `path` itself before all is here. `from` is a source, or a URL: see [`IntoRanges`].
     ///
     /// # Errors
     /// Those of the source: `NotFound`, `Unreachable`, `Unauthenticated`, `Forbidden`, `Unsupported`; those of opening a
     /// database; `Io`: the folder can't be made; `Invalid`: it is of another source.
-    pub fn open(ranges: Arc<dyn Ranges>, path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(ranges, path, &Options::new(), Fetching::default())
+    pub fn open(from: impl IntoRanges, path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(from, path, &Options::new(), Fetching::default())
     }
 
     /// Does what [`open`](Self::open) does, with options of the database and of fetching.
@@ -94,11 +94,12 @@ impl Lazy {
     /// # Errors
     /// As there.
     pub fn open_with(
-        ranges: Arc<dyn Ranges>,
+        from: impl IntoRanges,
         path: impl AsRef<Path>,
         options: &Options,
         fetching: Fetching,
     ) -> Result<Self> {
+        let ranges = from.into_ranges()?;
         let (path, name) = (path.as_ref(), ranges.place());
         let folder = folder(path);
         let io = |error| Error::io(format!("{}: can't make this folder", folder.display()), error);

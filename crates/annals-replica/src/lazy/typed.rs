@@ -3,24 +3,21 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
-use std::sync::Arc;
 
 use annals::internals::check_readable;
 use annals::typed::{PlainSchema, Snapshot};
 use annals::{Moment, Options, Result};
 
-use super::{Fetching, Lazy, Ranges};
+use super::{Fetching, Lazy};
+use crate::IntoRanges;
 
-/// A [`Lazy`] with the types that were generated from a schema.
+/// A [`Lazy`] with the types that were generated from a schema. The module of [`schema!`](crate::schema) calls it `Lazy`.
 ///
 /// ```no_run
-/// annals::schema!("../annals/tutorial.schema");
-/// # use annals_replica::{Ranges, TypedLazy};
-/// # use std::sync::Arc;
+/// annals_replica::schema!("../annals/tutorial.schema");
 ///
-/// # fn open(ranges: Arc<dyn Ranges>) -> annals::Result<()> {
-/// // let ranges = Arc::new(annals_replica::Http::new("http://127.0.0.1:8080/v1/tutorial", token)?);
-/// let tutorial = TypedLazy::<tutorial::Schema>::open(ranges, "tutorial.annals")?;
+/// # fn open() -> annals::Result<()> {
+/// let tutorial = tutorial::Lazy::open("http://127.0.0.1:8080/v1/tutorial", "tutorial.annals")?;
 /// let now = tutorial.read();
 /// let lille = now.city().by_name().get("Lille")?; // fetches some pages
 /// # drop(lille);
@@ -43,8 +40,8 @@ impl<S: PlainSchema> TypedLazy<S> {
     ///
     /// # Errors
     /// As there; `SchemaMismatch`: the database lacks something that the program needs.
-    pub fn open(ranges: Arc<dyn Ranges>, path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(ranges, path, &Options::new(), Fetching::default())
+    pub fn open(from: impl IntoRanges, path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(from, path, &Options::new(), Fetching::default())
     }
 
     /// Does what [`open`](Self::open) does, with options of the database and of fetching.
@@ -52,12 +49,12 @@ impl<S: PlainSchema> TypedLazy<S> {
     /// # Errors
     /// As there.
     pub fn open_with(
-        ranges: Arc<dyn Ranges>,
+        from: impl IntoRanges,
         path: impl AsRef<Path>,
         options: &Options,
         fetching: Fetching,
     ) -> Result<Self> {
-        let lazy = Lazy::open_with(ranges, path, options, fetching)?;
+        let lazy = Lazy::open_with(from, path, options, fetching)?;
         check_readable(&lazy.read(), S::schema()?)?;
         Ok(Self { lazy, schema: PhantomData })
     }

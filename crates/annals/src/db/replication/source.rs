@@ -259,7 +259,7 @@ impl Source {
         Ok(self.known.find(&parts, cursor)?.is_some())
     }
 
-    /// Returns transactions after a cursor: at most about `most` bytes, or one transaction; without a cursor the
+    /// Returns transactions after a cursor: at most `most` bytes, or one transaction; without a cursor the
     /// first ones, after the header of their segment.
     ///
     /// Cost: reads and verifies what it returns. The first time also frames between the cursor and the last point
@@ -310,18 +310,20 @@ impl Source {
         Ok(batch)
     }
 
-    /// Reads whole transactions of a file after a point; or only its seal, if that is next.
+    /// Reads whole transactions of a file after a point, at most `most` bytes or one; or only its seal, if that is next.
     fn read(&self, part: &Part, from: Point, most: u64) -> Result<Batch> {
         let mut reader = part.reader(from);
         let (mut end, mut transactions, mut seal) = (from, 0, None);
-        while end.position < part.end && (transactions == 0 || end.position - from.position < most)
-        {
+        while end.position < part.end {
             let at = reader.position();
             let Some(frame) = reader.next().map_err(|error| part.io(error))? else {
                 return Err(part.damaged(at));
             };
             if frame.header.is_seal() {
                 seal = Some(frame.end);
+                break;
+            }
+            if transactions > 0 && frame.end - from.position > most {
                 break;
             }
             if frame.header.is_commit() {

@@ -1,0 +1,171 @@
+//! What replicas can be of: a connection, a source of ranges, or the URL of one.
+
+use std::sync::Arc;
+
+use annals::{Error, ErrorKind, Result};
+
+use crate::{Connection, Ranges};
+
+/// Something that a replica can be connected to: a [`Connection`], one in an [`Arc`], or a URL.
+///
+/// | URL | what it names | feature |
+/// |---|---|---|
+/// | `http://HOST:PORT/v1/NAME`, `https://..` | a database on a server | `http` |
+/// | `ssh://HOST/PATH` | a file on another machine | `http` |
+/// | `nats://HOST:PORT/STREAM`, `tls://..` | a shared log | `log` |
+/// | `file:///FOLDER`, `s3://BUCKET/PATH`, `gs://..`, `az://..` | an archive, which can only be pulled | `archive` |
+///
+/// The token for a server is that of the environment variable `ANNALS_TOKEN`, as with the program `annals`. With another
+/// token, or other settings, make the connection yourself: `Http::new(url, token)?`, `SharedLog::with(url, access)?`.
+pub trait IntoConnection {
+    /// Returns the connection. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// `Invalid`: it is no such URL; `Unsupported`: the feature for such URLs is off.
+    fn into_connection(self) -> Result<Arc<dyn Connection>>;
+}
+
+impl<C: Connection + 'static> IntoConnection for C {
+    fn into_connection(self) -> Result<Arc<dyn Connection>> {
+        Ok(Arc::new(self))
+    }
+}
+
+impl<C: Connection + 'static> IntoConnection for Arc<C> {
+    fn into_connection(self) -> Result<Arc<dyn Connection>> {
+        Ok(self)
+    }
+}
+
+impl IntoConnection for Arc<dyn Connection> {
+    fn into_connection(self) -> Result<Self> {
+        Ok(self)
+    }
+}
+
+impl IntoConnection for &str {
+    fn into_connection(self) -> Result<Arc<dyn Connection>> {
+        match scheme(self) {
+            #[cfg(feature = "http")]
+            "http" | "https" | "ssh" => Ok(Arc::new(crate::Http::new(self, token())?)),
+            #[cfg(feature = "log")]
+            "nats" | "tls" => Ok(Arc::new(crate::SharedLog::new(self)?)),
+            #[cfg(feature = "archive")]
+            "file" | "s3" | "gs" | "az" => Ok(archive(self)?),
+            _ => Err(unknown(self)),
+        }
+    }
+}
+
+impl IntoConnection for &String {
+    fn into_connection(self) -> Result<Arc<dyn Connection>> {
+        self.as_str().into_connection()
+    }
+}
+
+/// Something that a lazy replica can read: [`Ranges`], those in an [`Arc`], or a URL.
+///
+/// The URLs are those of [`IntoConnection`], but for shared logs, and `https://HOST/../NAME.annals`: a file on any web
+/// server that sends ranges.
+pub trait IntoRanges {
+    /// Returns the source of ranges. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// `Invalid`: it is no such URL; `Unsupported`: the feature for such URLs is off.
+    fn into_ranges(self) -> Result<Arc<dyn Ranges>>;
+}
+
+impl<R: Ranges + 'static> IntoRanges for R {
+    fn into_ranges(self) -> Result<Arc<dyn Ranges>> {
+        Ok(Arc::new(self))
+    }
+}
+
+impl<R: Ranges + 'static> IntoRanges for Arc<R> {
+    fn into_ranges(self) -> Result<Arc<dyn Ranges>> {
+        Ok(self)
+    }
+}
+
+impl IntoRanges for Arc<dyn Ranges> {
+    fn into_ranges(self) -> Result<Self> {
+        Ok(self)
+    }
+}
+
+impl IntoRanges for &str {
+    fn into_ranges(self) -> Result<Arc<dyn Ranges>> {
+        match scheme(self) {
+            #[cfg(feature = "http")]
+            "http" | "https" if self.ends_with(".annals") => {
+                Ok(Arc::new(crate::lazy::Web::new(self, token())?))
+            }
+            #[cfg(feature = "http")]
+            "http" | "https" | "ssh" => Ok(Arc::new(crate::Http::new(self, token())?)),
+            #[cfg(feature = "archive")]
+            "file" | "s3" | "gs" | "az" => Ok(archive(self)?),
+            "nats" | "tls" => {
+                let message = format!("{self}: a shared log has no files to read; follow it with a replica");
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
+            _ => Err(unknown(self)),
+        }
+    }
+}
+
+impl IntoRanges for &String {
+    fn into_ranges(self) -> Result<Arc<dyn Ranges>> {
+        self.as_str().into_ranges()
+    }
+}
+
+/// Returns the token for servers that the environment names.
+#[cfg(feature = "http")]
+fn token() -> Option<String> {
+    std::env::var("ANNALS_TOKEN").ok().filter(|token| !token.is_empty())
+}
+
+#[cfg(feature = "archive")]
+fn archive(url: &str) -> Result<Arc<crate::archive::Archive>> {
+    use crate::archive::{Archive, Bucket};
+    Ok(Arc::new(Archive::new(Bucket::open(url)?)))
+}
+
+fn scheme(url: &str) -> &str {
+    url.split_once("://").map_or("", |(scheme, _)| scheme)
+}
+
+/// Returns the error that nothing is known to be at a URL.
+fn unknown(url: &str) -> Error {
+    let feature = match scheme(url) {
+        "http" | "https" | "ssh" => "http",
+        "nats" | "tls" => "log",
+        "file" | "s3" | "gs" | "az" => "archive",
+        _ => {
+            return Error::invalid(format!(
+                "{url:?} isn't the URL of a database: write http://HOST:PORT/v1/NAME, ssh://HOST/PATH, \
+                 nats://HOST:PORT/STREAM, or that of an archive, as s3://BUCKET/PATH"
+            ));
+        }
+    };
+    let message =
+        format!("{url}: this program was built without the feature `{feature}` of annals-replica");
+    Error::new(ErrorKind::Unsupported, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_urls_are_refused_with_those_that_are_known() {
+        for url in ["orders", "ftp://host/orders", ""] {
+            let refused = url.into_connection().unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Invalid, "{url}");
+            assert!(refused.to_string().contains("http://HOST:PORT/v1/NAME"), "{url}: {refused}");
+            assert_eq!(url.into_ranges().unwrap_err().kind(), ErrorKind::Invalid, "{url}");
+        }
+        let refused = "nats://host/orders".into_ranges().unwrap_err();
+        assert!(refused.to_string().contains("follow it with a replica"), "{refused}");
+    }
+}
