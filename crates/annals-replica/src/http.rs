@@ -24,6 +24,10 @@ pub(crate) const MOST_OF_JSON: u64 = 64 << 20;
 const MOST_OF_REFUSAL: u64 = 64 << 10;
 /// The most bytes of frames that are taken along with a conflict; more are pulled.
 const MOST_NEWS: u64 = 8 << 20;
+/// The most bytes of a push that are handed to the client at once; more are read while they are sent, between two threads.
+const MOST_AT_ONCE: u64 = 1 << 20;
+/// The most bytes of an answer that are read at once.
+const MOST_READ: usize = 256 << 10;
 /// The header with the ticket of a lease.
 const LEASE: &str = "Annals-Lease";
 
@@ -211,9 +215,19 @@ impl Http {
     /// Begins a request that pushes bytes after a cursor.
     fn pushing(&self, from: Cursor, bytes: &Spool) -> Result<RequestBuilder> {
         let io = |error| Error::io("can't read the spooled frames", error);
-        let frames = bytes.without(0).map_err(io)?;
-        let len = frames.end() - frames.begin();
-        let body = Body::sized(Reading { at: frames.begin(), frames }, len);
+        let len = bytes.end() - bytes.begin();
+        let body = if len <= MOST_AT_ONCE {
+            let mut all = Vec::new();
+            let read = bytes.pieces(|_, piece| {
+                all.extend_from_slice(piece);
+                Ok(())
+            });
+            read.map_err(io)?;
+            Body::from(all)
+        } else {
+            let frames = bytes.without(0).map_err(io)?;
+            Body::sized(Reading { at: frames.begin(), frames }, len)
+        };
         let request = self.client.post(self.at("/frames")).body(body);
         Ok(request.header("If-Match", format!("\"{from}\"")))
     }
@@ -340,7 +354,8 @@ impl Connection for Http {
         let next = self.cursor_of(&response)?;
         let is_seal = response.headers().contains_key("Annals-Seal");
         let expected = response.content_length();
-        let (begin, mut piece) = (into.end(), vec![0; 1 << 18]);
+        let room = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(MOST_READ);
+        let (begin, mut piece) = (into.end(), vec![0; room.clamp(1, MOST_READ)]);
         loop {
             let read = response.read(&mut piece);
             let read = read.map_err(|error| self.unreachable(&error))?;

@@ -48,12 +48,14 @@ pub(crate) async fn spool(
         waiting.extend_from_slice(&piece);
         if waiting.len() >= PIECE || (is_over && !waiting.is_empty()) {
             let bytes = std::mem::take(&mut waiting);
+            let in_memory = spool.has_room(bytes.len());
             let write = move || {
                 let written = spool.append(&bytes);
                 written.map_err(|error| annals::Error::io("can't spool the body", error))?;
-                Ok(spool)
+                Answer::Ok(spool)
             };
-            spool = blocking::run(write).await?;
+            // What writes no file needn't wait for another thread.
+            spool = if in_memory { write()? } else { blocking::run(write).await? };
         }
         if is_over {
             return Ok(spool);

@@ -51,12 +51,18 @@ impl Spool {
         self.begin = begin;
     }
 
+    /// True if so many more bytes can be added without writing a file.
+    #[must_use]
+    pub fn has_room(&self, count: usize) -> bool {
+        self.file.is_none() && self.memory.len() + count <= MOST_IN_MEMORY
+    }
+
     /// Adds bytes at the end. After an error it holds what it held before.
     ///
     /// # Errors
     /// Those of creating and writing the file.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.file.is_none() && self.memory.len() + bytes.len() > MOST_IN_MEMORY {
+        if self.file.is_none() && !self.has_room(bytes.len()) {
             self.file = Some(self.spill()?);
             self.memory = Vec::new();
         }
@@ -104,7 +110,8 @@ impl Spool {
     /// # Errors
     /// Those of reading the file, and those of `take`.
     pub fn pieces(&self, mut take: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
-        let mut piece = vec![0; 1 << 20];
+        let len = usize::try_from(self.end - self.begin).unwrap_or(usize::MAX);
+        let mut piece = vec![0; len.min(1 << 20)];
         let mut at = self.begin;
         while at < self.end {
             let read = self.read_at(at, &mut piece)?;

@@ -90,7 +90,7 @@ impl Batch {
     pub fn copy_to(&self, into: &mut Spool) -> Result<()> {
         let io = |error| Error::io("can't copy frames", error);
         into.append(&self.header).map_err(io)?;
-        let mut piece = vec![0; 1 << 20];
+        let mut piece = vec![0; usize::try_from(self.len()).unwrap_or(usize::MAX).min(1 << 20)];
         for range in &self.ranges {
             let mut at = range.from;
             while at < range.to {
