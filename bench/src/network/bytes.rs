@@ -36,9 +36,10 @@ pub(super) fn measure(load: &Load, folder: &Path, measured: &mut Measured) -> Re
 
     let running = Running::start(database.clone())?;
     let connection = running.connect()?;
+    let mut spool = Spool::new(MemoryDirectory::new().again(), "frames".to_owned(), 0);
     let (begun, mut after) = (Instant::now(), None);
     loop {
-        let mut spool = Spool::new(MemoryDirectory::new().again(), "frames".to_owned(), 0);
+        spool.clear();
         let pulled = connection.pull(after, Duration::ZERO, &mut spool)?;
         if after == Some(pulled.next) {
             break;

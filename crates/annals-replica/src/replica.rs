@@ -190,18 +190,18 @@ impl Replica {
     pub fn pull_for(&self, wait: Duration) -> Result<u64> {
         let _alone = self.pulling.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.cursor().txid;
-        let mut wait = wait;
-        while self.pull_batch(wait)? {
+        let (mut wait, mut bytes) = (wait, spool(&self.database));
+        while self.pull_batch(wait, &mut bytes)? {
             wait = Duration::ZERO;
         }
         Ok(self.cursor().txid.0 - before.0)
     }
 
-    /// Fetches a batch; returns true if there was one.
-    fn pull_batch(&self, wait: Duration) -> Result<bool> {
+    /// Fetches a batch into `bytes`, whatever they are; returns true if there was one.
+    fn pull_batch(&self, wait: Duration, bytes: &mut Spool) -> Result<bool> {
         let after = self.cursor();
-        let mut bytes = spool(&self.database);
-        let pulled = self.connection.pull(Some(after), wait, &mut bytes)?;
+        bytes.clear();
+        let pulled = self.connection.pull(Some(after), wait, bytes)?;
         if bytes.begin() == bytes.end() {
             return Ok(false);
         }
@@ -214,14 +214,14 @@ impl Replica {
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         if pulled.is_seal {
-            return continue_segment(&self.database, &mut bytes).map(|_| true);
+            return continue_segment(&self.database, bytes).map(|_| true);
         }
         let transaction = self.database.begin()?;
         if end_of(&transaction) != after {
             // A transaction of this replica was accepted meanwhile.
             return Ok(true);
         }
-        match take(transaction, &mut bytes, self.connection.origin()) {
+        match take(transaction, bytes, self.connection.origin()) {
             Ok(proposal) => proposal.accept().map(|_| true),
             Err(error)
                 if self.is_judgement(&error) && self.connection.refused(after, &error)? =>

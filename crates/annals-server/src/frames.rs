@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use annals::internals::{Batch, spool};
 use annals::{Cursor, Error, ErrorKind, Txid};
-use annals_replica::{Answer as Judged, Connection as _, Local, Pushed};
+use annals_replica::{Answer as Judged, BATCH, Connection as _, Local, Pushed};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
@@ -86,7 +86,8 @@ async fn pull(
     Query(Pulling { after, wait }): Query<Pulling>,
     headers: HeaderMap,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let served = shared.permit(&headers, &name, Role::Read)?;
+    let local = Arc::clone(&served.local);
     let after: Option<Cursor> = after
         .map(|text| text.parse())
         .transpose()
@@ -97,14 +98,20 @@ async fn pull(
     let read = |local: Arc<Local>| {
         blocking::run(move || local.batch(after).map_err(|error| gone(&local, after, error)))
     };
-    let mut batch = read(Arc::clone(&local)).await?;
+    let mut batch = match served.ahead.take(after).await {
+        Some(batch) => batch,
+        None => read(Arc::clone(&local)).await?,
+    };
     if let (true, false, Some(after)) = (batch.is_empty(), wait.is_zero(), after) {
         // Without news the answer is empty.
         tokio::select! {
             _ = tokio::time::timeout(wait, local.source().news(after.txid)) => {}
             () = shared.ending.begun() => {}
         }
-        batch = read(local).await?;
+        batch = read(Arc::clone(&local)).await?;
+    }
+    if !batch.is_seal && batch.len() > BATCH / 2 {
+        served.ahead.begin(local, batch.next);
     }
     of_batch(StatusCode::OK, batch, &shared)
 }

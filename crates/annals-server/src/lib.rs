@@ -24,6 +24,7 @@
 
 mod access;
 mod activity;
+mod ahead;
 mod answer;
 #[cfg(feature = "arrow")]
 mod arrow;

@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::Role;
 use crate::activity::Activity;
+use crate::ahead::Ahead;
 use crate::images::Images;
 use crate::keys::Keys;
 use crate::procedures::Procedures;
@@ -88,6 +89,8 @@ impl Ending {
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) local: Arc<Local>,
+    /// What is read for the next request for frames.
+    pub(crate) ahead: Ahead,
     tokens: Option<Tokens>,
     /// Who may push next, if a client was late too often.
     pub(crate) turns: Turns,
@@ -111,6 +114,7 @@ impl Served {
     pub(crate) fn new(local: Local, tokens: Option<Tokens>) -> Self {
         Self {
             local: Arc::new(local),
+            ahead: Ahead::default(),
             tokens,
             turns: Turns::default(),
             keys: Arc::default(),

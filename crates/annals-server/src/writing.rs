@@ -29,17 +29,15 @@ impl Served {
         work: impl FnOnce() -> Answer<T> + Send + 'static,
     ) -> Answer<T> {
         let writers = Arc::clone(&self.writers);
-        let writing = async {
-            let permit = writers.acquire_owned().await;
-            blocking::run(move || {
-                let _permit = permit;
-                work()
-            })
-            .await
+        let permit = writers.acquire_owned().await;
+        let work = move || {
+            let _permit = permit;
+            work()
         };
         if self.backup.is_none() {
-            return writing.await;
+            return blocking::run_here(work).await;
         }
+        let writing = blocking::run(work);
         let done = tokio::time::timeout(limits.backup, writing).await;
         done.unwrap_or_else(|_| {
             Err(Refusal::new(

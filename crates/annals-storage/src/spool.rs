@@ -83,6 +83,22 @@ impl Spool {
         Ok(file)
     }
 
+    /// Drops all bytes, and keeps the memory for others.
+    pub fn clear(&mut self) {
+        self.drop_file();
+        self.memory.clear();
+        self.end = self.begin;
+    }
+
+    fn drop_file(&mut self) {
+        let file = self.file.take();
+        if std::mem::take(&mut self.is_named) {
+            drop(file);
+            // An orphan is harmless: its name is random.
+            let _ = self.directory.remove(&self.name);
+        }
+    }
+
     /// Drops the bytes from `end` on.
     pub fn truncate(&mut self, end: u64) {
         self.end = end.clamp(self.begin, self.end);
@@ -127,11 +143,7 @@ impl Spool {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        if self.is_named {
-            drop(self.file.take());
-            // An orphan is harmless: its name is random.
-            let _ = self.directory.remove(&self.name);
-        }
+        self.drop_file();
     }
 }
 
@@ -220,6 +232,10 @@ mod tests {
             spool.truncate(80);
             assert_eq!(all(&spool), bytes.iter().copied().take(3).collect::<Vec<_>>());
             assert_eq!(spool.read_at(76, &mut [0; 4]).unwrap(), 0);
+            spool.clear();
+            assert_eq!((spool.begin(), spool.end()), (77, 77));
+            spool.append(b"again").unwrap();
+            assert_eq!(all(&spool), b"again");
             assert!(spool.write_at(80, b"x").is_err());
         }
     }
