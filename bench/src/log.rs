@@ -46,7 +46,7 @@ pub(crate) fn run(load: &Load, turns: usize) -> Result<Vec<Figure>, Failure> {
         let servers = folder.path().join("servers");
         std::fs::create_dir(&servers)?;
         let mut cluster =
-            Cluster::start(&servers, "\"always\"").ok_or("nats-server isn't installed")?;
+            Cluster::start_direct(&servers, "\"always\"").ok_or("nats-server isn't installed")?;
         turn(load, folder.path(), &mut cluster, &mut measured)?;
     }
     Ok(measured.medians())
@@ -76,7 +76,7 @@ fn turn(
         for _ in 0..batches {
             let messages = (0..at_once).map(|_| vec![0x5a; MESSAGE].into()).collect();
             match raw.append(last, messages)? {
-                Appended::Committed => last += at_once,
+                Appended::Committed(_) => last += at_once,
                 other => return Err(Failure::from(format!("{other:?}"))),
             }
         }

@@ -66,6 +66,6 @@ fn beginning(bucket: &Bucket, next: &Manifest, border: &Range) -> Result<Range> 
     let first = [&start.header[..], state].concat();
     let (generation, next) = (next.generation, border.next.0);
     let first_range = Range::of(Between { generation, after: None, next, is_seal: false }, &first);
-    bucket.create_same(&first_range.name, &first)?;
+    bucket.create_same(&first_range.name, &first.into())?;
     Ok(first_range)
 }

@@ -217,7 +217,10 @@ impl Log for Simulated {
             return Ok(Appended::Unknown(unreachable("no answer")));
         }
         Ok(match state.try_append(after, &messages) {
-            true => Appended::Committed,
+            true => {
+                let time = state.messages.last().map(|it| it.time);
+                Appended::Committed(time.filter(|_| state.rng.percent(50)))
+            }
             false => Appended::Conflict,
         })
     }

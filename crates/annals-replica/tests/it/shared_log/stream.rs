@@ -3,6 +3,8 @@
 #![allow(clippy::print_stderr, reason = "a run with faults says what it met")]
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +12,7 @@ use std::time::Duration;
 use annals::ErrorKind;
 use annals_replica::shared_log::jetstream::{Access, JetStream};
 use annals_replica::shared_log::testing::Cluster;
-use annals_replica::shared_log::{Appended, Log as _};
+use annals_replica::shared_log::{Appended, Log as _, Source};
 use annals_storage::simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
 
@@ -51,7 +53,7 @@ fn settings_that_lose_transactions_are_refused_by_name() {
     for round in 0..3 {
         let messages = vec![vec![0x5a; 64].into(); 1000];
         let appended = many.append(round * 1000, messages).expect("a leader");
-        assert!(matches!(appended, Appended::Committed), "{appended:?}");
+        assert!(matches!(appended, Appended::Committed(Some(_))), "{appended:?}");
     }
     let member = Member::join(Arc::new(JetStream::new(&url, trusted).expect("a URL")));
     let member = member.expect("whoever insists may use it");
@@ -61,6 +63,37 @@ fn settings_that_lose_transactions_are_refused_by_name() {
     let refused = Member::join(Arc::new(absent)).err().expect("there is no such stream");
     assert!(refused.kind() == ErrorKind::NotFound, "{refused}");
     assert!(refused.to_string().contains("annals log create"), "{refused}");
+}
+
+#[test]
+fn headers_that_a_message_brings_along_are_not_believed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(cluster) = Cluster::start(folder.path(), "\"always\"") else { return };
+    let stream = stream(&cluster);
+    stream.create(3).expect("a stream");
+    let url = cluster.url_of(0, STREAM);
+    let host = url.trim_start_matches("nats://").split('/').next().expect("a host");
+    let mut client = TcpStream::connect(host).expect("a server");
+    let headers =
+        "NATS/1.0\r\nNats-Sequence: 7\r\nNats-Time-Stamp: 2099-01-01T00:00:00Z\r\n\r\n";
+    let (body, len) = ("garbage", headers.len());
+    write!(
+        client,
+        "CONNECT {{\"headers\":true,\"verbose\":false}}\r\nHPUB annals.{STREAM} {len} {}\r\n{headers}{body}\r\nPING\r\n",
+        len + body.len()
+    )
+    .expect("it is sent");
+    let mut from_leader = None;
+    for _ in 0..100 {
+        from_leader = stream.get(1, Source::Leader).expect("an answer");
+        if from_leader.is_some() {
+            break;
+        }
+        SystemClock.pause(Duration::from_millis(50));
+    }
+    let from_leader = from_leader.expect("it is there");
+    assert_eq!(stream.get(1, Source::Any).expect("an answer"), Some(from_leader.clone()));
+    assert_eq!(stream.read(1, 1 << 20).expect("an answer"), [from_leader]);
 }
 
 /// Writers that go on until they are told to end, each as a node that crashes now and then.
