@@ -31,7 +31,7 @@ pub(crate) struct Load {
     #[arg(long, default_value_t = 500)]
     pub(crate) transactions: u64,
     /// Threads that commit at the same time.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 256)]
     threads: u64,
     /// Bare appends that are on their way at the same time.
     #[arg(long, default_value_t = 1024)]

@@ -4,9 +4,10 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use annals::{Error, ErrorKind, Result};
+use annals::{Error, Result};
 use annals_storage::{Clock as _, SystemClock};
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -15,10 +16,12 @@ use object_store::{GetOptions, GetRange, ObjectStore, PutMode, PutOptions, PutPa
 use tokio::runtime::Runtime;
 use url::Url;
 
-use super::folder;
+use super::{folder, refusal};
 
 /// How long a request is tried again where the store can't be reached or fails.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same before the store has answered for the first time.
+const FIRST_PATIENCE: Duration = Duration::from_secs(8);
 /// The first pause before it is tried again; each further one is twice as long, up to 5 s.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -36,6 +39,8 @@ pub struct Bucket {
     folder: Option<PathBuf>,
     name: String,
     patience: Duration,
+    /// True once the store has answered.
+    is_there: AtomicBool,
     runtime: Runtime,
 }
 
@@ -119,7 +124,8 @@ impl Bucket {
             .enable_all()
             .build();
         let runtime = runtime.map_err(|error| Error::io("cannot start threads", error))?;
-        Ok(Self { store, prefix, folder, name, patience: PATIENCE, runtime })
+        let (patience, is_there) = (PATIENCE, AtomicBool::new(false));
+        Ok(Self { store, prefix, folder, name, patience, is_there, runtime })
     }
 
     /// Sets how long a request is tried again, instead of a minute.
@@ -141,13 +147,8 @@ impl Bucket {
     }
 
     fn failed(&self, what: &str, error: &object_store::Error) -> Error {
-        let kind = match error {
-            object_store::Error::NotFound { .. } => ErrorKind::NotFound,
-            object_store::Error::Unauthenticated { .. } => ErrorKind::Unauthenticated,
-            object_store::Error::PermissionDenied { .. } => ErrorKind::Forbidden,
-            _ => ErrorKind::Unreachable,
-        };
-        Error::new(kind, format!("{}: {what}: {error}", self.name))
+        let (kind, why) = refusal::explain(error);
+        Error::new(kind, format!("{}: {what}: {why}", self.name))
     }
 
     /// Does something until it works, or fails in a way that waiting doesn't mend.
@@ -158,8 +159,16 @@ impl Bucket {
         let (begun, mut pause) = (SystemClock.elapsed(), PAUSE.min(self.patience));
         loop {
             let done = work();
-            let may_pass = done.as_ref().is_err_and(may_pass);
-            if !may_pass || SystemClock.elapsed().saturating_sub(begun) >= self.patience {
+            if !done.as_ref().is_err_and(may_pass) {
+                self.is_there.store(true, Ordering::Relaxed);
+                return done;
+            }
+            // An address that is wrong isn't waited for as a store that has answered before.
+            let patience = match self.is_there.load(Ordering::Relaxed) {
+                true => self.patience,
+                false => self.patience.min(FIRST_PATIENCE),
+            };
+            if SystemClock.elapsed().saturating_sub(begun) >= patience {
                 return done;
             }
             SystemClock.pause(pause);

@@ -94,11 +94,7 @@ impl Archive {
     }
 
     /// Returns the range that has what follows a cursor, with its bytes.
-    fn range_after(
-        &self,
-        after: Option<Cursor>,
-        wait: Duration,
-    ) -> Result<Option<(Range, Bytes)>> {
+    fn range_after(&self, after: Option<Cursor>, wait: Duration) -> Result<Option<(Range, Bytes)>> {
         let begun = SystemClock.elapsed();
         let mut is_new = false;
         loop {
@@ -203,6 +199,23 @@ fn get(bucket: &Bucket, range: &Range) -> Result<Option<Bytes>> {
     }
 }
 
+/// Returns the chain after a transaction; `None` if the archive hasn't got it.
+pub(super) fn chain_of(bucket: &Bucket, manifest: &Manifest, txid: Txid) -> Result<Option<u64>> {
+    let known = manifest.ranges.iter().find(|range| range.next.0.txid == txid);
+    if let Some(range) = known {
+        return Ok(Some(range.next.0.chain));
+    }
+    let around = manifest.ranges.iter().find(|range| {
+        range.after.map_or(Txid(0), |it| it.0.txid) < txid && txid < range.next.0.txid
+    });
+    let Some(range) = around else { return Ok(None) };
+    let bytes = get(bucket, range)?.ok_or_else(|| damaged(bucket, range))?;
+    let mut whole = memory();
+    let io = |error| Error::io("can't spool what was fetched", error);
+    whole.append(&bytes).map_err(io)?;
+    Ok(frames_up_to(&whole, range.after.is_none(), txid)?.map(|part| part.chain))
+}
+
 /// Returns which range of a manifest has what follows a cursor.
 fn place_after(manifest: &Manifest, after: Option<Cursor>) -> Option<usize> {
     let Some(after) = after else { return (!manifest.ranges.is_empty()).then_some(0) };
@@ -266,24 +279,7 @@ impl Connection for Archive {
 
     fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>> {
         let manifest = self.manifest()?;
-        let chain = |txid: &Txid| {
-            let known = manifest.ranges.iter().find(|range| range.next.0.txid == *txid);
-            if let Some(range) = known {
-                return Ok(Some(range.next.0.chain));
-            }
-            let around = manifest.ranges.iter().position(|range| {
-                range.after.map_or(Txid(0), |it| it.0.txid) < *txid && *txid < range.next.0.txid
-            });
-            let around = around.and_then(|place| manifest.ranges.get(place..=place));
-            let Some((range, bytes)) = self.fetch(around.unwrap_or_default())? else {
-                return Ok(None);
-            };
-            let mut whole = memory();
-            let io = |error| Error::io("can't spool what was fetched", error);
-            whole.append(&bytes).map_err(io)?;
-            let part = frames_up_to(&whole, range.after.is_none(), *txid)?;
-            Ok(part.map(|part| part.chain))
-        };
+        let chain = |txid: &Txid| chain_of(&self.bucket, &manifest, *txid);
         txids.iter().map(chain).collect()
     }
 }

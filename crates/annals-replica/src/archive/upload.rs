@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::bucket::{Bucket, Created};
 use super::manifest::{Between, LeftOut, Manifest, Range};
+use super::pull::chain_of;
 use super::{erased, image, retain};
 
 /// So many neighbours of about the same size are joined.
@@ -357,6 +358,9 @@ impl Fresh {
 /// Returns the error that the archive has what the journal doesn't have.
 fn diverged(bucket: &Bucket, source: &Source, newest: &Manifest, end: Cursor) -> Result<Error> {
     let here = source.end()?;
+    let is_older = end.txid > here.txid
+        && source.has(here)?
+        && chain_of(bucket, newest, here.txid)? == Some(here.chain);
     let mut common = 0;
     for range in &newest.ranges {
         match source.has(range.next.0)? {
@@ -364,7 +368,7 @@ fn diverged(bucket: &Bucket, source: &Source, newest: &Manifest, end: Cursor) ->
             false => break,
         }
     }
-    let message = match end.txid > here.txid && source.has(here)? && common == here.txid.0 {
+    let message = match is_older {
         true => format!(
             "{}: has transactions up to {}, and {} only up to {}: it is an older copy; restore from the archive instead",
             bucket.name(),

@@ -76,6 +76,13 @@ impl Simulated {
         })))
     }
 
+    /// A log that has some messages.
+    pub(crate) fn of(messages: Vec<Message>) -> Self {
+        let log = Self::new(1, Faults::default());
+        log.state().messages = messages;
+        log
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

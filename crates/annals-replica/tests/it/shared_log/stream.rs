@@ -16,6 +16,7 @@ use annals_replica::shared_log::{Appended, Log as _, Source};
 use annals_storage::simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
 
+use super::linear::{Told, What, is_linearizable};
 use super::{Member, add, additions, create, full};
 
 const STREAM: &str = "orders";
@@ -74,8 +75,7 @@ fn headers_that_a_message_brings_along_are_not_believed() {
     let url = cluster.url_of(0, STREAM);
     let host = url.trim_start_matches("nats://").split('/').next().expect("a host");
     let mut client = TcpStream::connect(host).expect("a server");
-    let headers =
-        "NATS/1.0\r\nNats-Sequence: 7\r\nNats-Time-Stamp: 2099-01-01T00:00:00Z\r\n\r\n";
+    let headers = "NATS/1.0\r\nNats-Sequence: 7\r\nNats-Time-Stamp: 2099-01-01T00:00:00Z\r\n\r\n";
     let (body, len) = ("garbage", headers.len());
     write!(
         client,
@@ -98,7 +98,7 @@ fn headers_that_a_message_brings_along_are_not_believed() {
 
 /// Writers that go on until they are told to end, each as a node that crashes now and then.
 struct Writers {
-    acknowledged: Mutex<BTreeSet<String>>,
+    told: Told,
     ends: AtomicBool,
 }
 
@@ -110,11 +110,24 @@ impl Writers {
         while !self.ends.load(Ordering::SeqCst) {
             let tag = format!("{node} {number}");
             number += 1;
+            let call = self.told.call();
             match member.replica.transaction(|tx| add(tx, &tag)) {
-                Ok(_) => drop(self.acknowledged.lock().unwrap().insert(tag)),
+                Ok((before, _)) => {
+                    self.told.note(call, What::Add(before));
+                    self.told.acknowledged.lock().unwrap().insert(tag);
+                }
                 Err(error) => {
                     assert!(is_passing(&error), "{error}");
                     eprintln!("node {node}: {error}");
+                    if error.kind() == ErrorKind::UnknownOutcome {
+                        self.told.note(call, What::AddUnknown);
+                    }
+                }
+            }
+            if rng.below(10) == 0 {
+                let call = self.told.call();
+                if member.replica.pull().is_ok() {
+                    self.told.note(call, What::Read(additions(&member.replica.read()).0));
                 }
             }
             if rng.below(300) == 0 {
@@ -212,7 +225,7 @@ fn nothing_is_lost_while_servers_and_nodes_fail() {
     first.replica.transaction(create).expect("the schema");
     let faults = if full() { 200 } else { 20 };
     let cluster = Mutex::new(cluster);
-    let writers = Writers { acknowledged: Mutex::default(), ends: AtomicBool::new(false) };
+    let writers = Writers { told: Told::default(), ends: AtomicBool::new(false) };
     std::thread::scope(|scope| {
         let (writers, cluster) = (&writers, &cluster);
         let nodes: Vec<_> =
@@ -232,10 +245,12 @@ fn nothing_is_lost_while_servers_and_nodes_fail() {
     assert_eq!(first.cursor(), late.cursor());
     let (count, tags) = additions(&late.replica.read());
     let there: BTreeSet<_> = tags.iter().cloned().collect();
-    let acknowledged = writers.acknowledged.into_inner().unwrap();
+    let acknowledged = writers.told.acknowledged.into_inner().unwrap();
     assert_eq!((count, there.len()), (tags.len() as u64, tags.len()), "nothing is there twice");
     let lost: Vec<_> = acknowledged.difference(&there).collect();
     assert!(lost.is_empty(), "lost: {lost:?}");
+    let operations = writers.told.operations.into_inner().unwrap();
+    assert!(is_linearizable(&operations), "{operations:?}");
     let status = late.log.status().expect("a status");
     eprintln!("{faults} faults, {} additions, {status:?}", acknowledged.len());
     assert!(acknowledged.len() > 20 && status.lag() == 0 && status.void == 0, "{status:?}");
