@@ -14,9 +14,8 @@ use bytes::Bytes;
 
 use super::bucket::Bucket;
 use super::image::Index;
-use super::manifest::{Manifest, Range};
+use super::manifest::{Manifest, Range, damaged};
 use super::memory;
-use super::upload::damaged;
 use crate::{Connection, Description, Granted, Pulled, Pushed};
 
 /// How many ranges are fetched ahead.

@@ -4,9 +4,8 @@ use annals::{Error, Result, Retention, Timestamp};
 
 use super::bucket::Bucket;
 use super::image::leave_image;
-use super::manifest::{Between, LeftOut, Manifest, Range};
+use super::manifest::{Between, LeftOut, Manifest, Range, damaged};
 use super::segments::segments;
-use super::upload::damaged;
 
 /// Returns the place of the range with the newest beginning that the rules allow; `None` if all is kept. What any of the
 /// rules asks for is kept, and nothing is forgotten without a rule.

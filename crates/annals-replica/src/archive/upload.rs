@@ -6,7 +6,7 @@ use annals::{Cursor, Error, ErrorKind, Result, Retention, Timestamp};
 use bytes::Bytes;
 
 use super::bucket::{Bucket, Created};
-use super::manifest::{Between, LeftOut, Manifest, Range};
+use super::manifest::{Between, LeftOut, Manifest, Range, damaged};
 use super::pull::chain_of;
 use super::{erased, image, retain};
 
@@ -302,17 +302,6 @@ fn has(source: &Source, cursor: Cursor) -> Result<bool> {
 
 fn class_of(range: &Range) -> u32 {
     (range.bytes / SMALL).checked_ilog2().map_or(0, |class| class / 3 + 1)
-}
-
-/// Returns the error that an object isn't what the manifest says.
-pub(super) fn damaged(bucket: &Bucket, range: &Range) -> Error {
-    Error::corrupt(format!(
-        "{}: {} is missing or damaged: it should be {} bytes with the hash {}",
-        bucket.name(),
-        range.name,
-        range.bytes,
-        range.hash
-    ))
 }
 
 /// Returns the bytes of a batch.
