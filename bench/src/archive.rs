@@ -1,23 +1,25 @@
 //! An archive in an S3 server on this machine: the rate of an upload beside that of bare puts of the same bytes to the
 //! same server, one after the other as an upload makes them, and a restore.
 //!
-//! The server is versitygw, which is found in the path or where Go installs it.
+//! The server is versitygw, which is found in the path or where Go installs it. Then the same rows are written to Annals and
+//! to SQLite with Litestream, while they are uploaded there.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
 
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+mod beside;
+mod gateway;
+
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use annals::Options;
 use annals::internals::Source;
 use annals_replica::archive::{Archive, Archiving, Bucket, Uploader, restore};
 use annals_replica::lazy::testing::create;
-use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::{ObjectStore as _, PutMode, PutOptions, PutPayload};
 
+use self::gateway::Gateway;
 use crate::engines::Failure;
 use crate::figures::{Figure, Measured};
 
@@ -30,60 +32,9 @@ pub(crate) struct Load {
     /// MiB of its journal.
     #[arg(long, default_value_t = 1024)]
     pub(crate) mib: u64,
-}
-
-/// The server, which ends with this.
-struct Gateway {
-    child: Child,
-    endpoint: String,
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Gateway {
-    fn start(folder: &Path) -> Result<Self, Failure> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-        let folders = std::env::split_paths(&path).chain([home.join("go/bin")]);
-        let program = folders.map(|it| it.join("versitygw")).find(|file| file.is_file());
-        let program = program.ok_or(
-            "no versitygw here; go install github.com/versity/versitygw/cmd/versitygw@latest",
-        )?;
-        std::fs::create_dir_all(folder.join("s3/bucket"))?;
-        let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let child = Command::new(program)
-            .args(["--port", &free.to_string(), "--quiet", "posix", "s3"])
-            .current_dir(folder)
-            .envs([("ROOT_ACCESS_KEY", "testkey"), ("ROOT_SECRET_KEY", "testsecret")])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let gateway = Self { child, endpoint: format!("http://{free}") };
-        let begun = Instant::now();
-        while TcpStream::connect(free).is_err() {
-            if begun.elapsed() > Duration::from_secs(30) {
-                return Err("versitygw doesn't answer".into());
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(gateway)
-    }
-
-    fn store(&self) -> Result<AmazonS3, Failure> {
-        let builder = AmazonS3Builder::new()
-            .with_bucket_name("bucket")
-            .with_endpoint(&self.endpoint)
-            .with_allow_http(true)
-            .with_region("us-east-1")
-            .with_access_key_id("testkey")
-            .with_secret_access_key("testsecret");
-        Ok(builder.build()?)
-    }
+    /// How many seconds rows are written beside Litestream; 0: not at all.
+    #[arg(long, default_value_t = 10)]
+    seconds: u64,
 }
 
 /// Runs the turns.
@@ -98,6 +49,9 @@ pub(crate) fn run(load: &Load, turns: usize) -> Result<Vec<Figure>, Failure> {
     for turn in 0..turns {
         take_turn(folder.path(), &gateway, &source, turn, &mut measured)?;
     }
+    if load.seconds > 0 {
+        beside::run(folder.path(), &gateway, load.seconds, &mut measured)?;
+    }
     Ok(measured.medians())
 }
 
@@ -111,7 +65,7 @@ fn take_turn(
 ) -> Result<(), Failure> {
     let bucket = || -> Result<Bucket, Failure> {
         let store = object_store::prefix::PrefixStore::new(gateway.store()?, format!("t{turn}"));
-        Ok(Bucket::with(Arc::new(store), &gateway.endpoint)?)
+        Ok(Bucket::with(Arc::new(store), &gateway.endpoint())?)
     };
     let how = Archiving { has_images: false, ..Archiving::default() };
     let begun = Instant::now();

@@ -31,7 +31,7 @@ pub(crate) struct Load {
     #[arg(long, default_value_t = 500)]
     pub(crate) transactions: u64,
     /// Threads that commit at the same time.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 256)]
     threads: u64,
     /// Bare appends that are on their way at the same time.
     #[arg(long, default_value_t = 1024)]
@@ -46,7 +46,7 @@ pub(crate) fn run(load: &Load, turns: usize) -> Result<Vec<Figure>, Failure> {
         let servers = folder.path().join("servers");
         std::fs::create_dir(&servers)?;
         let mut cluster =
-            Cluster::start(&servers, "\"always\"").ok_or("nats-server isn't installed")?;
+            Cluster::start_direct(&servers, "\"always\"").ok_or("nats-server isn't installed")?;
         turn(load, folder.path(), &mut cluster, &mut measured)?;
     }
     Ok(measured.medians())
@@ -76,7 +76,7 @@ fn turn(
         for _ in 0..batches {
             let messages = (0..at_once).map(|_| vec![0x5a; MESSAGE].into()).collect();
             match raw.append(last, messages)? {
-                Appended::Committed => last += at_once,
+                Appended::Committed(_) => last += at_once,
                 other => return Err(Failure::from(format!("{other:?}"))),
             }
         }

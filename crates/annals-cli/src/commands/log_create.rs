@@ -8,7 +8,7 @@ use annals_replica::shared_log::jetstream::JetStream;
 use clap::Args;
 
 use crate::Outcome;
-use crate::output::Output;
+use crate::output::{Output, count};
 use crate::remote::shared_log::Servers;
 
 /// Create a shared log: a stream of NATS JetStream that holds the journal of one database for many machines
@@ -39,10 +39,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let stream = JetStream::new(&arguments.url, arguments.servers.access())?;
     stream.create(arguments.replicas)?;
-    let replicas = arguments.replicas;
+    let replicas = count(arguments.replicas, "replica");
     let mut output = Output::new();
     output.line(&format!(
-        "created {} with {replicas} replicas",
+        "created {} with {replicas}",
         annals_replica::shared_log::Log::name(&stream)
     ))?;
     if let Some(file) = &arguments.from {

@@ -4,25 +4,32 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use annals::{Error, ErrorKind, Result};
+use annals::{Error, Result};
 use annals_storage::{Clock as _, SystemClock};
+use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, PutMode, PutOptions, PutPayload};
 use tokio::runtime::Runtime;
 use url::Url;
 
-use super::folder;
+use super::{folder, refusal};
 
 /// How long a request is tried again where the store can't be reached or fails.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same before the store has answered for the first time.
+const FIRST_PATIENCE: Duration = Duration::from_secs(8);
 /// The first pause before it is tried again; each further one is twice as long, up to 5 s.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How many objects are fetched at a time.
 const AT_A_TIME: usize = 4;
+/// A larger object is fetched in parts of so many bytes.
+const PART: u64 = 16 << 20;
+const PART_STEP: usize = 16 << 20;
 
 /// A place in an object store, or a folder.
 pub struct Bucket {
@@ -32,6 +39,8 @@ pub struct Bucket {
     folder: Option<PathBuf>,
     name: String,
     patience: Duration,
+    /// True once the store has answered.
+    is_there: AtomicBool,
     runtime: Runtime,
 }
 
@@ -108,9 +117,15 @@ impl Bucket {
         folder: Option<PathBuf>,
         name: String,
     ) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Error::io("cannot start a runtime", error))?;
-        Ok(Self { store, prefix, folder, name, patience: PATIENCE, runtime })
+        // Several threads read from it at the same time.
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("annals-bucket")
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(|error| Error::io("cannot start threads", error))?;
+        let (patience, is_there) = (PATIENCE, AtomicBool::new(false));
+        Ok(Self { store, prefix, folder, name, patience, is_there, runtime })
     }
 
     /// Sets how long a request is tried again, instead of a minute.
@@ -132,13 +147,8 @@ impl Bucket {
     }
 
     fn failed(&self, what: &str, error: &object_store::Error) -> Error {
-        let kind = match error {
-            object_store::Error::NotFound { .. } => ErrorKind::NotFound,
-            object_store::Error::Unauthenticated { .. } => ErrorKind::Unauthenticated,
-            object_store::Error::PermissionDenied { .. } => ErrorKind::Forbidden,
-            _ => ErrorKind::Unreachable,
-        };
-        Error::new(kind, format!("{}: {what}: {error}", self.name))
+        let (kind, why) = refusal::explain(error);
+        Error::new(kind, format!("{}: {what}: {why}", self.name))
     }
 
     /// Does something until it works, or fails in a way that waiting doesn't mend.
@@ -149,8 +159,16 @@ impl Bucket {
         let (begun, mut pause) = (SystemClock.elapsed(), PAUSE.min(self.patience));
         loop {
             let done = work();
-            let may_pass = done.as_ref().is_err_and(may_pass);
-            if !may_pass || SystemClock.elapsed().saturating_sub(begun) >= self.patience {
+            if !done.as_ref().is_err_and(may_pass) {
+                self.is_there.store(true, Ordering::Relaxed);
+                return done;
+            }
+            // An address that is wrong isn't waited for as a store that has answered before.
+            let patience = match self.is_there.load(Ordering::Relaxed) {
+                true => self.patience,
+                false => self.patience.min(FIRST_PATIENCE),
+            };
+            if SystemClock.elapsed().saturating_sub(begun) >= patience {
                 return done;
             }
             SystemClock.pause(pause);
@@ -159,7 +177,7 @@ impl Bucket {
     }
 
     /// Creates an object, unless there is one of that name.
-    pub(super) fn create(&self, name: &str, bytes: &[u8]) -> Result<Created> {
+    pub(super) fn create(&self, name: &str, bytes: &Bytes) -> Result<Created> {
         if let Some(root) = &self.folder {
             let made = folder::create(root, name, bytes);
             let made = made.map_err(|error| {
@@ -170,7 +188,7 @@ impl Bucket {
         let path = self.path(name);
         let put = || {
             let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-            let payload = PutPayload::from(bytes.to_vec());
+            let payload = PutPayload::from(bytes.clone());
             self.runtime.block_on(self.store.put_opts(&path, payload, options))
         };
         match self.again(put) {
@@ -185,7 +203,7 @@ impl Bucket {
     }
 
     /// Creates an object whose name says what is in it: one that is there must be the same.
-    pub(super) fn create_same(&self, name: &str, bytes: &[u8]) -> Result<()> {
+    pub(super) fn create_same(&self, name: &str, bytes: &Bytes) -> Result<()> {
         loop {
             if self.create(name, bytes)? == Created::Yes {
                 return Ok(());
@@ -193,7 +211,7 @@ impl Bucket {
             match self.get(name)? {
                 // It was being removed.
                 None => SystemClock.pause(PAUSE),
-                Some(there) if there == bytes => return Ok(()),
+                Some(there) if there == *bytes => return Ok(()),
                 Some(_) => {
                     let message = format!(
                         "{}: {name} holds something else than the journal: it is damaged, or of another database; \
@@ -207,20 +225,39 @@ impl Bucket {
     }
 
     /// Returns the bytes of an object; `None` if there is none.
-    pub(super) fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
+    pub(super) fn get(&self, name: &str) -> Result<Option<Bytes>> {
         let mut found = self.get_all(&[name])?;
         Ok(found.pop().flatten())
     }
 
     /// Returns the bytes of several objects, which are fetched at the same time. Those that fail are fetched again.
-    pub(super) fn get_all(&self, names: &[&str]) -> Result<Vec<Option<Vec<u8>>>> {
+    pub(super) fn get_all(&self, names: &[&str]) -> Result<Vec<Option<Bytes>>> {
         let whole: Vec<_> = names.iter().map(|name| Wanted { name, range: None }).collect();
         self.get_parts(&whole)
     }
 
+    /// Returns the bytes of an object, which should be so many; `None` if there is none. The parts of a large one are fetched
+    /// at the same time.
+    pub(super) fn get_large(&self, name: &str, len: u64) -> Result<Option<Bytes>> {
+        if len <= PART {
+            return self.get(name);
+        }
+        let parts = (0..len).step_by(PART_STEP);
+        let wanted: Vec<_> =
+            parts.map(|at| Wanted { name, range: Some(at..len.min(at + PART)) }).collect();
+        // One that is too short doesn't have all parts: then what it has is read.
+        let Ok(parts) = self.get_parts(&wanted) else { return self.get(name) };
+        let mut whole = BytesMut::with_capacity(usize::try_from(len).unwrap_or(0));
+        for part in parts {
+            let Some(part) = part else { return Ok(None) };
+            whole.extend_from_slice(&part);
+        }
+        Ok(Some(whole.freeze()))
+    }
+
     /// Does what [`get_all`](Self::get_all) does, for parts of objects.
-    pub(super) fn get_parts(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<Vec<u8>>>> {
-        let mut found: Vec<Option<Vec<u8>>> = vec![None; wanted.len()];
+    pub(super) fn get_parts(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<Bytes>>> {
+        let mut found: Vec<Option<Bytes>> = vec![None; wanted.len()];
         let mut missing: Vec<(usize, &Wanted<'_>)> = wanted.iter().enumerate().collect();
         let one = |(place, wanted)| async move { (place, wanted, self.get_part(wanted).await) };
         let get = || {
@@ -242,23 +279,23 @@ impl Bucket {
         Ok(found)
     }
 
-    async fn get_part(&self, wanted: &Wanted<'_>) -> object_store::Result<Option<Vec<u8>>> {
+    async fn get_part(&self, wanted: &Wanted<'_>) -> object_store::Result<Option<Bytes>> {
         let range = wanted.range.clone().map(GetRange::Bounded);
         let options = GetOptions { range, ..GetOptions::default() };
         match self.store.get_opts(&self.path(wanted.name), options).await {
-            Ok(found) => Ok(Some(found.bytes().await?.to_vec())),
+            Ok(found) => Ok(Some(found.bytes().await?)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// Creates objects whose names nobody else uses, several at the same time.
-    pub(super) fn create_own(&self, objects: &[(String, Vec<u8>)]) -> Result<()> {
+    pub(super) fn create_own(&self, objects: &[(String, Bytes)]) -> Result<()> {
         if self.folder.is_some() {
             return objects.iter().try_for_each(|(name, bytes)| self.create_same(name, bytes));
         }
         let mut missing: Vec<_> = objects.iter().collect();
-        let one = |object: &'_ (String, Vec<u8>)| {
+        let one = |object: &'_ (String, Bytes)| {
             let (path, payload) = (self.path(&object.0), PutPayload::from(object.1.clone()));
             let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
             async move { self.store.put_opts(&path, payload, options).await }

@@ -12,9 +12,8 @@ use annals::{Cursor, Error, ErrorKind, Result, Txid};
 
 use super::bucket::Bucket;
 use super::image::{self, leave_image};
-use super::manifest::{Building, LeftOut, Manifest, Range, folder};
+use super::manifest::{Building, LeftOut, Manifest, Range, damaged, folder};
 use super::memory;
-use super::upload::damaged;
 
 /// True if the source has the history of some ranges, from which values were erased since.
 ///

@@ -119,7 +119,7 @@ pub(super) fn upload(
         bytes: file.len,
         journal,
     };
-    bucket.create_same(&image.name, &text)?;
+    bucket.create_same(&image.name, &text.into())?;
     objects += 1;
     let mut next = next;
     leave_image(&mut next, false);
@@ -152,7 +152,7 @@ fn chunks(
         let name = format!("{prefix}-{number:06}");
         index.chunks.push(Chunk { name: name.clone(), bytes: len, hash });
         objects += 1;
-        ready.push((name, bytes));
+        ready.push((name, bytes.into()));
         if ready.len() == AT_A_TIME {
             bucket.create_own(&ready)?;
             ready.clear();

@@ -6,10 +6,9 @@ use annals::internals::head_up_to;
 use annals::{Error, ErrorKind, Result};
 
 use super::bucket::Wanted;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, damaged};
 use super::pull::Archive;
 use super::segments::{HEAD, Segment, segments};
-use super::upload::damaged;
 use crate::Ranges;
 use crate::lazy::{Contents, Object, Piece};
 

@@ -204,6 +204,17 @@ impl Range {
     }
 }
 
+/// Returns the error that an object isn't what the manifest says.
+pub(super) fn damaged(bucket: &Bucket, range: &Range) -> Error {
+    Error::corrupt(format!(
+        "{}: {} is missing or damaged: it should be {} bytes with the hash {}",
+        bucket.name(),
+        range.name,
+        range.bytes,
+        range.hash
+    ))
+}
+
 impl Manifest {
     /// Begins the list of a journal.
     pub(super) fn first(journal: String, writer: String) -> Self {

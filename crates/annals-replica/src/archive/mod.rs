@@ -28,6 +28,7 @@ mod image;
 mod lazily;
 mod manifest;
 mod pull;
+mod refusal;
 mod restore;
 mod retain;
 mod segments;

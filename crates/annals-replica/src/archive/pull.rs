@@ -1,23 +1,24 @@
 //! An archive as a connection: whatever pulls from a server pulls from it, too.
 
 use std::collections::VecDeque;
-use std::ops::Range as Bytes;
+use std::ops::Range as Places;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
 use annals::internals::frames_up_to;
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Cursor, Error, ErrorKind, Result, Txid};
 use annals_storage::Spool;
+use bytes::Bytes;
 
 use super::bucket::Bucket;
 use super::image::Index;
-use super::manifest::{Manifest, Range};
+use super::manifest::{Manifest, Range, damaged};
 use super::memory;
-use super::upload::damaged;
 use crate::{Connection, Description, Granted, Pulled, Pushed};
 
-/// How many ranges are fetched at the same time.
+/// How many ranges are fetched ahead.
 const AHEAD: usize = 4;
 /// Ranges are fetched ahead up to so many bytes.
 const MOST_AHEAD: u64 = 128 << 20;
@@ -27,15 +28,15 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// The archive of a journal, to be read.
 #[derive(Debug)]
 pub struct Archive {
-    bucket: Bucket,
+    bucket: Arc<Bucket>,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     manifest: Option<Manifest>,
-    /// Ranges that were fetched ahead.
-    ahead: VecDeque<(Range, Vec<u8>)>,
+    /// Ranges that are fetched ahead: those that follow the one which was passed on last.
+    ahead: VecDeque<Ahead>,
     /// Which chunks an image has.
     index: Option<(String, Arc<Index>)>,
 }
@@ -44,12 +45,12 @@ impl Archive {
     /// Opens the archive in a bucket.
     #[must_use]
     pub fn new(bucket: Bucket) -> Self {
-        Self { bucket, state: Mutex::default() }
+        Self { bucket: Arc::new(bucket), state: Mutex::default() }
     }
 
     /// Returns the bucket.
     #[must_use]
-    pub const fn bucket(&self) -> &Bucket {
+    pub fn bucket(&self) -> &Bucket {
         &self.bucket
     }
 
@@ -59,7 +60,7 @@ impl Archive {
     }
 
     /// Reads a part of an image; `None` if it isn't there any more.
-    pub(super) fn read_image(&self, name: &str, bytes: &Bytes<u64>) -> Result<Option<Vec<u8>>> {
+    pub(super) fn read_image(&self, name: &str, bytes: &Places<u64>) -> Result<Option<Vec<u8>>> {
         let known = self.state().index.clone().filter(|(of, _)| of == name);
         let index = match known {
             Some((_, index)) => index,
@@ -92,11 +93,7 @@ impl Archive {
     }
 
     /// Returns the range that has what follows a cursor, with its bytes.
-    fn range_after(
-        &self,
-        after: Option<Cursor>,
-        wait: Duration,
-    ) -> Result<Option<(Range, Vec<u8>)>> {
+    fn range_after(&self, after: Option<Cursor>, wait: Duration) -> Result<Option<(Range, Bytes)>> {
         let begun = SystemClock.elapsed();
         let mut is_new = false;
         loop {
@@ -129,32 +126,28 @@ impl Archive {
         }
     }
 
-    /// Fetches the first of some ranges, and the next ones at the same time; `None` if it isn't there.
-    fn fetch(&self, ranges: &[Range]) -> Result<Option<(Range, Vec<u8>)>> {
+    /// Returns the bytes of the first of some ranges, and begins to fetch the next ones; `None` if it isn't there.
+    fn fetch(&self, ranges: &[Range]) -> Result<Option<(Range, Bytes)>> {
         let Some(first) = ranges.first() else { return Ok(None) };
-        let ahead = self.state().ahead.iter().position(|(range, _)| range == first);
-        if let Some(place) = ahead {
-            return Ok(self.state().ahead.drain(..=place).next_back());
-        }
+        let mut state = self.state();
+        let place = state.ahead.iter().position(|ahead| ahead.range == *first);
+        let fetched = place.and_then(|place| state.ahead.drain(..=place).next_back());
         let mut bytes = 0;
         let fits = |range: &&Range| {
             bytes += range.bytes;
             bytes <= MOST_AHEAD || bytes == range.bytes
         };
-        let wanted: Vec<_> = ranges.iter().take(AHEAD).take_while(fits).collect();
-        let names: Vec<_> = wanted.iter().map(|range| range.name.as_str()).collect();
-        let fetched = self.bucket.get_all(&names)?;
-        let mut found = VecDeque::new();
-        for (range, bytes) in wanted.into_iter().zip(fetched) {
-            match bytes {
-                None => break,
-                Some(bytes) if range.is(&bytes) => found.push_back((range.clone(), bytes)),
-                Some(_) => return Err(damaged(&self.bucket, range)),
+        for range in ranges.iter().skip(1).take(AHEAD).take_while(fits) {
+            if !state.ahead.iter().any(|ahead| ahead.range == *range) {
+                state.ahead.push_back(Ahead::begin(&self.bucket, range));
             }
         }
-        let first = found.pop_front();
-        self.state().ahead = found;
-        Ok(first)
+        drop(state);
+        let bytes = match fetched {
+            Some(ahead) => ahead.end()?,
+            None => get(&self.bucket, first)?,
+        };
+        Ok(bytes.map(|bytes| (first.clone(), bytes)))
     }
 
     fn read_only(&self) -> Error {
@@ -174,6 +167,52 @@ impl Archive {
         );
         Error::new(ErrorKind::Diverged, message)
     }
+}
+
+/// A range that a thread fetches and verifies.
+#[derive(Debug)]
+struct Ahead {
+    range: Range,
+    thread: JoinHandle<Result<Option<Bytes>>>,
+}
+
+impl Ahead {
+    fn begin(bucket: &Arc<Bucket>, range: &Range) -> Self {
+        let (bucket, wanted) = (Arc::clone(bucket), range.clone());
+        Self { range: range.clone(), thread: spawn(move || get(&bucket, &wanted)) }
+    }
+
+    fn end(self) -> Result<Option<Bytes>> {
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Fetches a range; `None` if it isn't there.
+///
+/// # Errors
+/// `Corrupt`: it isn't what was uploaded; those of the bucket.
+fn get(bucket: &Bucket, range: &Range) -> Result<Option<Bytes>> {
+    match bucket.get_large(&range.name, range.bytes)? {
+        Some(bytes) if !range.is(&bytes) => Err(damaged(bucket, range)),
+        got => Ok(got),
+    }
+}
+
+/// Returns the chain after a transaction; `None` if the archive hasn't got it.
+pub(super) fn chain_of(bucket: &Bucket, manifest: &Manifest, txid: Txid) -> Result<Option<u64>> {
+    let known = manifest.ranges.iter().find(|range| range.next.0.txid == txid);
+    if let Some(range) = known {
+        return Ok(Some(range.next.0.chain));
+    }
+    let around = manifest.ranges.iter().find(|range| {
+        range.after.map_or(Txid(0), |it| it.0.txid) < txid && txid < range.next.0.txid
+    });
+    let Some(range) = around else { return Ok(None) };
+    let bytes = get(bucket, range)?.ok_or_else(|| damaged(bucket, range))?;
+    let mut whole = memory();
+    let io = |error| Error::io("can't spool what was fetched", error);
+    whole.append(&bytes).map_err(io)?;
+    Ok(frames_up_to(&whole, range.after.is_none(), txid)?.map(|part| part.chain))
 }
 
 /// Returns which range of a manifest has what follows a cursor.
@@ -239,24 +278,7 @@ impl Connection for Archive {
 
     fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>> {
         let manifest = self.manifest()?;
-        let chain = |txid: &Txid| {
-            let known = manifest.ranges.iter().find(|range| range.next.0.txid == *txid);
-            if let Some(range) = known {
-                return Ok(Some(range.next.0.chain));
-            }
-            let around = manifest.ranges.iter().position(|range| {
-                range.after.map_or(Txid(0), |it| it.0.txid) < *txid && *txid < range.next.0.txid
-            });
-            let around = around.and_then(|place| manifest.ranges.get(place..=place));
-            let Some((range, bytes)) = self.fetch(around.unwrap_or_default())? else {
-                return Ok(None);
-            };
-            let mut whole = memory();
-            let io = |error| Error::io("can't spool what was fetched", error);
-            whole.append(&bytes).map_err(io)?;
-            let part = frames_up_to(&whole, range.after.is_none(), *txid)?;
-            Ok(part.map(|part| part.chain))
-        };
+        let chain = |txid: &Txid| chain_of(&self.bucket, &manifest, *txid);
         txids.iter().map(chain).collect()
     }
 }

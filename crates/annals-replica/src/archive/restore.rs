@@ -40,11 +40,27 @@ pub fn restore(
     }
     let folder = beside(path, ".restoring");
     let io = |error| Error::io(format!("{}: cannot restore", folder.display()), error);
-    if let Err(error) = std::fs::create_dir(&folder)
-        && error.kind() != std::io::ErrorKind::AlreadyExists
-    {
-        return Err(io(error));
+    let is_new = match std::fs::create_dir(&folder) {
+        Ok(()) => true,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(io(error)),
+    };
+    let restored = restore_in(&folder, archive, path, moment, options);
+    if is_new && matches!(&restored, Err(error) if error.kind() == ErrorKind::NotFound) {
+        // There is nothing to continue with.
+        std::fs::remove_dir_all(&folder).map_err(io)?;
     }
+    restored
+}
+
+/// Restores it in a folder, and then moves it to its place.
+fn restore_in(
+    folder: &Path,
+    archive: Archive,
+    path: &Path,
+    moment: Option<Moment>,
+    options: &Options,
+) -> Result<Restored> {
     let file = folder.join(path.file_name().unwrap_or_default());
     let connection: Arc<dyn Connection> = Arc::new(archive);
     let upto = match moment {
@@ -73,7 +89,7 @@ pub fn restore(
         );
         return Err(Error::new(ErrorKind::NotFound, message));
     }
-    publish(&folder, &file, path)?;
+    publish(folder, &file, path)?;
     Ok(Restored { end })
 }
 

@@ -4,9 +4,8 @@ use annals::{Error, Result, Retention, Timestamp};
 
 use super::bucket::Bucket;
 use super::image::leave_image;
-use super::manifest::{Between, LeftOut, Manifest, Range};
+use super::manifest::{Between, LeftOut, Manifest, Range, damaged};
 use super::segments::segments;
-use super::upload::damaged;
 
 /// Returns the place of the range with the newest beginning that the rules allow; `None` if all is kept. What any of the
 /// rules asks for is kept, and nothing is forgotten without a rule.
@@ -66,6 +65,6 @@ fn beginning(bucket: &Bucket, next: &Manifest, border: &Range) -> Result<Range> 
     let first = [&start.header[..], state].concat();
     let (generation, next) = (next.generation, border.next.0);
     let first_range = Range::of(Between { generation, after: None, next, is_seal: false }, &first);
-    bucket.create_same(&first_range.name, &first)?;
+    bucket.create_same(&first_range.name, &first.into())?;
     Ok(first_range)
 }

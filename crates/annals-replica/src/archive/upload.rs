@@ -1,18 +1,18 @@
 //! Uploading a journal: what is new, in ranges that are joined as they grow old.
 
-use annals::internals::Source;
+use annals::internals::{Batch, Source};
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Cursor, Error, ErrorKind, Result, Retention, Timestamp};
-use annals_storage::Spool;
+use bytes::Bytes;
 
 use super::bucket::{Bucket, Created};
-use super::manifest::{Between, LeftOut, Manifest, Range};
-use super::{erased, image, memory, retain};
-use crate::local::BATCH;
+use super::manifest::{Between, LeftOut, Manifest, Range, damaged};
+use super::pull::chain_of;
+use super::{erased, image, retain};
 
 /// So many neighbours of about the same size are joined.
 const JOINED: usize = 8;
-/// Larger ranges aren't joined.
+/// A range has about as many bytes at most, unless one transaction has more. Larger ranges aren't joined.
 const LARGE: u64 = 64 << 20;
 /// The size of the smallest class.
 const SMALL: u64 = 64 << 10;
@@ -133,39 +133,45 @@ impl Uploader {
     /// After an erasure another generation is uploaded: the part of the history that was written again. Once all of it is
     /// there and was read back, it takes the place of the old one, whose objects are removed before this returns.
     ///
-    /// Memory: a range, which is about 8 MiB or one transaction, and ranges that are joined, at most 64 MiB of each.
+    /// Memory: two ranges, each of up to 64 MiB or one transaction, or those that are joined.
     ///
     /// # Errors
     /// `Conflict`: another uploader took over; `Forgotten`, `Diverged`: the source has another history since this was
     /// opened: open it again; those of the bucket and the source.
     pub fn upload(&mut self, source: &Source) -> Result<Uploaded> {
         let mut uploaded = Uploaded::default();
-        loop {
-            let after = self.manifest.growing().last().map(|range| range.next.0);
-            let batch = source.after(after, BATCH)?;
-            if batch.is_empty() {
-                break;
-            }
-            let mut spool = memory();
-            batch.copy_to(&mut spool)?;
-            let bytes = bytes_of(&spool)?;
-            let generation = self.manifest.growing_generation();
-            let between = Between { generation, after, next: batch.next, is_seal: batch.is_seal };
-            let range = Range::of(between, &bytes);
-            self.bucket.create_same(&range.name, &bytes)?;
-            uploaded.transactions += batch.transactions;
-            uploaded.bytes += bytes.len() as u64;
-            uploaded.objects += 2;
-            let mut next = self.next();
-            next.growing_mut().push(range);
-            uploaded.objects += self.join(&mut next)?;
-            self.publish(next)?;
-            self.clean()?;
+        let generation = self.manifest.growing_generation();
+        let after = self.manifest.growing().last().map(|range| range.next.0);
+        let mut fresh = Fresh::after(source, generation, after)?;
+        while let Some(here) = fresh {
+            let after = Some(here.range.next.0);
+            // What follows is read while it is uploaded.
+            let (stored, following) = std::thread::scope(|scope| {
+                let following = scope.spawn(|| Fresh::after(source, generation, after));
+                (self.store(here, &mut uploaded), following.join())
+            });
+            stored?;
+            fresh = following.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         }
         uploaded.objects += self.replace_generation()?;
         uploaded.objects += self.keep_image(source)?;
         uploaded.objects += self.forget()?;
         Ok(uploaded)
+    }
+
+    /// Uploads a range, and puts it in the list.
+    fn store(&mut self, fresh: Fresh, uploaded: &mut Uploaded) -> Result<()> {
+        let Fresh { range, bytes, transactions } = fresh;
+        self.bucket.create_same(&range.name, &bytes)?;
+        drop(bytes);
+        uploaded.transactions += transactions;
+        uploaded.bytes += range.bytes;
+        uploaded.objects += 2;
+        let mut next = self.next();
+        next.growing_mut().push(range);
+        uploaded.objects += self.join(&mut next)?;
+        self.publish(next)?;
+        self.clean()
     }
 
     /// Puts a complete generation in the place of the one before.
@@ -233,7 +239,7 @@ impl Uploader {
             let after = first.after.map(|after| after.0);
             let between = Between { generation, after, next: end.next.0, is_seal: false };
             let range = Range::of(between, &joined);
-            self.bucket.create_same(&range.name, &joined)?;
+            self.bucket.create_same(&range.name, &joined.into())?;
             created += 1;
             let by = next.number;
             let old: Vec<_> = next.growing_mut().drain(from..).collect();
@@ -250,7 +256,7 @@ impl Uploader {
     /// Makes a manifest the newest of the archive, if nobody else made that number.
     fn publish(&mut self, mut next: Manifest) -> Result<()> {
         next.time = Timestamp(SystemClock.now()).to_string();
-        let (name, bytes) = (Manifest::name(next.number), next.encode());
+        let (name, bytes) = (Manifest::name(next.number), next.encode().into());
         while self.bucket.create(&name, &bytes)? == Created::Exists {
             let there = self.bucket.get(&name)?;
             // It was said to be there, but isn't: somebody's request is still under way.
@@ -298,30 +304,52 @@ fn class_of(range: &Range) -> u32 {
     (range.bytes / SMALL).checked_ilog2().map_or(0, |class| class / 3 + 1)
 }
 
-/// Returns the error that an object isn't what the manifest says.
-pub(super) fn damaged(bucket: &Bucket, range: &Range) -> Error {
-    Error::corrupt(format!(
-        "{}: {} is missing or damaged: it should be {} bytes with the hash {}",
-        bucket.name(),
-        range.name,
-        range.bytes,
-        range.hash
-    ))
+/// Returns the bytes of a batch.
+fn bytes_of(batch: &Batch) -> Result<Vec<u8>> {
+    let io = |error| Error::io("can't read what is to be uploaded", error);
+    let mut bytes = batch.header.clone();
+    for range in &batch.ranges {
+        let (begin, mut at) = (bytes.len(), range.from);
+        bytes.resize(begin + usize::try_from(range.to - at).unwrap_or(usize::MAX), 0);
+        while at < range.to {
+            let place = begin + usize::try_from(at - range.from).unwrap_or(usize::MAX);
+            let read = range.storage.read_at(at, bytes.get_mut(place..).unwrap_or_default());
+            match read.map_err(io)? {
+                0 => return Err(io(std::io::ErrorKind::UnexpectedEof.into())),
+                count => at += count as u64,
+            }
+        }
+    }
+    Ok(bytes)
 }
 
-fn bytes_of(spool: &Spool) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let copied = spool.pieces(|_, piece| {
-        bytes.extend_from_slice(piece);
-        Ok(())
-    });
-    copied.map_err(|error| Error::io("can't read the spooled frames", error))?;
-    Ok(bytes)
+/// A range that isn't in the archive yet.
+struct Fresh {
+    range: Range,
+    bytes: Bytes,
+    transactions: u64,
+}
+
+impl Fresh {
+    /// Reads what a source has after a cursor; `None` if it has nothing.
+    fn after(source: &Source, generation: u64, after: Option<Cursor>) -> Result<Option<Self>> {
+        let batch = source.after(after, LARGE)?;
+        if batch.is_empty() {
+            return Ok(None);
+        }
+        let bytes = bytes_of(&batch)?;
+        let between = Between { generation, after, next: batch.next, is_seal: batch.is_seal };
+        let range = Range::of(between, &bytes);
+        Ok(Some(Self { range, bytes: bytes.into(), transactions: batch.transactions }))
+    }
 }
 
 /// Returns the error that the archive has what the journal doesn't have.
 fn diverged(bucket: &Bucket, source: &Source, newest: &Manifest, end: Cursor) -> Result<Error> {
     let here = source.end()?;
+    let is_older = end.txid > here.txid
+        && source.has(here)?
+        && chain_of(bucket, newest, here.txid)? == Some(here.chain);
     let mut common = 0;
     for range in &newest.ranges {
         match source.has(range.next.0)? {
@@ -329,7 +357,7 @@ fn diverged(bucket: &Bucket, source: &Source, newest: &Manifest, end: Cursor) ->
             false => break,
         }
     }
-    let message = match end.txid > here.txid && source.has(here)? && common == here.txid.0 {
+    let message = match is_older {
         true => format!(
             "{}: has transactions up to {}, and {} only up to {}: it is an older copy; restore from the archive instead",
             bucket.name(),

@@ -17,7 +17,8 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) struct Link {
     port: u16,
-    state: Arc<State>,
+    /// `None`: it is that port itself.
+    state: Option<Arc<State>>,
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +46,12 @@ impl Link {
                 }
             }
         });
-        Self { port, state }
+        Self { port, state: Some(state) }
+    }
+
+    /// Makes a way to a port with nothing between, which can't be cut.
+    pub(super) fn direct(port: u16) -> Self {
+        Self { port, state: None }
     }
 
     pub(super) const fn port(&self) -> u16 {
@@ -53,15 +59,19 @@ impl Link {
     }
 
     pub(super) fn set_cut(&self, is_cut: bool) {
-        self.state.is_cut.store(is_cut, Ordering::SeqCst);
+        if let Some(state) = &self.state {
+            state.is_cut.store(is_cut, Ordering::SeqCst);
+        }
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.state.is_over.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts.
-        let _ = TcpStream::connect(("127.0.0.1", self.port));
+        if let Some(state) = &self.state {
+            state.is_over.store(true, Ordering::SeqCst);
+            // Wakes the thread that accepts.
+            let _ = TcpStream::connect(("127.0.0.1", self.port));
+        }
     }
 }
 

@@ -20,8 +20,8 @@ pub struct Message {
 /// The result of appending.
 #[derive(Debug)]
 pub enum Appended {
-    /// All are in the log, on permanent storage.
-    Committed,
+    /// All are in the log, on permanent storage; with the time at which the log has taken the last one, if it says so.
+    Committed(Option<i64>),
     /// The log ends elsewhere. The first messages may be in it, if there are several; never a later one without those before.
     Conflict,
     /// Whether they are in the log isn't known.

@@ -63,7 +63,7 @@ struct Reading<'r> {
 }
 
 /// Reads the frames after a cursor: about 8 MiB, or those of one message that counts if its sequence isn't after
-/// `single_to`.
+/// `single_to`. If there are none, the log's leader was asked.
 pub(super) fn read(
     copies: &Copies,
     after: Cursor,
@@ -74,19 +74,28 @@ pub(super) fn read(
     let read =
         Read { next: after, places: Vec::new(), counted: 0, sequences: RangeInclusive::new(1, 0) };
     let (cursor, partial, begin) = (after, None, into.end());
+    // Parts whose last one wasn't there yet are read again with it.
+    let place = Place { tail: place.read, ..place };
     let is_stopped = false;
     let mut reading = Reading { copies, into, begin, cursor, place, partial, is_stopped, read };
     if place.is_inside {
         reading.rest()?;
         return Ok(reading.end());
     }
-    while !reading.is_full(single_to) && reading.batch(single_to)? {}
+    // Whoever pulls comes back until there is nothing new.
+    while !reading.is_enough(single_to) && reading.batch(single_to)? {}
     Ok(reading.end())
 }
 
 impl Reading<'_> {
     fn next(&self) -> u64 {
         self.place.tail + 1
+    }
+
+    /// True if there is something to pass on.
+    fn is_enough(&self, single_to: u64) -> bool {
+        let has_some = self.partial.is_none() && self.read.counted > 0;
+        has_some || self.is_full(single_to)
     }
 
     /// True if nothing more is to be passed on at once.

@@ -73,8 +73,21 @@ impl Cluster {
     /// # Panics
     /// They don't start.
     #[must_use]
-    #[expect(clippy::print_stderr, reason = "a test says why it is skipped")]
     pub fn start(folder: &Path, sync: &str) -> Option<Self> {
+        Self::start_with(folder, sync, Link::to)
+    }
+
+    /// Does the same for a measurement: nothing is between servers and clients, so they can't be cut off.
+    ///
+    /// # Panics
+    /// As there.
+    #[must_use]
+    pub fn start_direct(folder: &Path, sync: &str) -> Option<Self> {
+        Self::start_with(folder, sync, Link::direct)
+    }
+
+    #[expect(clippy::print_stderr, reason = "a test says why it is skipped")]
+    fn start_with(folder: &Path, sync: &str, link: fn(u16) -> Link) -> Option<Self> {
         let Some(program) = program() else {
             eprintln!(
                 "skipped: nats-server is neither in PATH nor in ~/go/bin: go install github.com/nats-io/nats-server/v2@latest"
@@ -89,8 +102,8 @@ impl Cluster {
                 child: None,
                 folder: at,
                 monitor: monitors[number],
-                clients: Link::to(clients[number]),
-                routes: routes.map(Link::to),
+                clients: link(clients[number]),
+                routes: routes.map(link),
             };
             server.configure(number, [clients[number], routes[number]], sync);
             server

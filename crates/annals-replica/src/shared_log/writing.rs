@@ -99,7 +99,7 @@ impl Outgoing {
         let mut tries = Tries::new(patience);
         loop {
             match copies.log.append(self.after, self.messages.clone()) {
-                Ok(Appended::Committed) => return self.confirm(copies, &mut tries),
+                Ok(Appended::Committed(time)) => return self.confirm(copies, &mut tries, time),
                 Ok(Appended::Conflict) => return Ok(Outcome::Conflict),
                 Ok(Appended::Unknown(cause)) => {
                     Counts::add(&copies.counts.unknown);
@@ -126,14 +126,14 @@ impl Outgoing {
         loop {
             let fence = self.fence(after);
             match copies.log.append(after, vec![fence]) {
-                Ok(Appended::Committed) => return Ok(Outcome::Fenced(after + 1)),
+                Ok(Appended::Committed(_)) => return Ok(Outcome::Fenced(after + 1)),
                 Ok(Appended::Conflict) => match copies.fetch(after + 1) {
                     Ok(Found::Whole(it))
                         if self.messages.get(landed) == Some(&it.message.bytes) =>
                     {
                         (after, landed) = (after + 1, landed + 1);
                         if landed == self.messages.len() {
-                            return self.confirm(copies, &mut tries);
+                            return self.confirm(copies, &mut tries, None);
                         }
                         continue;
                     }
@@ -158,10 +158,13 @@ impl Outgoing {
         }
     }
 
-    /// Reads the last of the messages, which are in the log, to see the time at which the log has taken it: that decides
-    /// whether they count.
-    fn confirm(&self, copies: &Copies, tries: &mut Tries) -> Result<Outcome> {
+    /// Checks the time at which the log has taken the last of the messages, which are in the log: that decides whether they
+    /// count. If the log hasn't said it, the message is read.
+    fn confirm(&self, copies: &Copies, tries: &mut Tries, time: Option<i64>) -> Result<Outcome> {
         let last = self.last();
+        if time.is_some_and(|time| self.newest <= latest(time)) {
+            return Ok(Outcome::Committed(last));
+        }
         loop {
             let error = match copies.fetch(last) {
                 Ok(Found::Whole(whole)) if self.newest > latest(whole.message.time) => {

@@ -250,10 +250,15 @@ pub(super) struct Place<'p> {
 
 /// Reads the answer to a direct request; `None` if it says that there is nothing.
 fn message(answer: Nats) -> Option<Message> {
-    let headers = answer.headers?;
-    let sequence = headers.get("Nats-Sequence")?.as_str().parse().ok()?;
-    let time = micros(headers.get("Nats-Time-Stamp")?.as_str());
+    let (sequence, time) = stamp(answer.headers.as_ref()?)?;
     (answer.status.is_none()).then_some(Message { sequence, time, bytes: answer.payload })
+}
+
+/// Returns the sequence and the time that a server says of a message. Its headers follow those that the message has itself,
+/// which may have the same names.
+pub(super) fn stamp(headers: &HeaderMap) -> Option<(u64, i64)> {
+    let sequence = headers.get_last("Nats-Sequence")?.as_str().parse().ok()?;
+    Some((sequence, micros(headers.get_last("Nats-Time-Stamp")?.as_str())))
 }
 
 /// Reads a time stamp.

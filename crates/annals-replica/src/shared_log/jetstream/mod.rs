@@ -1,10 +1,11 @@
 //! A stream of NATS JetStream as a log.
 //!
 //! The client runs on threads of its own; all calls block. `address` reads URLs, `api` speaks the protocol, `servers` asks
-//! single servers, `settings` refuses those that would lose transactions.
+//! single servers, `notices` knows when messages were stored, `settings` refuses those that would lose transactions.
 
 mod address;
 mod api;
+mod notices;
 mod servers;
 mod settings;
 
@@ -20,12 +21,13 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use tokio::runtime::Runtime;
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::OnceCell;
 use tokio::task::unconstrained;
 
 pub use self::address::Access;
 use self::address::Address;
 use self::api::Failure;
+use self::notices::Notices;
 use self::settings::Info;
 use super::log::{Appended, Extent, Log, Message, Source};
 
@@ -51,6 +53,18 @@ pub struct JetStream {
     shared: Arc<Shared>,
 }
 
+/// What is known of a stream.
+#[derive(Debug)]
+struct Checked {
+    /// The subject of its messages.
+    subject: String,
+    replicas: usize,
+    /// The subject of its notices.
+    news: String,
+    /// True if they are of messages that are stored, with their times.
+    says_stored: bool,
+}
+
 #[derive(Debug)]
 struct Shared {
     address: Address,
@@ -58,10 +72,9 @@ struct Shared {
     client: OnceCell<Client>,
     /// Connections to single servers, by their names.
     servers: Mutex<BTreeMap<String, Client>>,
-    /// The subject, and how many replicas there are, once the settings were checked.
-    checked: OnceLock<(String, usize)>,
-    /// Wakes those that wait: a message was announced.
-    news: Notify,
+    /// What is known of the stream once its settings were checked.
+    checked: OnceLock<Checked>,
+    notices: Notices,
 }
 
 impl JetStream {
@@ -85,7 +98,7 @@ impl JetStream {
             client: OnceCell::new(),
             servers: Mutex::default(),
             checked: OnceLock::new(),
-            news: Notify::new(),
+            notices: Notices::default(),
         };
         Ok(Self { runtime: Some(runtime), shared: Arc::new(shared) })
     }
@@ -175,8 +188,8 @@ impl JetStream {
         self.run(|shared| async move { shared.info().await })
     }
 
-    /// Checks the settings; returns the subject and the number of replicas.
-    fn check(&self, info: &Info) -> Result<(String, usize)> {
+    /// Checks the settings.
+    fn check(&self, info: &Info) -> Result<Checked> {
         let Shared { address, access, .. } = &*self.shared;
         let mut faults = info.faults();
         if !access.trust_server {
@@ -186,17 +199,18 @@ impl JetStream {
             return Err(settings::refuse(address.shown(), &faults));
         }
         let subject = info.config.subjects.first().cloned().unwrap_or_default();
-        Ok((subject, info.replicas()))
+        let news = info.news();
+        Ok(Checked { says_stored: news != subject, subject, replicas: info.replicas(), news })
     }
 
-    /// Returns the subject and the number of replicas; checks the settings first, once.
-    fn checked(&self) -> Result<&(String, usize)> {
+    /// Returns what is known of the stream; checks the settings first, once.
+    fn checked(&self) -> Result<&Checked> {
         if let Some(checked) = self.shared.checked.get() {
             return Ok(checked);
         }
         let checked = self.check(&self.info()?)?;
-        let subject = checked.0.clone();
-        self.run(move |shared| async move { shared.listen(subject).await })?;
+        let news = checked.news.clone();
+        self.run(move |shared| async move { shared.listen(news).await })?;
         Ok(self.shared.checked.get_or_init(|| checked))
     }
 }
@@ -276,15 +290,15 @@ impl Shared {
         let _ = client.force_reconnect().await;
     }
 
-    /// Listens to what is published for the stream: a hint that a message comes.
+    /// Listens to what is said of messages: that one is stored, or, if the stream doesn't say so, that one comes.
     async fn listen(self: Arc<Self>, subject: String) -> Result<()> {
         let client = self.client().await?;
         let mut published = client.subscribe(subject).await.map_err(|error| self.lost(error))?;
         let weak = Arc::downgrade(&self);
         tokio::spawn(async move {
-            while published.next().await.is_some() {
+            while let Some(notice) = published.next().await {
                 let Some(shared) = weak.upgrade() else { return };
-                shared.news.notify_waiters();
+                shared.notices.take(notice.headers.as_ref());
             }
         });
         Ok(())
@@ -298,6 +312,7 @@ impl Shared {
         messages: Vec<Bytes>,
     ) -> Result<Appended> {
         let client = self.client().await?;
+        self.notices.forget(after);
         let mut rest = messages.into_iter().peekable();
         let mut is_first = true;
         while rest.peek().is_some() {
@@ -324,7 +339,8 @@ impl Shared {
             }
             (after, is_first) = (after + count, false);
         }
-        Ok(Appended::Committed)
+        let says_stored = self.checked.get().is_some_and(|it| it.says_stored);
+        Ok(Appended::Committed(if says_stored { self.notices.time_of(after).await } else { None }))
     }
 
     /// Returns what came of a window of messages; `None` if all are in the stream.
@@ -373,7 +389,7 @@ impl Log for JetStream {
     }
 
     fn append(&self, after: u64, messages: Vec<Bytes>) -> Result<Appended> {
-        let (subject, _) = self.checked()?.clone();
+        let subject = self.checked()?.subject.clone();
         self.run(move |shared| async move { shared.append(&subject, after, messages).await })
     }
 
@@ -393,7 +409,7 @@ impl Log for JetStream {
     }
 
     fn get(&self, sequence: u64, source: Source) -> Result<Option<Message>> {
-        let (_, replicas) = *self.checked()?;
+        let replicas = self.checked()?.replicas;
         self.run(move |shared| async move {
             let client = shared.client().await?;
             let stream = &shared.address.stream;
@@ -433,7 +449,7 @@ impl Log for JetStream {
             let client = shared.client().await?;
             loop {
                 let left = until.saturating_sub(SystemClock.elapsed());
-                let news = shared.news.notified();
+                let news = shared.notices.news.notified();
                 let found = api::get(&client, &shared.address.stream, after + 1).await;
                 if left.is_zero() || !matches!(found, Ok(None)) {
                     return Ok(());

@@ -31,6 +31,13 @@ pub(super) struct Config {
     pub(super) max_msg_size: i64,
     deny_delete: bool,
     allow_direct: bool,
+    republish: Option<Republish>,
+}
+
+/// Where a stream says what it has stored.
+#[derive(Clone, Debug, Deserialize)]
+struct Republish {
+    dest: String,
 }
 
 impl Default for Config {
@@ -48,6 +55,7 @@ impl Default for Config {
             max_msg_size: -1,
             deny_delete: false,
             allow_direct: false,
+            republish: None,
         }
     }
 }
@@ -94,6 +102,12 @@ pub(super) fn wanted(stream: &str, replicas: usize) -> serde_json::Value {
         // Messages that the archive has are removed.
         "deny_purge": false,
         "allow_direct": true,
+        // So writers learn the time stamp of a message with its answer, and readers that it is there.
+        "republish": {
+            "src": format!("annals.{stream}"),
+            "dest": format!("annals-stored.{stream}"),
+            "headers_only": true,
+        },
     })
 }
 
@@ -101,6 +115,13 @@ impl Info {
     /// Returns how many replicas the stream has.
     pub(super) const fn replicas(&self) -> usize {
         self.config.num_replicas
+    }
+
+    /// Returns the subject where the stream says what it has stored, if it does; else that of its messages.
+    pub(super) fn news(&self) -> String {
+        let stored = self.config.republish.as_ref().map(|it| &it.dest);
+        let stored = stored.filter(|dest| !dest.contains(['*', '>', '{']));
+        stored.or_else(|| self.config.subjects.first()).cloned().unwrap_or_default()
     }
 
     /// Returns the names of the servers that have it.

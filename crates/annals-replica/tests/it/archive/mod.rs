@@ -123,6 +123,7 @@ fn every_moment_can_be_restored() {
             .unwrap_err();
     assert_eq!(late.kind(), ErrorKind::NotFound);
     assert!(!folder.path().join("late").exists());
+    assert!(!folder.path().join("late.restoring").exists());
     // A replica follows the archive, too.
     let connection: Arc<dyn Connection> = Arc::new(Archive::new(bucket(&store)));
     let replica = Replica::connect(connection, folder.path().join("replica")).expect("a replica");
@@ -227,6 +228,10 @@ fn other_histories_are_refused() {
     };
     let older = Options::new().open(&older).expect("it opens");
     refused(&older, "it is an older copy");
+    // It ends in the middle of a range.
+    let middle = folder.path().join("middle");
+    restored(bucket(&store), &middle, Some(Moment::Txid(Txid(2)))).expect("a restore");
+    refused(&Options::new().open(&middle).expect("it opens"), "it is an older copy");
     write(&older, 4);
     refused(&older, "differ after transaction 4");
     refused(&create(&folder.path().join("other")), "of another database");

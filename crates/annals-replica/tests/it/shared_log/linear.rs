@@ -3,7 +3,9 @@
 //! Each operation takes effect at one moment between its call and its answer; one without an answer, at any later moment or
 //! never. The search tries all orders (Wing and Gong), and remembers where it was.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,32 +26,85 @@ pub(crate) struct Operation {
     pub(crate) what: What,
 }
 
+/// What the nodes were told.
+#[derive(Default)]
+pub(crate) struct Told {
+    moment: AtomicU64,
+    pub(crate) operations: Mutex<Vec<Operation>>,
+    /// The names of the additions.
+    pub(crate) acknowledged: Mutex<BTreeSet<String>>,
+}
+
+impl Told {
+    /// Returns the moment of a call.
+    pub(crate) fn call(&self) -> u64 {
+        self.moment.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// Notes an answer, or that there was none.
+    pub(crate) fn note(&self, call: u64, what: What) {
+        let answer = match what {
+            What::AddUnknown => u64::MAX,
+            _ => self.moment.fetch_add(1, Ordering::SeqCst),
+        };
+        self.operations.lock().unwrap().push(Operation { call, answer, what });
+    }
+}
+
+/// What was done, in the order of calls: all of a prefix, and some that follow it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Done {
+    prefix: usize,
+    others: BTreeSet<usize>,
+}
+
+impl Done {
+    fn has(&self, place: usize) -> bool {
+        place < self.prefix || self.others.contains(&place)
+    }
+
+    fn with(mut self, place: usize) -> Self {
+        self.others.insert(place);
+        while self.others.remove(&self.prefix) {
+            self.prefix += 1;
+        }
+        self
+    }
+}
+
 /// True if there is an order.
 pub(crate) fn is_linearizable(operations: &[Operation]) -> bool {
     let mut operations = operations.to_vec();
     operations.sort_unstable_by_key(|it| it.call);
     let mut seen = HashSet::new();
-    // What is done is a prefix, and some that follow it.
-    let mut open = vec![(vec![false; operations.len()], 0)];
+    let mut open = vec![(Done { prefix: 0, others: BTreeSet::new() }, 0)];
     while let Some((done, count)) = open.pop() {
-        if operations.iter().zip(&done).all(|(it, done)| *done || it.what == What::AddUnknown) {
+        // What was called after the answer of another comes after that.
+        let (mut first_answer, mut candidates, mut is_over) = (u64::MAX, Vec::new(), true);
+        for (place, it) in operations.iter().enumerate().skip(done.prefix) {
+            if it.call > first_answer {
+                break;
+            }
+            if !done.has(place) {
+                is_over &= it.what == What::AddUnknown;
+                first_answer = first_answer.min(it.answer);
+                candidates.push(place);
+            }
+        }
+        if is_over {
             return true;
         }
-        let first_answer = operations.iter().zip(&done).filter(|(_, done)| !**done);
-        let first_answer = first_answer.map(|(it, _)| it.answer).min().unwrap_or(u64::MAX);
-        for (place, it) in operations.iter().enumerate() {
-            // What was called after the answer of another comes after that.
-            if done[place] || it.call > first_answer {
+        for place in candidates {
+            if operations[place].call > first_answer {
                 continue;
             }
-            let after = match it.what {
+            let after = match operations[place].what {
                 What::Add(before) if before == count => count + 1,
                 What::AddUnknown => count + 1,
                 What::Read(value) if value == count => count,
                 What::Add(_) | What::Read(_) => continue,
             };
-            let mut done = done.clone();
-            done[place] = true;
+            let done = done.clone().with(place);
             if seen.insert((done.clone(), after)) {
                 open.push((done, after));
             }

@@ -1,6 +1,7 @@
 //! Nodes of a shared log: over a simulated one always, and over servers of NATS where they are installed.
 
 mod archived;
+mod kept;
 mod linear;
 mod nodes;
 mod poison;

@@ -1,15 +1,15 @@
 //! Several nodes over a simulated log with all faults: what they were told happened, once, in an order that all could have seen.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use annals::ErrorKind;
 use annals_replica::Node;
 use annals_storage::simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
 
-use super::linear::{Operation, What, is_linearizable};
+use super::linear::{Told, What, is_linearizable};
 use super::simulated::{Faults, Simulated};
 use super::{Member, add, additions, create, full};
 
@@ -17,30 +17,12 @@ const NODES: u64 = 3;
 const ADDITIONS: u64 = 10;
 const BAD: Faults = Faults { lost: 12, leaderless: 10, late: 25, silent: 3 };
 
-/// What the nodes were told.
-#[derive(Default)]
-struct Told {
-    moment: AtomicU64,
-    operations: Mutex<Vec<Operation>>,
-    acknowledged: Mutex<BTreeSet<String>>,
-}
-
-impl Told {
-    fn note(&self, call: u64, what: What) {
-        let answer = match what {
-            What::AddUnknown => u64::MAX,
-            _ => self.moment.fetch_add(1, Ordering::SeqCst),
-        };
-        self.operations.lock().unwrap().push(Operation { call, answer, what });
-    }
-}
-
 fn work(node: u64, log: &Simulated, told: &Told, seed: u64) {
     let mut rng = Rng::new(seed ^ (node << 32));
     let mut member = retry(|| Member::join(Arc::new(log.clone())));
     for number in 0..ADDITIONS {
         let tag = format!("{node} {number}");
-        let call = told.moment.fetch_add(1, Ordering::SeqCst);
+        let call = told.call();
         match member.replica.transaction(|tx| add(tx, &tag)) {
             Ok((before, _)) => {
                 told.note(call, What::Add(before));
@@ -53,7 +35,7 @@ fn work(node: u64, log: &Simulated, told: &Told, seed: u64) {
             Err(error) => assert!(is_passing(&error), "{error}"),
         }
         if rng.percent(30) {
-            let call = told.moment.fetch_add(1, Ordering::SeqCst);
+            let call = told.call();
             if member.replica.pull().is_ok() {
                 told.note(call, What::Read(additions(&member.replica.read()).0));
             }

@@ -209,6 +209,27 @@ fn large_transactions_travel_in_parts() {
 }
 
 #[test]
+fn parts_that_come_after_a_look_are_put_together() {
+    let (log, member) = begun();
+    let before = log.messages().len();
+    let long = "x".repeat(20 << 10);
+    member.replica.transaction(|tx| add(tx, &long)).expect("a large transaction");
+    member.replica.transaction(|tx| add(tx, "next")).expect("an addition");
+    let messages = log.messages();
+    let slow = Simulated::new(5, Faults::default());
+    for message in &messages[..before] {
+        slow.poison(message.bytes.clone());
+    }
+    let other = Member::join(Arc::new(slow.clone())).expect("a node");
+    for message in &messages[before..] {
+        slow.poison(message.bytes.clone());
+        other.replica.pull().expect("perhaps a part");
+    }
+    assert_eq!(other.cursor(), member.cursor());
+    assert_eq!((other.log.counts().void, other.log.counts().skipped), (0, 0));
+}
+
+#[test]
 fn a_log_is_filled_with_the_history_of_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("old");

@@ -76,6 +76,13 @@ impl Simulated {
         })))
     }
 
+    /// A log that has some messages.
+    pub(crate) fn of(messages: Vec<Message>) -> Self {
+        let log = Self::new(1, Faults::default());
+        log.state().messages = messages;
+        log
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -217,7 +224,10 @@ impl Log for Simulated {
             return Ok(Appended::Unknown(unreachable("no answer")));
         }
         Ok(match state.try_append(after, &messages) {
-            true => Appended::Committed,
+            true => {
+                let time = state.messages.last().map(|it| it.time);
+                Appended::Committed(time.filter(|_| state.rng.percent(50)))
+            }
             false => Appended::Conflict,
         })
     }

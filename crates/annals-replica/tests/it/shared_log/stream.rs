@@ -3,6 +3,8 @@
 #![allow(clippy::print_stderr, reason = "a run with faults says what it met")]
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,10 +12,11 @@ use std::time::Duration;
 use annals::ErrorKind;
 use annals_replica::shared_log::jetstream::{Access, JetStream};
 use annals_replica::shared_log::testing::Cluster;
-use annals_replica::shared_log::{Appended, Log as _};
+use annals_replica::shared_log::{Appended, Log as _, Source};
 use annals_storage::simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
 
+use super::linear::{Told, What, is_linearizable};
 use super::{Member, add, additions, create, full};
 
 const STREAM: &str = "orders";
@@ -51,7 +54,7 @@ fn settings_that_lose_transactions_are_refused_by_name() {
     for round in 0..3 {
         let messages = vec![vec![0x5a; 64].into(); 1000];
         let appended = many.append(round * 1000, messages).expect("a leader");
-        assert!(matches!(appended, Appended::Committed), "{appended:?}");
+        assert!(matches!(appended, Appended::Committed(Some(_))), "{appended:?}");
     }
     let member = Member::join(Arc::new(JetStream::new(&url, trusted).expect("a URL")));
     let member = member.expect("whoever insists may use it");
@@ -63,9 +66,39 @@ fn settings_that_lose_transactions_are_refused_by_name() {
     assert!(refused.to_string().contains("annals log create"), "{refused}");
 }
 
+#[test]
+fn headers_that_a_message_brings_along_are_not_believed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(cluster) = Cluster::start(folder.path(), "\"always\"") else { return };
+    let stream = stream(&cluster);
+    stream.create(3).expect("a stream");
+    let url = cluster.url_of(0, STREAM);
+    let host = url.trim_start_matches("nats://").split('/').next().expect("a host");
+    let mut client = TcpStream::connect(host).expect("a server");
+    let headers = "NATS/1.0\r\nNats-Sequence: 7\r\nNats-Time-Stamp: 2099-01-01T00:00:00Z\r\n\r\n";
+    let (body, len) = ("garbage", headers.len());
+    write!(
+        client,
+        "CONNECT {{\"headers\":true,\"verbose\":false}}\r\nHPUB annals.{STREAM} {len} {}\r\n{headers}{body}\r\nPING\r\n",
+        len + body.len()
+    )
+    .expect("it is sent");
+    let mut from_leader = None;
+    for _ in 0..100 {
+        from_leader = stream.get(1, Source::Leader).expect("an answer");
+        if from_leader.is_some() {
+            break;
+        }
+        SystemClock.pause(Duration::from_millis(50));
+    }
+    let from_leader = from_leader.expect("it is there");
+    assert_eq!(stream.get(1, Source::Any).expect("an answer"), Some(from_leader.clone()));
+    assert_eq!(stream.read(1, 1 << 20).expect("an answer"), [from_leader]);
+}
+
 /// Writers that go on until they are told to end, each as a node that crashes now and then.
 struct Writers {
-    acknowledged: Mutex<BTreeSet<String>>,
+    told: Told,
     ends: AtomicBool,
 }
 
@@ -77,11 +110,24 @@ impl Writers {
         while !self.ends.load(Ordering::SeqCst) {
             let tag = format!("{node} {number}");
             number += 1;
+            let call = self.told.call();
             match member.replica.transaction(|tx| add(tx, &tag)) {
-                Ok(_) => drop(self.acknowledged.lock().unwrap().insert(tag)),
+                Ok((before, _)) => {
+                    self.told.note(call, What::Add(before));
+                    self.told.acknowledged.lock().unwrap().insert(tag);
+                }
                 Err(error) => {
                     assert!(is_passing(&error), "{error}");
                     eprintln!("node {node}: {error}");
+                    if error.kind() == ErrorKind::UnknownOutcome {
+                        self.told.note(call, What::AddUnknown);
+                    }
+                }
+            }
+            if rng.below(10) == 0 {
+                let call = self.told.call();
+                if member.replica.pull().is_ok() {
+                    self.told.note(call, What::Read(additions(&member.replica.read()).0));
                 }
             }
             if rng.below(300) == 0 {
@@ -179,7 +225,7 @@ fn nothing_is_lost_while_servers_and_nodes_fail() {
     first.replica.transaction(create).expect("the schema");
     let faults = if full() { 200 } else { 20 };
     let cluster = Mutex::new(cluster);
-    let writers = Writers { acknowledged: Mutex::default(), ends: AtomicBool::new(false) };
+    let writers = Writers { told: Told::default(), ends: AtomicBool::new(false) };
     std::thread::scope(|scope| {
         let (writers, cluster) = (&writers, &cluster);
         let nodes: Vec<_> =
@@ -199,10 +245,12 @@ fn nothing_is_lost_while_servers_and_nodes_fail() {
     assert_eq!(first.cursor(), late.cursor());
     let (count, tags) = additions(&late.replica.read());
     let there: BTreeSet<_> = tags.iter().cloned().collect();
-    let acknowledged = writers.acknowledged.into_inner().unwrap();
+    let acknowledged = writers.told.acknowledged.into_inner().unwrap();
     assert_eq!((count, there.len()), (tags.len() as u64, tags.len()), "nothing is there twice");
     let lost: Vec<_> = acknowledged.difference(&there).collect();
     assert!(lost.is_empty(), "lost: {lost:?}");
+    let operations = writers.told.operations.into_inner().unwrap();
+    assert!(is_linearizable(&operations), "{operations:?}");
     let status = late.log.status().expect("a status");
     eprintln!("{faults} faults, {} additions, {status:?}", acknowledged.len());
     assert!(acknowledged.len() > 20 && status.lag() == 0 && status.void == 0, "{status:?}");
