@@ -158,7 +158,9 @@ export class Model {
     if (!this.rows || this.rows.table !== link.table) this.rows = link.table && new Rows(link.table);
     const isTable = link.view === 'table' && this.rows;
     let found = before;
-    if (found?.txid !== txid) found = await transaction(txid, signal);
+    // A list of changed rows needs all of their fields; a step needs what differs.
+    const isWhole = link.only === 'changed' && link.pin == null;
+    if (found?.txid !== txid || (isWhole && !found.isWhole)) found = await transaction(txid, isWhole, signal);
     if (isTable && !link.filter) await this.showRows({ txid, found, before }, signal);
     this.count({ txid, found, before });
     if (link.pin !== this.pinned?.from || this.pinned?.to !== txid) {

@@ -3,7 +3,7 @@
 import { html, useState } from './vendor/preact.js';
 import { writeLink } from './state.js';
 import { number } from './moment.js';
-import { colourOf } from './timeline.js';
+import { colourOf } from './plot.js';
 
 /** So many tables are drawn. */
 const MOST = 60;
