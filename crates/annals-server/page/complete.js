@@ -27,7 +27,7 @@ export const quoted = (name) => (/^[A-Za-z_]\w*$/.test(name) && !RESERVED.has(na
 
 function columnsOf(catalog, name) {
   const keysOf = (table) => catalog.byName.get(table)?.fields.map((field) => field.key);
-  if (OWN[name]) return OWN[name];
+  if (Object.hasOwn(OWN, name)) return OWN[name];
   const keys = keysOf(name);
   if (keys) return ['id', ...keys];
   for (const [ending, [, columns]] of Object.entries(BESIDE)) {

@@ -123,7 +123,7 @@ function Editor({ model, sql, problem, onRun }) {
         <li id=${`completion-${place}`} role="option" aria-selected=${place === chosen} onMouseDown=${(event) => { event.preventDefault(); take(option); }}>
           ${option.text} <small>${option.kind}</small></li>`)}</ul>`}
     </div>
-    <p class="tools"><button data-do="run" onClick=${() => onRun(box.current.value)}>run</button> <small>Ctrl Enter runs, Tab completes</small></p>`;
+    <p class="tools"><button data-do="run" class="primary" onClick=${() => onRun(box.current.value)}>run</button> <small>Ctrl Enter runs, Tab completes</small></p>`;
 }
 
 function Answer({ model, answer }) {
