@@ -40,7 +40,7 @@ function App({ model }) {
     <header>
       <h1><svg viewBox="0 0 16 16" aria-hidden="true"><path d="M8 1a7 7 0 1 0 7 7M8 4v4l3 2M11 1l4 4M15 1v4h-4" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round" /></svg>${name}</h1>
       <nav aria-label="pages">${PAGES.map(([view, label]) => html`
-        <a href=${writeLink({ ...model.link, view })} aria-current=${model.link.view === view || (view === 'table' && model.link.view === 'row') ? 'page' : null}>${label}</a> `)}</nav>
+        <a href=${writeLink({ ...model.link, view, table: view === 'table' ? model.tableOrLast : model.link.table })} aria-current=${model.link.view === view || (view === 'table' && model.link.view === 'row') ? 'page' : null}>${label}</a> `)}</nav>
       <label class="zone">times in <select value=${zone} onChange=${(event) => model.want({ zone: event.target.value }, true)}>
         ${zones(zone).map((it) => html`<option value=${it}>${it}</option>`)}</select></label>
       <button aria-label="light or dark" title="light or dark" onClick=${toggleTheme}>◐</button>
@@ -97,7 +97,7 @@ function TableView({ model, table, zone }) {
     <div class="tools">
       <h2>${table.name}</h2>
       <span class=${`count${isStale ? ' stale' : ''}`} data-count=${isStale ? '' : count}>${number(count)} row${count === 1 ? '' : 's'}</span>
-      <input type="search" aria-label="filter" placeholder="text in any value" title="only rows that have a text in any value, or this id" value=${link.filter}
+      <input type="search" aria-label="filter" placeholder="any text, or field=value" title="only rows that have a text in a value, an id, or a value of a field, as closed=yes" value=${link.filter}
         onChange=${(event) => model.want({ filter: event.target.value, only: '', from: 0 })} />
       <button data-do="changes" aria-pressed=${isChanged} title="only the rows that the transaction changed, or that differ from the pinned moment (C)"
         onClick=${() => model.want({ only: isChanged ? '' : 'changed', filter: '', from: 0 })}>${model.pinned ? 'only differences' : 'only changes'}: ${number(model.touched().size)}</button>

@@ -23,6 +23,8 @@ export class Model {
     this.found = null;
     this.txid = null;
     this.pinned = null;
+    /** The table that was shown last. */
+    this.lastTable = null;
     this.counts = new Map();
     this.error = null;
     this.turn = 0;
@@ -49,6 +51,11 @@ export class Model {
 
   table(name = this.link.table) {
     return this.catalog?.byName.get(name);
+  }
+
+  /** The name of the table that is shown, was shown last, or is the first one. */
+  get tableOrLast() {
+    return this.link.table ?? this.lastTable ?? this.catalog?.tables[0]?.name ?? null;
   }
 
   async start() {
@@ -143,9 +150,8 @@ export class Model {
       this.link = { ...link, at: txid === this.last ? null : txid, moment: null };
       history.replaceState(null, '', writeLink(this.link));
     }
-    if (this.link.view === 'table' && this.link.table == null && this.catalog.tables.length) {
-      this.link = { ...this.link, table: this.catalog.tables[0].name };
-    }
+    if (this.link.view === 'table' && this.link.table == null) this.link = { ...this.link, table: this.tableOrLast };
+    if (this.table()) this.lastTable = this.link.table;
     if ((link.view === 'table' || link.view === 'row') && this.link.table != null && !this.table()) {
       throw new Refused(404, 'not_found', `there is no table ${JSON.stringify(this.link.table)}`);
     }

@@ -12,17 +12,29 @@ import { writeLink } from './state.js';
 /** So many rows of an answer are shown; copies and files have all. */
 const MOST = 500;
 
+/** When a field was changed, and in which rows: of the last one that says yes or no, if there is one. */
+function whenChanged(table) {
+  const { key } = table.fields.findLast((it) => it.type === 'bool') ?? table.fields.at(-1) ?? {};
+  if (!key) return [];
+  const [before, after] = [quoted(`old_${key}`), quoted(`new_${key}`)];
+  return [[`when ${key} of ${table.name} was changed`, `SELECT annals_time(time) AS time, txid, id, ${before}, ${after}\nFROM ${quoted(`${table.name}_history`)} WHERE ${before} IS NOT ${after} AND kind = 'update' ORDER BY txid DESC LIMIT 100`]];
+}
+
 /** Queries to begin with, about the tables that there are. */
 function examples(model) {
-  const table = model.table() ?? model.catalog.tables[0];
-  const log = ['changes by transaction', 'SELECT txid, changes, comment FROM annals_log ORDER BY txid DESC LIMIT 200', 'line,txid,changes'];
-  if (!table) return [log];
+  const table = model.table(model.tableOrLast);
+  const log = [
+    ['changes by transaction', 'SELECT txid, changes, comment FROM annals_log ORDER BY txid DESC LIMIT 200', 'line,txid,changes'],
+    ['the largest transactions', 'SELECT txid, annals_time(time) AS time, changes, comment FROM annals_log ORDER BY changes DESC LIMIT 20'],
+  ];
+  if (!table) return log;
   const beside = (ending) => quoted(table.name + ending);
   return [
     [`${table.name} at the slider's moment`, `SELECT * FROM ${beside('_at')}(:moment) LIMIT 100`],
     [`how often ${table.name} was changed`, `SELECT date(annals_time(time)) AS day, kind, count(*) AS versions\nFROM ${beside('_history')} GROUP BY day, kind ORDER BY day`, 'bars,day,versions'],
+    ...whenChanged(table),
     [`what differs between then and now`, `SELECT * FROM ${beside('_changes')}(:moment) LIMIT 100`],
-    log,
+    ...log,
   ];
 }
 

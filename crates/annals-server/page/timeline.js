@@ -33,7 +33,7 @@ function Tip({ model, zone, place }) {
   if (!bucket) return null;
   const tables = Object.entries(bucket.changes).sort(([, one], [, other]) => other - one);
   const marks = activity.marks.filter((it) => it.txid >= bucket.first && it.txid <= bucket.last && it.text);
-  const style = { left: `${Math.min(Math.max(place.share * 100, 8), 92)}%` };
+  const style = { left: `${place.share * 100}%`, transform: `translateX(-${place.share * 100}%)` };
   return html`<div class="tip" style=${style} aria-hidden="true">
     <p><b>${showTime(bucket.time, zone).slice(0, 16)}</b> · ${bucket.first === bucket.last ? `transaction ${number(bucket.first)}` : `transactions ${number(bucket.first)} to ${number(bucket.last)}`}</p>
     ${tables.slice(0, NAMED).map(([table, count]) => html`<p><i style=${{ background: colourOf(model, table) }}></i>${table || 'other tables'}: ${plural(count, 'change')}</p>`)}

@@ -2,6 +2,7 @@
 
 mod accessible;
 mod browser;
+mod features;
 mod large;
 mod live;
 mod pages;
