@@ -61,6 +61,13 @@ impl Explored {
         self.link.split("token=").nth(1).unwrap()
     }
 
+    /// Returns how much memory it has for itself, in KiB.
+    fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
     /// Opens a browser on the page.
     fn browse(&self) -> Option<Browser> {
         let browser = Browser::start(1200, 800)?;
