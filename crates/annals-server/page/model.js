@@ -163,11 +163,15 @@ export class Model {
     const before = this.found;
     if (!this.rows || this.rows.table !== link.table) this.rows = link.table && new Rows(link.table);
     const isTable = link.view === 'table' && this.rows;
+    // A far jump asks for the rows and for the transaction at once.
+    const asked = isTable && !link.filter && this.isFar(txid) ? this.askRows(txid, signal) : null;
+    asked?.catch(() => {});
     let found = before;
     // A list of changed rows needs all of their fields; a step needs what differs.
     const isWhole = link.only === 'changed' && link.pin == null;
     if (found?.txid !== txid || (isWhole && !found.isWhole)) found = await transaction(txid, isWhole, signal);
-    if (isTable && !link.filter) await this.showRows({ txid, found, before }, signal);
+    if (asked) this.rows.take(await asked);
+    else if (isTable && !link.filter) await this.showRows({ txid, found, before }, signal);
     this.count({ txid, found, before });
     if (link.pin !== this.pinned?.from || this.pinned?.to !== txid) {
       this.pinned = link.pin == null ? null : await this.compare(link.pin, txid, signal);
@@ -177,13 +181,28 @@ export class Model {
     this.refreshCounts(turn);
   }
 
+  /** The place in the table that is shown. */
+  get place() {
+    return { order: this.link.order, from: this.link.from, count: 60 };
+  }
+
+  /** True if neither a step nor a difference leads to the rows of a moment. */
+  isFar(txid) {
+    const { rows } = this;
+    return !rows.has(this.place) || Math.abs(txid - rows.txid) > NEAR;
+  }
+
+  askRows(txid, signal) {
+    const { link, last } = this;
+    return this.rows.ask({ txid, last, order: link.order, from: Math.max(0, link.from - 40) }, signal);
+  }
+
   /** Brings the rows to a moment: by a transaction's changes, by a difference, or by loading them. */
   async showRows({ txid, found, before }, signal) {
-    const { rows, link, last } = this;
-    const place = { order: link.order, from: link.from, count: 60 };
-    if (rows.txid === txid && rows.has(place)) return;
-    const distance = rows.txid == null ? Infinity : txid - rows.txid;
-    if (rows.has(place) && Math.abs(distance) <= NEAR) {
+    const { rows } = this;
+    if (rows.txid === txid && rows.has(this.place)) return;
+    if (!this.isFar(txid)) {
+      const distance = txid - rows.txid;
       if (distance === 1 && found && rows.step(found, true)) return;
       if (distance === -1 && before?.txid === txid + 1 && rows.step(before, false)) return;
       if (Math.abs(distance) > 1 && !rows.order) {
@@ -195,8 +214,7 @@ export class Model {
         }
       }
     }
-    const from = Math.max(0, link.from - 40);
-    await rows.load({ txid, last, order: link.order, from }, signal);
+    rows.take(await this.askRows(txid, signal));
   }
 
   count({ txid, found, before }) {

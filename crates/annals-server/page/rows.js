@@ -51,13 +51,17 @@ export class Rows {
     Object.assign(this, { rows: [], txid: null, order: null, from: 0, isEnd: false });
   }
 
-  /** Loads the rows from an id on, or from a rank in the order of an index. */
-  async load({ txid, last, order, from }, signal) {
+  /** Asks for the rows from an id on, or from a rank in the order of an index; returns what they are when they are taken. */
+  async ask({ txid, last, order, from }, signal) {
     const place = order ? { index: order, rank: from } : { from };
     const at = txid === last ? null : `txid:${txid}`;
     const asked = { ...place, at, limit: WINDOW };
     const { rows, next } = await get(tablePath(this.table), asked, signal);
-    Object.assign(this, { rows, txid, order, from, isEnd: next == null });
+    return { rows, txid, order, from, isEnd: next == null };
+  }
+
+  take(asked) {
+    Object.assign(this, asked);
   }
 
   has({ order, from, count }) {

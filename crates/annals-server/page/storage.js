@@ -58,7 +58,7 @@ function Files({ found }) {
 function Segments({ list }) {
   const all = list.reduce((sum, segment) => sum + segment.bytes, 0);
   return html`<h3>Segments of the journal</h3>
-    <table class="segments"><thead><tr><th>number</th><th>bytes</th><th></th><th>transactions</th></tr></thead>
+    <table class="segments"><thead><tr><th>number</th><th>bytes</th><th>share</th><th>transactions</th></tr></thead>
       <tbody>${list.map((it) => html`<tr><td>${it.number}</td><td class="number">${bytes(it.bytes)}</td><td><${Share} part=${it.bytes} of=${all} /></td>
         <td>${number(it.first)} to ${number(it.last)}</td></tr>`)}</tbody></table>`;
 }

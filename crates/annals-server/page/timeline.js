@@ -32,7 +32,8 @@ function Tip({ model, zone, place }) {
   const bucket = activity?.buckets.find((it) => txid <= it.last);
   if (!bucket) return null;
   const tables = Object.entries(bucket.changes).sort(([, one], [, other]) => other - one);
-  const marks = activity.marks.filter((it) => it.txid >= bucket.first && it.txid <= bucket.last && it.text);
+  const marks = activity.marks.filter((it) => it.txid >= bucket.first && it.txid <= bucket.last && it.text)
+    .sort((one, other) => (other.kind === 'comment') - (one.kind === 'comment'));
   const style = { left: `${place.share * 100}%`, transform: `translateX(-${place.share * 100}%)` };
   return html`<div class="tip" style=${style} aria-hidden="true">
     <p><b>${showTime(bucket.time, zone).slice(0, 16)}</b> · ${bucket.first === bucket.last ? `transaction ${number(bucket.first)}` : `transactions ${number(bucket.first)} to ${number(bucket.last)}`}</p>
