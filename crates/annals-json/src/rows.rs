@@ -22,18 +22,27 @@ pub fn push_row(text: &mut String, table: &Table, row: &Row<'_>) {
 pub fn push_change(text: &mut String, table: &Table, row: &RowChange) {
     const NULL: Value = Value::Null;
     let RowChange { id, before, after, .. } = row;
-    push_sides(text, table, *id, [before, after].map(|side| {
-        let values = side.as_deref()?;
-        let value = |number: FieldNumber| values.get(number.0 as usize).unwrap_or(&NULL);
-        Some(table.fields.iter().map(move |field| (field.number, value(field.number))))
-    }));
+    push_sides(
+        text,
+        table,
+        *id,
+        [before, after].map(|side| {
+            let values = side.as_deref()?;
+            let value = |number: FieldNumber| values.get(number.0 as usize).unwrap_or(&NULL);
+            Some(table.fields.iter().map(move |field| (field.number, value(field.number))))
+        }),
+    );
 }
 
 /// Appends the changed fields of a row in the same way, without its other fields.
 pub fn push_fields(text: &mut String, table: &Table, row: &RowFields) {
-    push_sides(text, table, row.id, [&row.before, &row.after].map(|side| {
-        Some(side.as_ref()?.iter().map(|(number, value)| (*number, value)))
-    }));
+    push_sides(
+        text,
+        table,
+        row.id,
+        [&row.before, &row.after]
+            .map(|side| Some(side.as_ref()?.iter().map(|(number, value)| (*number, value)))),
+    );
 }
 
 fn push_sides<'v>(

@@ -37,6 +37,13 @@ function columnsOf(catalog, name) {
   return [];
 }
 
+/** Returns the only table whose rows a query asks for, now, then, or all of their versions; null if there are more. */
+export function onlyTable(catalog, sql) {
+  const of = (name) => [name, ...Object.keys(BESIDE).filter((it) => name.endsWith(it)).map((it) => name.slice(0, -it.length))];
+  const all = new Set([...named(sql).values()].map((name) => of(name).find((it) => catalog.byName.has(it)) ?? null));
+  return all.size === 1 ? [...all][0] : null;
+}
+
 /** Returns the tables that a query names: from how it calls them to their names. */
 function named(sql) {
   const found = new Map();

@@ -94,7 +94,7 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
     </div>
     ${removed.length > 0 && html`<p class="removed">${removed.length === 1
       ? '1 row of this table was deleted: ' : `${removed.length} rows of this table were deleted: `}
-      ${removed.slice(0, 10).map((id) => html`<a href=${`#/${encodeURIComponent(table.name)}/${id}?at=txid:${model.txid - 1}`}>${id}</a>${' '}`)}</p>`}`;
+      ${removed.slice(0, 10).map((id) => html`<a href=${`#/${encodeURIComponent(table.name)}/${id}?at=txid:${model.txid - 1}`}>${id}</a>${' '}`)}${removed.length > 10 && 'and more'}</p>`}`;
 }
 
 /** Says why there are no rows. */

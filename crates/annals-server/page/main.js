@@ -109,6 +109,7 @@ function TableView({ model, table, zone }) {
       <button data-do="print" onClick=${() => model.print()}>print</button>
       <span role="status">${said}</span>
       ${model.pinned?.note && html`<span>${model.pinned.note}</span>`}
+      ${link.filter && html`<span data-found=${listed.length}>${number(listed.length)}${filtered.next ? ' found so far' : ' found'}</span>`}
       ${link.filter && filtered.next && html`<button onClick=${filtered.more}>search on</button>`}
     </div>
     <${Legend} model=${model} />

@@ -3,7 +3,7 @@
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './vendor/preact.js';
 import { query } from './net.js';
 import { asking } from './ready.js';
-import { complete, quoted } from './complete.js';
+import { complete, onlyTable, quoted } from './complete.js';
 import { Chart, KINDS } from './chart.js';
 import { copy, formats, save } from './copy.js';
 import { number } from './moment.js';
@@ -138,9 +138,18 @@ function Editor({ model, sql, problem, onRun }) {
     <p class="tools"><button data-do="run" class="primary" onClick=${() => onRun(box.current.value)}>run</button> <small>Ctrl Enter runs, Tab completes</small></p>`;
 }
 
+/** A value of an answer: transactions are links to the log, ids to rows, if all are of one table. */
+function AnswerCell({ link, name, value, of }) {
+  if (value == null) return html`<span class="null">null</span>`;
+  if (name === 'txid' && Number.isSafeInteger(value)) return html`<a href=${writeLink({ ...link, view: 'log', at: value })}>${value}</a>`;
+  if (name === 'id' && of && /^\d+$/.test(value)) return html`<a href=${writeLink({ ...link, view: 'row', table: of, id: value })}>${value}</a>`;
+  return String(value).slice(0, 1000);
+}
+
 function Answer({ model, answer }) {
   const { fields, rows, txid, moment, milliseconds } = answer;
   const [said, say] = useState('');
+  const of = useMemo(() => onlyTable(model.catalog, model.link.sql), [answer]);
   const numeric = useMemo(() => new Set(fields.map((it) => it.key).filter((key) => rows.some((row) => typeof row[key] === 'number'))), [answer]);
   const [kind, x, y] = (model.link.chart || ',,').split(',').map(decodeURIComponent);
   const across = fields.some((it) => it.key === x) ? x : fields[0]?.key;
@@ -168,6 +177,6 @@ function Answer({ model, answer }) {
     ${KINDS.includes(kind) && up && html`<${Chart} kind=${kind} rows=${rows} x=${across} y=${up} />`}
     ${rows.length > 0 && html`<div class="answer" tabindex="0" role="region" aria-label="answer"><table><thead><tr>${fields.map((it) => html`<th scope="col">${it.key}</th>`)}</tr></thead>
       <tbody>${rows.slice(0, MOST).map((row) => html`<tr>${fields.map(({ key }) => html`
-        <td class=${numeric.has(key) ? 'number' : ''}>${row[key] == null ? html`<span class="null">null</span>` : String(row[key]).slice(0, 1000)}</td>`)}</tr>`)}</tbody></table></div>`}
+        <td class=${numeric.has(key) ? 'number' : ''}><${AnswerCell} link=${model.link} name=${key} value=${row[key]} of=${of} /></td>`)}</tr>`)}</tbody></table></div>`}
     ${rows.length > MOST && html`<p>The first ${number(MOST)} rows are shown; copies and files have all.</p>`}`;
 }

@@ -106,9 +106,10 @@ fn find(now: &Snapshot, asked: &Asked) -> Answer<Searched> {
     let tables = tables.skip_while(|table| first.is_some_and(|first| first.number != table.number));
     let deadline = SystemClock.elapsed() + LONGEST;
     let text = asked.text.to_lowercase();
-    let wanted = asked.text.split_once('=').map(|(field, value)| {
-        (field.trim().to_owned(), value.trim().to_lowercase())
-    });
+    let wanted = asked
+        .text
+        .split_once('=')
+        .map(|(field, value)| (field.trim().to_owned(), value.trim().to_lowercase()));
     let mut search = Search { text, wanted, deadline, looked_at: 0, found: Vec::new() };
     for (place, table) in tables.enumerate() {
         let from = asked.from.filter(|_| place == 0 && first.is_some()).unwrap_or(0);
@@ -166,7 +167,9 @@ impl Search {
 fn is_value(json: &str, wanted: &str) -> bool {
     match serde_json::from_str(json) {
         Ok(serde_json::Value::String(value)) => value.to_lowercase() == wanted,
-        Ok(serde_json::Value::Bool(value)) => wanted == if value { "yes" } else { "no" } || json == wanted,
+        Ok(serde_json::Value::Bool(value)) => {
+            wanted == if value { "yes" } else { "no" } || json == wanted
+        }
         _ => json == wanted,
     }
 }

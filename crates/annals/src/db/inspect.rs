@@ -149,8 +149,7 @@ fn examine_frames(
     let witnesses = witnesses(directory, name, &*storage, &shown);
     // Seeming damage from another process's writing disappears at the next read.
     let rule = Rule::new(Recovery::Checked);
-    let surveyed =
-        scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()));
+    let surveyed = scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()));
     let (survey, ()) = surveyed.map_err(|error| watched.explain(error, &shown))?;
     Ok(inspection(&survey, &shown)
         .against(&witnesses, &survey, directory, name, &*storage)?

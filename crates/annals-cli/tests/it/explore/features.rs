@@ -37,12 +37,24 @@ fn headings_sort_and_ids_are_found() {
     browser.show("#/author");
     let head = "[...document.querySelectorAll('.head button')].find(it => it.innerText.startsWith('name'))";
     browser.run(&format!("{head}.click()"));
-    browser.until("location.hash.includes('order=author_by_name') && document.body.dataset.ready === '1'");
+    browser.until(
+        "location.hash.includes('order=author_by_name') && document.body.dataset.ready === '1'",
+    );
     assert_eq!(browser.text(&format!("{head}.innerText")), "name ↑");
     browser.run("document.querySelector('.head button').click()");
     browser.until("!location.hash.includes('order=')");
     browser.show("#:search?text=57");
     browser.until("document.querySelector('main').innerText.includes('book 57')");
+    // A field's value, as people write it.
+    browser.show("#/book?filter=shelf%3Dhigh");
+    browser.until("document.querySelector('[data-found]')?.dataset.found === '2'");
+    let ids = "[...document.querySelectorAll('.grid [data-row]')].map(it => it.dataset.row)";
+    assert_eq!(browser.get(ids), json!(["5", "60"]));
+    // Rows and transactions of an answer are links.
+    browser.show("#:sql?sql=SELECT+txid,+id+FROM+book_history(5)+ORDER+BY+txid+DESC");
+    let links = "[...document.querySelectorAll('.answer a')].map(it => it.hash)";
+    let expected = ["#:log?at=txid:9", "#/book/5", "#:log?at=txid:2", "#/book/5"];
+    assert_eq!(browser.get(links), json!(expected));
     // A place of the plot says what happened there.
     browser.run("const it = document.querySelector('.plot'); const { left, top } = it.getBoundingClientRect(); \
          it.dispatchEvent(new PointerEvent('pointermove', { clientX: left + 1, clientY: top + 9, bubbles: true }))");
@@ -67,7 +79,12 @@ fn a_check_says_how_far_it_is() {
         let Some(browser) = explored.browse() else { return };
         browser.run("globalThis.lines = []; import('./net.js').then(it => it.each('/storage', { check: true }, (line) => lines.push(line)))");
         browser.until("lines.at(-1)?.check?.damage === null");
-        assert!(browser.get("lines[0].total > 4096 && lines[0].done <= lines[0].total").as_bool().unwrap());
+        assert!(
+            browser
+                .get("lines[0].total > 4096 && lines[0].done <= lines[0].total")
+                .as_bool()
+                .unwrap()
+        );
         check(&browser);
         assert_eq!(browser.text("document.querySelector('[data-check]').dataset.check"), "ok");
         browser.check();
@@ -90,7 +107,11 @@ fn a_server_shows_it_to_those_who_may_read() {
     let dir = folder.path();
     library(dir);
     let token = succeed(dir, &["token", "add", "library.annals", "--role", "read"], "");
-    let token = token.lines().find_map(|line| line.split_whitespace().find(|it| it.starts_with("annals_"))).unwrap().to_owned();
+    let token = token
+        .lines()
+        .find_map(|line| line.split_whitespace().find(|it| it.starts_with("annals_")))
+        .unwrap()
+        .to_owned();
     let served = Served::of(dir, "library.annals", &["--listen", "127.0.0.1:0"]);
     let page = format!("http://{}/explore/library", served.address());
     let Some(browser) = Browser::start(1200, 800) else { return };
@@ -102,7 +123,11 @@ fn a_server_shows_it_to_those_who_may_read() {
     browser.ready();
     assert_eq!(browser.text("location.href"), format!("{page}/"));
     browser.show("#/author/1?at=txid:8");
-    assert_eq!(browser.get("document.querySelector('[data-do=restore]')"), json!(null), "it may only read");
+    assert_eq!(
+        browser.get("document.querySelector('[data-do=restore]')"),
+        json!(null),
+        "it may only read"
+    );
     // A copy of the same database, in a program of its own.
     let explored = Explored::start(dir, &served.url, &["--token", &token]);
     let copy = explored.browse().unwrap();

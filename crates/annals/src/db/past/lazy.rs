@@ -107,8 +107,7 @@ impl Source {
         let since = past.end.since;
         let Ok(schema) = lock(&past.places).schema_after(&past.end) else { return Ok(None) };
         let past = Arc::new(past);
-        let base =
-            Arc::new(View::lazily(&self.published.view, Arc::clone(&past) as Arc<dyn Past>));
+        let base = Arc::new(View::lazily(&self.published.view, Arc::clone(&past) as Arc<dyn Past>));
         Ok(Some(Beginning { base, since, schema, past }))
     }
 

@@ -150,8 +150,7 @@ impl TouchedRow {
             After::Row(None) if !was_there => return Ok(None),
             After::Row(after) => {
                 let before = if was_there { whole()? } else { None };
-                let change =
-                    RowChange { table: number, id, before, after: fitted(after, table) };
+                let change = RowChange { table: number, id, before, after: fitted(after, table) };
                 let fields = RowFields::of(table, change);
                 let is_same = fields.before.as_ref().is_some_and(Vec::is_empty);
                 return Ok((!is_same || fields.after.is_none()).then_some(fields));

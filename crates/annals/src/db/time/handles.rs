@@ -1,8 +1,8 @@
 //! The past, as methods of the handles of a database.
 
 use crate::db::changes::changed::RowChange;
-use crate::db::time::blame::blame_of;
 use crate::db::replay::scan::Sink;
+use crate::db::time::blame::blame_of;
 use crate::db::time::changes::{Changes, events_after};
 use crate::db::time::events::Events;
 use crate::db::time::fields::ChangedFields;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use annals::storage::{MemoryDirectory, SystemClock};
 use annals::{
-    BackfillMode, Changed, Database, FieldNumber, Level, Older, Options, Reader, RowChange, RowFields,
-    RowId, Subscription, TableNumber, Txid, Value,
+    BackfillMode, Changed, Database, FieldNumber, Level, Older, Options, Reader, RowChange,
+    RowFields, RowId, Subscription, TableNumber, Txid, Value,
 };
 
 use super::NAME;
