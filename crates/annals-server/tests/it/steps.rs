@@ -8,9 +8,9 @@ use annals_server::Server;
 use crate::running::Running;
 
 const PERSONS: u64 = 20_000;
-/// The events of a transaction are three at most here. A row's value before is in a small transaction, or in the block of 4 KiB
-/// of a bulk load that has it.
-const MOST: u64 = 200;
+/// The events of a transaction are three at most here. A row's value before is in a small transaction, or in a block of a bulk
+/// load, which is verified and decoded as a whole: 64 rows here.
+const MOST: u64 = 140;
 
 #[test]
 fn a_step_decodes_what_it_changed() {
@@ -31,14 +31,10 @@ fn a_step_decodes_what_it_changed() {
         assert!(answer.text().unwrap().len() > 10, "{path}");
         decoded() - before
     };
-    let mut all = Vec::new();
     for txid in (last - 300..=last).step_by(7) {
         let events = cost(&format!("/log?after={}&limit=1&rows=2000&fields=changed", txid - 1));
         assert!((1..=MOST).contains(&events), "transaction {txid}: {events}");
-        all.push(events);
     }
-    all.sort_unstable();
-    println!("{all:?}");
     // It would count more: this reads all of the history.
     assert!(cost("/log?limit=10000&rows=1") > PERSONS);
 }
