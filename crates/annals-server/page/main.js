@@ -97,7 +97,7 @@ function TableView({ model, table, zone }) {
     <div class="tools">
       <h2>${table.name}</h2>
       <span class=${`count${isStale ? ' stale' : ''}`} data-count=${isStale ? '' : count}>${number(count)} row${count === 1 ? '' : 's'}</span>
-      <input type="search" aria-label="filter" placeholder="any text, or field=value" title="only rows that have a text in a value, an id, or a value of a field, as closed=yes" value=${link.filter}
+      <input type="search" aria-label="filter" placeholder="text, or field=value" title="only rows that have a text in a value, an id, or a value of a field, as closed=yes" value=${link.filter}
         onChange=${(event) => model.want({ filter: event.target.value, only: '', from: 0 })} />
       <button data-do="changes" aria-pressed=${isChanged} title="only the rows that the transaction changed, or that differ from the pinned moment (C)"
         onClick=${() => model.want({ only: isChanged ? '' : 'changed', filter: '', from: 0 })}>${model.pinned ? 'only differences' : 'only changes'}: ${number(model.touched().size)}</button>
