@@ -84,9 +84,10 @@ function TableView({ model, table, zone }) {
   const start = isById ? Math.min(table.first_id, model.rows?.rows[0]?.id ?? Infinity) : 0;
   const total = isFiltered ? listed.length : isById ? Math.max(table.next_id - start, count) : count;
   const place = (first) => {
-    if (isFiltered || first === Math.max(start, link.from)) return;
+    // A link that was just followed isn't replaced.
+    if (isFiltered || location.hash !== model.address || first === Math.max(start, link.from)) return;
     model.link = { ...link, from: first };
-    history.replaceState(null, '', writeLink(model.link));
+    model.replace(model.link);
     if (!model.rows?.has({ order: link.order, from: first, count: 60 })) model.go(model.link);
   };
   const take = async (format) => {

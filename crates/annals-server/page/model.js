@@ -28,6 +28,8 @@ export class Model {
     this.counts = new Map();
     this.error = null;
     this.turn = 0;
+    /** The link in the address, as it was when it was followed. */
+    this.address = '';
     this.news = 0;
     addEventListener('hashchange', () => this.go(readLink(location.hash), true));
   }
@@ -117,6 +119,7 @@ export class Model {
   async go(link) {
     const turn = ++this.turn;
     this.link = link;
+    this.address = location.hash;
     this.wait?.abort();
     this.wait = new AbortController();
     begin('model');
@@ -135,6 +138,12 @@ export class Model {
     }
   }
 
+  /** Writes a link into the address that says the same as the one that is there. */
+  replace(link) {
+    history.replaceState(null, '', writeLink(link));
+    this.address = location.hash;
+  }
+
   fail(error) {
     this.error = error instanceof Refused ? error.message : `${error}`;
     if (!(error instanceof Refused)) console.warn(error);
@@ -148,7 +157,7 @@ export class Model {
     if (link.moment) {
       const { txid } = await get('/at', { moment: link.moment }, signal);
       this.link = { ...link, at: txid === this.last ? null : txid, moment: null };
-      history.replaceState(null, '', writeLink(this.link));
+      this.replace(this.link);
     }
     if (this.link.view === 'table' && this.link.table == null) this.link = { ...this.link, table: this.tableOrLast };
     if (this.table()) this.lastTable = this.link.table;
