@@ -1,6 +1,6 @@
 //! Rows, and changes of rows.
 
-use annals::{Row, RowChange, Table, Value};
+use annals::{FieldNumber, Row, RowChange, RowFields, RowId, Table, Value};
 
 use crate::{key, push_display, push_string, push_value};
 
@@ -20,21 +20,52 @@ pub fn push_row(text: &mut String, table: &Table, row: &Row<'_>) {
 /// Appends a change of a row as an object: `table`, `id`, and its values `before` and `after`, null where there was no
 /// row.
 pub fn push_change(text: &mut String, table: &Table, row: &RowChange) {
+    const NULL: Value = Value::Null;
+    let RowChange { id, before, after, .. } = row;
+    push_sides(
+        text,
+        table,
+        *id,
+        [before, after].map(|side| {
+            let values = side.as_deref()?;
+            let value = |number: FieldNumber| values.get(number.0 as usize).unwrap_or(&NULL);
+            Some(table.fields.iter().map(move |field| (field.number, value(field.number))))
+        }),
+    );
+}
+
+/// Appends the changed fields of a row in the same way, without its other fields.
+pub fn push_fields(text: &mut String, table: &Table, row: &RowFields) {
+    push_sides(
+        text,
+        table,
+        row.id,
+        [&row.before, &row.after]
+            .map(|side| Some(side.as_ref()?.iter().map(|(number, value)| (*number, value)))),
+    );
+}
+
+fn push_sides<'v>(
+    text: &mut String,
+    table: &Table,
+    id: RowId,
+    [before, after]: [Option<impl Iterator<Item = (FieldNumber, &'v Value)>>; 2],
+) {
     text.push_str("{\"table\":");
     push_string(text, &table.name);
-    push_display(text, format_args!(",\"id\":{}", row.id.0));
-    for (name, side) in [("before", &row.before), ("after", &row.after)] {
+    push_display(text, format_args!(",\"id\":{}", id.0));
+    for (name, side) in [("before", before), ("after", after)] {
         push_display(text, format_args!(",\"{name}\":"));
         let Some(values) = side else {
             text.push_str("null");
             continue;
         };
         text.push('{');
-        for (place, field) in table.fields.iter().enumerate() {
+        let names = values.filter_map(|(number, value)| Some((&table.field(number)?.name, value)));
+        for (place, (name, value)) in names.enumerate() {
             text.push_str(if place > 0 { "," } else { "" });
-            push_string(text, &field.name);
+            push_string(text, name);
             text.push(':');
-            let value = values.get(field.number.0 as usize).unwrap_or(&Value::Null);
             push_value(text, value.as_ref());
         }
         text.push('}');

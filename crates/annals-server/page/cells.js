@@ -11,14 +11,19 @@ const SHORT = 300;
 export const kindOf = (field) => field.type.split('(')[0];
 export const isNumeric = (field) => /^(u?int|float|decimal)/.test(kindOf(field));
 
+/** The width of a column: room for usual values, and for its name. */
 export function widthOf(field) {
+  return Math.min(Math.max(usualWidth(field), 24 + 8 * field.key.length), 320);
+}
+
+function usualWidth(field) {
   const kind = kindOf(field);
-  if (kind === 'bool') return 80;
-  if (isNumeric(field) || kind === 'references') return 120;
+  if (kind === 'bool') return 70;
+  if (isNumeric(field) || kind === 'references') return 100;
   if (kind === 'timestamp') return 190;
   if (kind === 'uuid') return 310;
-  if (kind === 'date' || kind === 'enum') return 130;
-  return 220;
+  if (kind === 'date' || kind === 'enum') return 120;
+  return 160;
 }
 
 /** The text of a value, for cells; without a zone as the server writes it, for copies. */

@@ -32,8 +32,8 @@ function across(values, kind) {
   }
   const step = room / values.length;
   const places = values.map((_, place) => LEFT + (place + 0.5) * step);
-  const every = Math.ceil(values.length / 10);
-  const labels = values.flatMap((value, place) => (place % every ? [] : [[places[place], String(value ?? 'null').slice(0, 14)]]));
+  const every = Math.ceil(values.length / 14);
+  const labels = values.flatMap((value, place) => (place % every ? [] : [[places[place], String(value ?? 'null').slice(0, 10)]]));
   return { places, step, labels };
 }
 

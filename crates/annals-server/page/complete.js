@@ -27,7 +27,7 @@ export const quoted = (name) => (/^[A-Za-z_]\w*$/.test(name) && !RESERVED.has(na
 
 function columnsOf(catalog, name) {
   const keysOf = (table) => catalog.byName.get(table)?.fields.map((field) => field.key);
-  if (OWN[name]) return OWN[name];
+  if (Object.hasOwn(OWN, name)) return OWN[name];
   const keys = keysOf(name);
   if (keys) return ['id', ...keys];
   for (const [ending, [, columns]] of Object.entries(BESIDE)) {
@@ -35,6 +35,13 @@ function columnsOf(catalog, name) {
     if (of) return columns(of);
   }
   return [];
+}
+
+/** Returns the only table whose rows a query asks for, now, then, or all of their versions; null if there are more. */
+export function onlyTable(catalog, sql) {
+  const of = (name) => [name, ...Object.keys(BESIDE).filter((it) => name.endsWith(it)).map((it) => name.slice(0, -it.length))];
+  const all = new Set([...named(sql).values()].map((name) => of(name).find((it) => catalog.byName.has(it)) ?? null));
+  return all.size === 1 ? [...all][0] : null;
 }
 
 /** Returns the tables that a query names: from how it calls them to their names. */

@@ -10,6 +10,8 @@ const HEIGHT = 28;
 /** Browsers don't make boxes of any height. */
 const TALLEST = 8_000_000;
 const ID_WIDTH = 90;
+/** The heading has the names and the types of the fields. */
+const HEAD = 44;
 
 const idField = { key: 'id', type: 'id' };
 
@@ -22,8 +24,8 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
   const [seen, see] = useState({ top: 0, height: 600 });
   const [selected, select] = useState(0);
   const tall = Math.min(total * HEIGHT, TALLEST) || HEIGHT;
-  // The last place of the scroll bar is where the last row is seen; the heading takes the height of a row.
-  const view = seen.height - HEIGHT;
+  // The last place of the scroll bar is where the last row is seen, below the heading.
+  const view = seen.height - HEAD;
   const perRow = total * HEIGHT > Math.max(tall, view) ? (tall - view) / (total - view / HEIGHT) : HEIGHT;
   const template = `${ID_WIDTH}px ${table.fields.map((field) => `${widthOf(field)}px`).join(' ')}`;
   const width = ID_WIDTH + table.fields.reduce((sum, field) => sum + widthOf(field), 0);
@@ -78,8 +80,9 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
          onScroll=${() => see({ top: box.current.scrollTop, height: box.current.clientHeight })}>
       <div class="head" role="row" style=${{ gridTemplateColumns: template, width }}>
         ${columns(table).map((field) => html`
-          <div key=${field.key} role="columnheader" title=${field.type}>
-            <${Head} model=${model} table=${table} field=${field} /></div>`)}
+          <div key=${field.key} role="columnheader" title=${`${field.key}: ${field.type}`} class=${isNumeric(field) ? 'number' : ''}>
+            <${Head} model=${model} table=${table} field=${field} />
+            ${field.key !== 'id' && html`<small>${field.references ? `→ ${field.references}` : field.type}${field.is_nullable ? ' null' : ''}</small>`}</div>`)}
       </div>
       <div class="space" role="rowgroup" style=${{ height: tall, width }}>
         ${shown.map((row, place) => html`
@@ -87,11 +90,19 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
             top=${seen.top - (seen.top % Math.min(perRow, HEIGHT)) + place * HEIGHT} change=${touched.get(row.id)}
             isSelected=${place === selected} />`)}
       </div>
-      ${shown.length === 0 && html`<p class="none">no rows here</p>`}
+      ${shown.length === 0 && html`<p class="none">${nothing(model)}</p>`}
     </div>
     ${removed.length > 0 && html`<p class="removed">${removed.length === 1
       ? '1 row of this table was deleted: ' : `${removed.length} rows of this table were deleted: `}
-      ${removed.slice(0, 10).map((id) => html`<a href=${`#/${encodeURIComponent(table.name)}/${id}?at=txid:${model.txid - 1}`}>${id}</a>${' '}`)}</p>`}`;
+      ${removed.slice(0, 10).map((id) => html`<a href=${`#/${encodeURIComponent(table.name)}/${id}?at=txid:${model.txid - 1}`}>${id}</a>${' '}`)}${removed.length > 10 && 'and more'}</p>`}`;
+}
+
+/** Says why there are no rows. */
+function nothing(model) {
+  const { link } = model;
+  if (link.only) return model.pinned ? 'No row of this table differs from the pinned moment.' : 'This transaction changed no row of this table.';
+  if (link.filter) return `No row that was searched has “${link.filter}” in a value.`;
+  return link.from ? 'There are no rows from here on.' : 'The table has no rows at this moment.';
 }
 
 function Head({ model, table, field }) {

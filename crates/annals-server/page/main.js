@@ -5,7 +5,8 @@ import { MOST_TABLES, Model } from './model.js';
 import { name } from './net.js';
 import { writeLink } from './state.js';
 import { number, zones } from './moment.js';
-import { Timeline, colourOf } from './timeline.js';
+import { Timeline } from './timeline.js';
+import { colourOf } from './plot.js';
 import { Grid } from './grid.js';
 import { RowView } from './row.js';
 import { SchemaView } from './schema.js';
@@ -15,6 +16,7 @@ import { SearchView, useFiltered } from './search.js';
 import { SqlView } from './sql.js';
 import { copy, fieldsOf, formats } from './copy.js';
 
+const PAGES = [['table', 'Tables'], ['schema', 'Schema'], ['log', 'Log'], ['search', 'Search'], ['sql', 'SQL'], ['storage', 'Storage']];
 const KEYS = [
   ['← →', 'one transaction back or on'], ['shift ← →', 'one day back or on'], ['[ ]', 'the mark before, and the next one'], ['Home End', 'the first transaction, and now'],
   ['P', 'play'], ['M', 'pin this moment, to compare with'], ['F', 'follow what is committed'], ['C', 'only what changed'], ['/', 'search'],
@@ -36,16 +38,17 @@ function App({ model }) {
   if (!model.catalog) return html`<p class="none" role="status">${model.error ?? 'loading ..'}</p>`;
   return html`
     <header>
-      <h1>${name}</h1>
-      <nav aria-label="pages">${[['schema', 'schema'], ['log', 'log'], ['search', 'search'], ['sql', 'SQL'], ['storage', 'storage']].map(([view, label]) => html`
-        <a href=${writeLink({ ...model.link, view })} aria-current=${model.link.view === view ? 'page' : null}>${label}</a> `)}</nav>
+      <h1><svg viewBox="0 0 16 16" aria-hidden="true"><path d="M8 1a7 7 0 1 0 7 7M8 4v4l3 2M11 1l4 4M15 1v4h-4" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round" /></svg>${name}</h1>
+      <nav aria-label="pages">${PAGES.map(([view, label]) => html`
+        <a href=${writeLink({ ...model.link, view, table: view === 'table' ? model.tableOrLast : model.link.table })} aria-current=${model.link.view === view || (view === 'table' && model.link.view === 'row') ? 'page' : null}>${label}</a> `)}</nav>
       <label class="zone">times in <select value=${zone} onChange=${(event) => model.want({ zone: event.target.value }, true)}>
         ${zones(zone).map((it) => html`<option value=${it}>${it}</option>`)}</select></label>
       <button aria-label="light or dark" title="light or dark" onClick=${toggleTheme}>◐</button>
       <button aria-label="keys" title="keys (?)" aria-expanded=${isHelp} onClick=${() => showHelp(!isHelp)}>?</button>
     </header>
     <${Timeline} model=${model} zone=${zone} />
-    ${isHelp && html`<aside class="help" aria-label="keys"><dl>${KEYS.map(([keys, what]) => html`<div><dt><kbd>${keys}</kbd></dt><dd>${what}</dd></div>`)}</dl></aside>`}
+    ${isHelp && html`<aside class="help" aria-label="keys"><p>Drag along the plot above to any moment: all pages show the database as it was then. Coloured cells are
+      those that the transaction changed; to see what differs between two moments, go to the first one, press <b>compare from here</b>, and go to the other.</p><dl>${KEYS.map(([keys, what]) => html`<div><dt><kbd>${keys}</kbd></dt><dd>${what}</dd></div>`)}</dl></aside>`}
     ${model.error && html`<p class="error" role="alert">${model.error}</p>`}
     <div class="body">
       <${Tables} model=${model} />
@@ -81,9 +84,10 @@ function TableView({ model, table, zone }) {
   const start = isById ? Math.min(table.first_id, model.rows?.rows[0]?.id ?? Infinity) : 0;
   const total = isFiltered ? listed.length : isById ? Math.max(table.next_id - start, count) : count;
   const place = (first) => {
-    if (isFiltered || first === Math.max(start, link.from)) return;
+    // A link that was just followed isn't replaced.
+    if (isFiltered || location.hash !== model.address || first === Math.max(start, link.from)) return;
     model.link = { ...link, from: first };
-    history.replaceState(null, '', writeLink(model.link));
+    model.replace(model.link);
     if (!model.rows?.has({ order: link.order, from: first, count: 60 })) model.go(model.link);
   };
   const take = async (format) => {
@@ -93,22 +97,33 @@ function TableView({ model, table, zone }) {
   return html`
     <div class="tools">
       <h2>${table.name}</h2>
-      <span class=${isStale ? 'stale' : ''} data-count=${isStale ? '' : count}>${number(count)} rows</span>
-      <input type="search" aria-label="filter" placeholder="filter" value=${link.filter}
+      <span class=${`count${isStale ? ' stale' : ''}`} data-count=${isStale ? '' : count}>${number(count)} row${count === 1 ? '' : 's'}</span>
+      <input type="search" aria-label="filter" placeholder="text, or field=value" title="only rows that have a text in a value, an id, or a value of a field, as closed=yes" value=${link.filter}
         onChange=${(event) => model.want({ filter: event.target.value, only: '', from: 0 })} />
       <button data-do="changes" aria-pressed=${isChanged} title="only the rows that the transaction changed, or that differ from the pinned moment (C)"
-        onClick=${() => model.want({ only: isChanged ? '' : 'changed', filter: '', from: 0 })}>${model.pinned ? 'differences' : 'changes'}: ${number(model.touched().size)}</button>
-      ${table.indexes.length > 0 && html`<label>order <select value=${link.order ?? ''}
+        onClick=${() => model.want({ only: isChanged ? '' : 'changed', filter: '', from: 0 })}>${model.pinned ? 'only differences' : 'only changes'}: ${number(model.touched().size)}</button>
+      ${table.indexes.length > 0 && html`<label>sort by <select value=${link.order ?? ''}
         onChange=${(event) => model.want({ order: event.target.value || null, from: 0 })}>
         <option value="">id</option>${table.indexes.map((it) => html`<option value=${it.name}>${it.name}</option>`)}</select></label>`}
-      <span class="copies">copy ${Object.keys(formats).map((format) => html`<button onClick=${() => take(format)}>${format}</button>`)}</span>
+      <details class="menu copies"><summary>copy</summary><span>${Object.keys(formats).map((format) => html`<button
+        onClick=${(event) => { event.target.closest('details').open = false; take(format); }}>${format}</button>`)}</span></details>
       <button data-do="print" onClick=${() => model.print()}>print</button>
       <span role="status">${said}</span>
       ${model.pinned?.note && html`<span>${model.pinned.note}</span>`}
+      ${link.filter && html`<span data-found=${listed.length}>${number(listed.length)}${filtered.next ? ' found so far' : ' found'}</span>`}
       ${link.filter && filtered.next && html`<button onClick=${filtered.more}>search on</button>`}
     </div>
+    <${Legend} model=${model} />
     ${source && html`<${Grid} key=${`${table.name}/${link.order}/${link.filter}/${link.only}`} model=${model} table=${table} rows=${source}
       start=${start} total=${total} from=${link.from} onPlace=${place} zone=${zone} />`}`;
+}
+
+/** What the colours mean, when there are any. */
+function Legend({ model }) {
+  if (!model.touched().size) return null;
+  const since = model.pinned ? `since transaction ${number(model.pinned.from)}` : 'by this transaction';
+  const sign = (colour, text) => html`<span><i style=${{ background: `var(--${colour})` }}></i>${text} ${since}</span>`;
+  return html`<div class="legend">${sign('changed', 'changed')}${sign('inserted', 'inserted')}${model.link.only && sign('deleted', 'deleted')}</div>`;
 }
 
 function Tables({ model }) {
@@ -117,7 +132,7 @@ function Tables({ model }) {
   const changed = new Set(model.found?.changes.map((change) => change.table));
   const isStale = model.countsOf !== model.txid;
   return html`
-    <nav class="tables" aria-label="tables">
+    <nav class="tables" aria-label="tables"><h2>Tables</h2>
       ${model.catalog.tables.length > 20 && html`<input type="search" aria-label="find a table" placeholder="table"
         value=${text} onInput=${(event) => setText(event.target.value)} />`}
       <ul>${all.slice(0, MOST_TABLES).map((it) => html`<li key=${it.name}>

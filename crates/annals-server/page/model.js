@@ -23,9 +23,13 @@ export class Model {
     this.found = null;
     this.txid = null;
     this.pinned = null;
+    /** The table that was shown last. */
+    this.lastTable = null;
     this.counts = new Map();
     this.error = null;
     this.turn = 0;
+    /** The link in the address, as it was when it was followed. */
+    this.address = '';
     this.news = 0;
     addEventListener('hashchange', () => this.go(readLink(location.hash), true));
   }
@@ -49,6 +53,11 @@ export class Model {
 
   table(name = this.link.table) {
     return this.catalog?.byName.get(name);
+  }
+
+  /** The name of the table that is shown, was shown last, or is the first one. */
+  get tableOrLast() {
+    return this.link.table ?? this.lastTable ?? this.catalog?.tables[0]?.name ?? null;
   }
 
   async start() {
@@ -110,6 +119,7 @@ export class Model {
   async go(link) {
     const turn = ++this.turn;
     this.link = link;
+    this.address = location.hash;
     this.wait?.abort();
     this.wait = new AbortController();
     begin('model');
@@ -128,6 +138,12 @@ export class Model {
     }
   }
 
+  /** Writes a link into the address that says the same as the one that is there. */
+  replace(link) {
+    history.replaceState(null, '', writeLink(link));
+    this.address = location.hash;
+  }
+
   fail(error) {
     this.error = error instanceof Refused ? error.message : `${error}`;
     if (!(error instanceof Refused)) console.warn(error);
@@ -141,11 +157,10 @@ export class Model {
     if (link.moment) {
       const { txid } = await get('/at', { moment: link.moment }, signal);
       this.link = { ...link, at: txid === this.last ? null : txid, moment: null };
-      history.replaceState(null, '', writeLink(this.link));
+      this.replace(this.link);
     }
-    if (this.link.view === 'table' && this.link.table == null && this.catalog.tables.length) {
-      this.link = { ...this.link, table: this.catalog.tables[0].name };
-    }
+    if (this.link.view === 'table' && this.link.table == null) this.link = { ...this.link, table: this.tableOrLast };
+    if (this.table()) this.lastTable = this.link.table;
     if ((link.view === 'table' || link.view === 'row') && this.link.table != null && !this.table()) {
       throw new Refused(404, 'not_found', `there is no table ${JSON.stringify(this.link.table)}`);
     }
@@ -157,9 +172,15 @@ export class Model {
     const before = this.found;
     if (!this.rows || this.rows.table !== link.table) this.rows = link.table && new Rows(link.table);
     const isTable = link.view === 'table' && this.rows;
+    // A far jump asks for the rows and for the transaction at once.
+    const asked = isTable && !link.filter && this.isFar(txid) ? this.askRows(txid, signal) : null;
+    asked?.catch(() => {});
     let found = before;
-    if (found?.txid !== txid) found = await transaction(txid, signal);
-    if (isTable && !link.filter) await this.showRows({ txid, found, before }, signal);
+    // A list of changed rows needs all of their fields; a step needs what differs.
+    const isWhole = link.only === 'changed' && link.pin == null;
+    if (found?.txid !== txid || (isWhole && !found.isWhole)) found = await transaction(txid, isWhole, signal);
+    if (asked) this.rows.take(await asked);
+    else if (isTable && !link.filter) await this.showRows({ txid, found, before }, signal);
     this.count({ txid, found, before });
     if (link.pin !== this.pinned?.from || this.pinned?.to !== txid) {
       this.pinned = link.pin == null ? null : await this.compare(link.pin, txid, signal);
@@ -169,13 +190,28 @@ export class Model {
     this.refreshCounts(turn);
   }
 
+  /** The place in the table that is shown. */
+  get place() {
+    return { order: this.link.order, from: this.link.from, count: 60 };
+  }
+
+  /** True if neither a step nor a difference leads to the rows of a moment. */
+  isFar(txid) {
+    const { rows } = this;
+    return !rows.has(this.place) || Math.abs(txid - rows.txid) > NEAR;
+  }
+
+  askRows(txid, signal) {
+    const { link, last } = this;
+    return this.rows.ask({ txid, last, order: link.order, from: Math.max(0, link.from - 40) }, signal);
+  }
+
   /** Brings the rows to a moment: by a transaction's changes, by a difference, or by loading them. */
   async showRows({ txid, found, before }, signal) {
-    const { rows, link, last } = this;
-    const place = { order: link.order, from: link.from, count: 60 };
-    if (rows.txid === txid && rows.has(place)) return;
-    const distance = rows.txid == null ? Infinity : txid - rows.txid;
-    if (rows.has(place) && Math.abs(distance) <= NEAR) {
+    const { rows } = this;
+    if (rows.txid === txid && rows.has(this.place)) return;
+    if (!this.isFar(txid)) {
+      const distance = txid - rows.txid;
       if (distance === 1 && found && rows.step(found, true)) return;
       if (distance === -1 && before?.txid === txid + 1 && rows.step(before, false)) return;
       if (Math.abs(distance) > 1 && !rows.order) {
@@ -187,8 +223,7 @@ export class Model {
         }
       }
     }
-    const from = Math.max(0, link.from - 40);
-    await rows.load({ txid, last, order: link.order, from }, signal);
+    rows.take(await this.askRows(txid, signal));
   }
 
   count({ txid, found, before }) {

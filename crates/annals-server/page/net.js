@@ -60,6 +60,22 @@ export async function lines(path, parameters, signal) {
   return text.split('\n').filter(Boolean).map(parse);
 }
 
+/** Reads an answer with an object a line, and tells of each as it comes. */
+export async function each(path, parameters, tell) {
+  asked.count += 1;
+  const answer = await fetch(address(path, parameters));
+  if (!answer.ok) throw new Refused(answer.status, null, `status ${answer.status}`);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    const all = (rest + (value ?? '')).split('\n');
+    rest = done ? '' : all.pop();
+    all.filter(Boolean).forEach((line) => tell(parse(line)));
+    if (done) return;
+  }
+}
+
 export async function post(path, body) {
   const headers = { 'Content-Type': 'application/json' };
   return parse((await request(base + path, { method: 'POST', headers, body: JSON.stringify(body) })).text);

@@ -8,6 +8,7 @@ import { number, showTime } from './moment.js';
 import { writeLink } from './state.js';
 
 const MOST = 500;
+const KINDS = { insert: 'inserted', update: 'changed', delete: 'deleted', state: 'state at the beginning of the kept history' };
 
 /** Returns for each field the last version up to a transaction that changed it. */
 export function blame(versions, txid) {
@@ -48,27 +49,29 @@ export function RowView({ model, table, zone }) {
       <h2><a href=${writeLink({ ...model.link, view: 'table', from: id })}>${table.name}</a> ${id}</h2>
       ${problem && html`<p class="error">${problem}</p>`}
       ${!row && html`<p class="none">There is no such row at this moment${versions.length ? ': see its versions' : ', and was none in the kept history'}.</p>`}
-      ${row && html`<table class="fields"><thead><tr><th>field</th><th>value</th><th>since</th></tr></thead><tbody>
-        ${table.fields.map((field) => html`<tr key=${field.key}>
+      <div>${row && html`<h3>${txid < last ? 'As it was' : 'As it is'}</h3>
+        <table class="fields"><thead><tr><th>field</th><th>value</th><th>this value is there since</th></tr></thead><tbody>
+        ${table.fields.map((field, place) => html`<tr key=${field.key}>
           <th scope="row" title=${field.type}>${field.key}</th>
           <td data-field=${field.key} class=${since.get(field.key)?.txid === txid ? 'changed' : ''}>
             <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} origin=${{ table: table.name, id, txid }} /></td>
-          <td class="since"><${Since} model=${model} version=${since.get(field.key)} zone=${zone} /></td>
+          <td class="since"><${Since} model=${model} version=${since.get(field.key)} above=${since.get(table.fields[place - 1]?.key)} zone=${zone} /></td>
         </tr>`)}
       </tbody></table>`}
-      <${Referrers} model=${model} path=${path} />
-      <h3>Versions</h3>
+      <${Referrers} model=${model} path=${path} table=${table} /></div>
+      <section aria-label="versions"><h3>Versions: ${number(versions.length)}</h3>
       ${versions.length >= MOST && html`<p>The newest ${MOST}; there are older ones.</p>`}
       <ol class="versions">${versions.toReversed().map((version) => html`
-        <${Version} key=${version.txid} model=${model} table=${table} path=${path} version=${version} zone=${zone} />`)}</ol>
+        <${Version} key=${version.txid} model=${model} table=${table} path=${path} version=${version} zone=${zone} />`)}</ol></section>
     </article>`;
 }
 
-function Since({ model, version, zone }) {
+/** Since when a value is there; a comment isn't said twice, one below the other. */
+function Since({ model, version, above, zone }) {
   if (!version) return null;
   const to = writeLink({ ...model.link, at: version.txid });
-  return html`<a href=${to} title=${version.comment ?? ''}>${number(version.txid)}</a> ${showTime(version.time, zone)}
-    ${version.comment && html` <q>${version.comment}</q>`}`;
+  return html`${showTime(version.time, zone)} <a href=${to} title=${`transaction ${number(version.txid)}`}>${number(version.txid)}</a>
+    ${version.comment && version !== above && html` <q title=${version.comment}>${version.comment}</q>`}`;
 }
 
 function Version({ model, table, path, version, zone }) {
@@ -92,19 +95,22 @@ function Version({ model, table, path, version, zone }) {
   };
   const isShown = version.txid === model.txid;
   return html`<li class=${`version ${version.kind}${isShown ? ' shown' : ''}`} data-version=${version.txid}>
-    <p><a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>${' · '}${showTime(version.time, zone)} · ${version.kind}${version.comment && html` · <q>${version.comment}</q>`}
+    <p><strong>${showTime(version.time, zone)}</strong> <span class=${`kind ${version.kind}`}>${KINDS[version.kind] ?? version.kind}</span>${' '}
+      <a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>${isShown && ' · shown'}${version.comment && html` · <q>${version.comment}</q>`}
       ${model.catalog.can_write && html` <button data-do="restore" onClick=${restore}>restore</button>`}</p>
     <table><tbody>${fields.map((key) => html`<tr key=${key}><th scope="row">${key}</th>
       <td class="old">${shown('old', key)}</td><td class="new">${shown('new', key)}</td></tr>`)}</tbody></table>
   </li>`;
 }
 
-function Referrers({ model, path }) {
+function Referrers({ model, path, table }) {
   const [found, setFound] = useState(null);
   useEffect(() => setFound(null), [path, model.txid]);
   const at = model.txid === model.last ? null : `txid:${model.txid}`;
   const ask = () => get(`${path}/referrers`, { at }).then(setFound).catch((error) => model.fail(error));
-  if (!found) return html`<p><button data-do="referrers" onClick=${ask}>who refers to it?</button></p>`;
+  const canRefer = model.catalog.tables.some((it) => it.fields.some((field) => field.references === table.name));
+  if (!canRefer) return null;
+  if (!found) return html`<p><button data-do="referrers" onClick=${ask}>which rows refer to it?</button></p>`;
   const some = found.filter((it) => it.ids.length);
   if (!some.length) return html`<p>No row refers to it${found.some((it) => it.has_more) ? ' among the first 200,000 of each table' : ''}.</p>`;
   return html`<ul class="referrers">${some.map((it) => html`<li>${it.table}.${it.field}: ${it.ids.map((id) => html`

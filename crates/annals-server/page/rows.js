@@ -10,11 +10,13 @@ export const WINDOW = 200;
 /** So many changes of a transaction are fetched. */
 const MOST = 2000;
 
-/** Returns a transaction with its changes, of which those over 2,000 are only counted. */
-export async function transaction(txid, signal) {
+/** Returns a transaction with its changes, of which those over 2,000 are only counted: of updated rows the fields that differ,
+ *  or all of them. */
+export async function transaction(txid, isWhole, signal) {
   if (txid < 1) return null;
-  const [found] = await lines('/log', { after: txid - 1, limit: 1, rows: MOST }, signal);
-  return found?.txid === txid ? found : null;
+  const asked = { after: txid - 1, limit: 1, rows: MOST, fields: isWhole ? null : 'changed' };
+  const [found] = await lines('/log', asked, signal);
+  return found?.txid === txid ? { ...found, isWhole } : null;
 }
 
 const rowOf = (change, values) => values && { id: change.id, ...rename(change, values) };
@@ -33,8 +35,9 @@ export function apply(rows, change, values, isIn) {
   const isThere = rows[index]?.id === change.id;
   const row = rowOf(change, values);
   if (!row) return isThere ? rows.toSpliced(index, 1) : rows;
-  if (isThere) return rows.with(index, row);
-  return isIn(change.id) ? rows.toSpliced(index, 0, row) : rows;
+  // Of an updated row only some fields may be known.
+  if (isThere) return rows.with(index, { ...rows[index], ...row });
+  return isIn(change.id) && !(change.before && change.after) ? rows.toSpliced(index, 0, row) : rows;
 }
 
 /** A window over a table. */
@@ -48,13 +51,17 @@ export class Rows {
     Object.assign(this, { rows: [], txid: null, order: null, from: 0, isEnd: false });
   }
 
-  /** Loads the rows from an id on, or from a rank in the order of an index. */
-  async load({ txid, last, order, from }, signal) {
+  /** Asks for the rows from an id on, or from a rank in the order of an index; returns what they are when they are taken. */
+  async ask({ txid, last, order, from }, signal) {
     const place = order ? { index: order, rank: from } : { from };
     const at = txid === last ? null : `txid:${txid}`;
     const asked = { ...place, at, limit: WINDOW };
     const { rows, next } = await get(tablePath(this.table), asked, signal);
-    Object.assign(this, { rows, txid, order, from, isEnd: next == null });
+    return { rows, txid, order, from, isEnd: next == null };
+  }
+
+  take(asked) {
+    Object.assign(this, asked);
   }
 
   has({ order, from, count }) {

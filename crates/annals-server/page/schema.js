@@ -3,7 +3,7 @@
 import { html, useState } from './vendor/preact.js';
 import { writeLink } from './state.js';
 import { number } from './moment.js';
-import { colourOf } from './timeline.js';
+import { colourOf } from './plot.js';
 
 /** So many tables are drawn. */
 const MOST = 60;
@@ -22,6 +22,13 @@ function place(tables, columns) {
     heights[column] += heightOf(table) + GAP;
     return [table.name, { ...at, table }];
   }));
+}
+
+/** Groups marks by their transactions, the newest first. */
+function byTransaction(marks) {
+  const groups = new Map();
+  for (const { txid, text } of marks) groups.set(txid, [...(groups.get(txid) ?? []), text]);
+  return [...groups].reverse();
 }
 
 export function SchemaView({ model }) {
@@ -43,7 +50,7 @@ export function SchemaView({ model }) {
   return html`
     <article class="schema">
       <h2>Schema</h2>
-      <label>tables with <input value=${text} onInput=${(event) => setText(event.target.value)} /></label>
+      <label>only tables with <input placeholder="part of a name" value=${text} onInput=${(event) => setText(event.target.value)} /></label>
       ${all.length > MOST && html` <span>the first ${MOST} of ${number(all.length)}</span>`}
       <div class="diagram"><svg width=${right + 4} height=${bottom + 4} role="group" aria-label="tables and their references">
         <defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0,0 L8,4 L0,8 z" /></marker></defs>
@@ -59,7 +66,8 @@ export function SchemaView({ model }) {
       </svg></div>
       ${model.txid < model.last && html`<p>The diagram is the schema of now: all of the past is seen through it.</p>`}
       <h3>Its history</h3>
-      <ol class="history">${history.slice(-500).map((mark) => html`<li>
-        <a href=${writeLink({ ...model.link, view: 'schema', at: mark.txid })}>transaction ${number(mark.txid)}</a> <code>${mark.text}</code></li>`)}</ol>
+      <ol class="history">${byTransaction(history.slice(-500)).map(([txid, texts]) => html`<li key=${txid}>
+        <a href=${writeLink({ ...model.link, view: 'schema', at: txid })}>transaction ${number(txid)}</a>
+        <ul>${texts.map((text) => html`<li><code>${text}</code></li>`)}</ul></li>`)}</ol>
     </article>`;
 }

@@ -10,9 +10,18 @@ import { textOf } from './cells.js';
 /** An answer has what half a second was enough for: so many are asked for, one after the other, while little is found. */
 const ANSWERS = 20;
 const ENOUGH = 100;
+/** So many other values of a row are shown. */
+const OTHERS = 6;
 /** So many transactions are shown. */
 const MOST = 50;
 const COMMENTS = `SELECT txid, comment FROM annals_log WHERE instr(lower(comment), lower(:text)) ORDER BY txid DESC LIMIT ${MOST}`;
+
+/** The first other values of a row that was found, to tell it from its neighbours. */
+function others(model, hit, zone) {
+  const fields = model.table(hit.table)?.fields ?? [];
+  const shown = fields.filter(({ key }) => key !== hit.field && hit.row[key] != null && hit.row[key] !== '');
+  return shown.slice(0, OTHERS).map((field) => `${field.key}: ${textOf(field, hit.row[field.key], zone).slice(0, 40)}`).join(' · ');
+}
 
 export function SearchView({ model, zone }) {
   const { text } = model.link;
@@ -47,9 +56,12 @@ export function SearchView({ model, zone }) {
   return html`
     <article class="search"><h2>Search</h2>
       <form onSubmit=${(event) => { event.preventDefault(); model.want({ text: new FormData(event.target).get('text') }); }}>
-        <input name="text" aria-label="search for" value=${text} placeholder="a value, an id, a comment" /> <button>search</button></form>
+        <input name="text" aria-label="search for" value=${text} placeholder="a value, an id, a comment, or field=value" /> <button class="primary">search</button></form>
+      ${!text && html`<p>Finds rows, at the moment of the slider, that have a text in a value or this id; and transactions by their comments.
+        With <code>field=value</code>, as <code>closed=yes</code>, rows with this value.</p>`}
       <ul>${found.map((hit) => html`<li><a href=${writeLink({ ...model.link, view: 'row', table: hit.table, id: hit.id })}>${hit.table} ${hit.id}</a>
-        ${hit.field && html` · ${hit.field}: ${textOf({ key: hit.field, type: 'string' }, hit.value, zone).slice(0, 200)}`}</li>`)}</ul>
+        ${hit.field && html` · ${hit.field}: ${textOf({ key: hit.field, type: 'string' }, hit.value, zone).slice(0, 200)}`}
+        <small> ${others(model, hit, zone)}</small></li>`)}</ul>
       ${next && html`<p>Searched up to ${next.table} ${number(next.id)}. <button onClick=${() => ask(next)}>search on</button></p>`}
       ${isOver && text && html`<p>All rows were searched: ${number(found.length)} found.</p>`}
       ${comments.length + marks.length > 0 && html`<h3>Transactions</h3><ul>

@@ -3,7 +3,7 @@
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './vendor/preact.js';
 import { query } from './net.js';
 import { asking } from './ready.js';
-import { complete, quoted } from './complete.js';
+import { complete, onlyTable, quoted } from './complete.js';
 import { Chart, KINDS } from './chart.js';
 import { copy, formats, save } from './copy.js';
 import { number } from './moment.js';
@@ -12,17 +12,29 @@ import { writeLink } from './state.js';
 /** So many rows of an answer are shown; copies and files have all. */
 const MOST = 500;
 
+/** When a field was changed, and in which rows: of the last one that says yes or no, if there is one. */
+function whenChanged(table) {
+  const { key } = table.fields.findLast((it) => it.type === 'bool') ?? table.fields.at(-1) ?? {};
+  if (!key) return [];
+  const [before, after] = [quoted(`old_${key}`), quoted(`new_${key}`)];
+  return [[`when ${key} of ${table.name} was changed`, `SELECT annals_time(time) AS time, txid, id, ${before}, ${after}\nFROM ${quoted(`${table.name}_history`)} WHERE ${before} IS NOT ${after} AND kind = 'update' ORDER BY txid DESC LIMIT 100`]];
+}
+
 /** Queries to begin with, about the tables that there are. */
 function examples(model) {
-  const table = model.table() ?? model.catalog.tables[0];
-  const log = ['changes by transaction', 'SELECT txid, changes, comment FROM annals_log ORDER BY txid DESC LIMIT 200', 'line,txid,changes'];
-  if (!table) return [log];
+  const table = model.table(model.tableOrLast);
+  const log = [
+    ['changes by transaction', 'SELECT txid, changes, comment FROM annals_log ORDER BY txid DESC LIMIT 200', 'line,txid,changes'],
+    ['the largest transactions', 'SELECT txid, annals_time(time) AS time, changes, comment FROM annals_log ORDER BY changes DESC LIMIT 20'],
+  ];
+  if (!table) return log;
   const beside = (ending) => quoted(table.name + ending);
   return [
     [`${table.name} at the slider's moment`, `SELECT * FROM ${beside('_at')}(:moment) LIMIT 100`],
     [`how often ${table.name} was changed`, `SELECT date(annals_time(time)) AS day, kind, count(*) AS versions\nFROM ${beside('_history')} GROUP BY day, kind ORDER BY day`, 'bars,day,versions'],
+    ...whenChanged(table),
     [`what differs between then and now`, `SELECT * FROM ${beside('_changes')}(:moment) LIMIT 100`],
-    log,
+    ...log,
   ];
 }
 
@@ -123,12 +135,21 @@ function Editor({ model, sql, problem, onRun }) {
         <li id=${`completion-${place}`} role="option" aria-selected=${place === chosen} onMouseDown=${(event) => { event.preventDefault(); take(option); }}>
           ${option.text} <small>${option.kind}</small></li>`)}</ul>`}
     </div>
-    <p class="tools"><button data-do="run" onClick=${() => onRun(box.current.value)}>run</button> <small>Ctrl Enter runs, Tab completes</small></p>`;
+    <p class="tools"><button data-do="run" class="primary" onClick=${() => onRun(box.current.value)}>run</button> <small>Ctrl Enter runs, Tab completes</small></p>`;
+}
+
+/** A value of an answer: transactions are links to the log, ids to rows, if all are of one table. */
+function AnswerCell({ link, name, value, of }) {
+  if (value == null) return html`<span class="null">null</span>`;
+  if (name === 'txid' && Number.isSafeInteger(value)) return html`<a href=${writeLink({ ...link, view: 'log', at: value })}>${value}</a>`;
+  if (name === 'id' && of && /^\d+$/.test(value)) return html`<a href=${writeLink({ ...link, view: 'row', table: of, id: value })}>${value}</a>`;
+  return String(value).slice(0, 1000);
 }
 
 function Answer({ model, answer }) {
   const { fields, rows, txid, moment, milliseconds } = answer;
   const [said, say] = useState('');
+  const of = useMemo(() => onlyTable(model.catalog, model.link.sql), [answer]);
   const numeric = useMemo(() => new Set(fields.map((it) => it.key).filter((key) => rows.some((row) => typeof row[key] === 'number'))), [answer]);
   const [kind, x, y] = (model.link.chart || ',,').split(',').map(decodeURIComponent);
   const across = fields.some((it) => it.key === x) ? x : fields[0]?.key;
@@ -156,6 +177,6 @@ function Answer({ model, answer }) {
     ${KINDS.includes(kind) && up && html`<${Chart} kind=${kind} rows=${rows} x=${across} y=${up} />`}
     ${rows.length > 0 && html`<div class="answer" tabindex="0" role="region" aria-label="answer"><table><thead><tr>${fields.map((it) => html`<th scope="col">${it.key}</th>`)}</tr></thead>
       <tbody>${rows.slice(0, MOST).map((row) => html`<tr>${fields.map(({ key }) => html`
-        <td class=${numeric.has(key) ? 'number' : ''}>${row[key] == null ? html`<span class="null">null</span>` : String(row[key]).slice(0, 1000)}</td>`)}</tr>`)}</tbody></table></div>`}
+        <td class=${numeric.has(key) ? 'number' : ''}><${AnswerCell} link=${model.link} name=${key} value=${row[key]} of=${of} /></td>`)}</tr>`)}</tbody></table></div>`}
     ${rows.length > MOST && html`<p>The first ${number(MOST)} rows are shown; copies and files have all.</p>`}`;
 }

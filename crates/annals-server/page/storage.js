@@ -1,39 +1,86 @@
 // What the database takes on the disk, and whether it is whole.
 
 import { html, useEffect, useState } from './vendor/preact.js';
-import { get } from './net.js';
+import { each, get } from './net.js';
 import { bytes, number } from './moment.js';
+import { colourOf } from './plot.js';
+
+/** So many tables are named. */
+const MOST = 20;
 
 export function StorageView({ model }) {
   const [found, setFound] = useState(null);
-  const [isChecking, setChecking] = useState(false);
-  const ask = (parameters) => get('/storage', parameters).then(setFound).catch((error) => model.fail(error));
-  useEffect(() => { ask(); }, []);
+  const [progress, setProgress] = useState(null);
+  const fail = (error) => model.fail(error);
+  useEffect(() => { get('/storage').then(setFound).catch(fail); }, []);
   const check = async () => {
-    setChecking(true);
-    await ask({ check: true });
-    setChecking(false);
+    setProgress({ done: 0, total: 1 });
+    try {
+      await each('/storage', { check: true }, (line) => {
+        if (line.error) model.fail(line.error);
+        else if (line.segments) setFound(line);
+        else setProgress(line);
+      });
+    } catch (error) {
+      fail(error);
+    }
+    setProgress(null);
   };
-  const result = found?.check;
-  const journal = found?.segments.reduce((sum, segment) => sum + segment.bytes, 0) ?? 0;
   return html`
     <article class="storage"><h2>Storage</h2>
-      ${found && html`<table><tbody>
-        <tr><th>journal</th><td>${bytes(journal)} in ${found.segments.length} file${found.segments.length === 1 ? '' : 's'}</td></tr>
-        <tr><th>image</th><td>${bytes(found.image_bytes)}</td></tr>
-        <tr><th>journal after the image</th><td>${bytes(found.tail_bytes)}</td></tr>
-        <tr><th>pages in memory</th><td>${bytes(found.cache_bytes)}</td></tr>
-      </tbody></table>
-      ${found.segments.length > 0 && html`<h3>Segments</h3><table><thead><tr><th>number</th><th>bytes</th><th>transactions</th></tr></thead>
-        <tbody>${found.segments.map((it) => html`<tr><td>${it.number}</td><td>${bytes(it.bytes)}</td>
-          <td>${number(it.first)} to ${number(it.last)}</td></tr>`)}</tbody></table>`}`}
-      <p><button data-do="check" disabled=${isChecking} onClick=${check}>${isChecking ? 'checking ..' : 'check the file'}</button></p>
-      ${result && html`<div class=${result.damage ? 'error' : 'ok'} data-check=${result.damage ? 'damaged' : 'ok'}>
-        <p>${result.damage ?? 'Every frame verifies.'}</p>
-        ${result.notes.map((note) => html`<p>note: ${note}</p>`)}
-        <p>Older states that the image keeps: ${result.key_frames.map(number).join(', ') || 'none'}.
-          The history index knows ${result.history_index == null ? 'nothing' : `transactions up to ${number(result.history_index)}`}.</p>
-      </div>`}
-      ${found && !result && !isChecking && html`<p>A check reads the whole journal once.</p>`}
+      ${found && html`<${Files} found=${found} />`}
+      ${found?.segments.length > 0 && html`<${Segments} list=${found.segments} />`}
+      <h3>Check</h3>
+      <p><button data-do="check" class="primary" disabled=${progress != null} onClick=${check}>check the file</button>${' '}
+        ${progress ? html`<progress aria-label="check" value=${progress.done} max=${progress.total}></progress> ${Math.floor((100 * progress.done) / progress.total)} %`
+          : !found?.check && 'It reads the journal once, and verifies each frame of it, the image and the history index.'}</p>
+      ${found?.check && html`<${Result} check=${found.check} />`}
+      <${Changes} model=${model} />
     </article>`;
+}
+
+const Share = ({ part, of }) => html`<svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="part" width=${(100 * part) / (of || 1)} height="8" /></svg>`;
+
+/** What takes the bytes. */
+function Files({ found }) {
+  const journal = found.segments.reduce((sum, segment) => sum + segment.bytes, 0);
+  const all = journal + (found.image_bytes ?? 0);
+  const line = (what, size, why, part) => html`<tr><th scope="row">${what}</th><td class="number">${bytes(size)}</td>
+    <td>${part && html`<${Share} part=${size} of=${all} />`}</td><td>${why}</td></tr>`;
+  return html`<table class="sizes"><tbody>
+    ${line('journal', journal, `the whole history, in ${found.segments.length} file${found.segments.length === 1 ? '' : 's'}: the truth`, true)}
+    ${found.image_bytes != null && line('image', found.image_bytes, 'pages of the state and the history index, made from the journal: safe to delete', true)}
+    ${found.tail_bytes != null && line('tail', found.tail_bytes, 'of the journal, not yet in the image: replayed when the database is opened')}
+    ${found.cache_bytes != null && line('pages in memory', found.cache_bytes, 'of the image')}
+  </tbody></table>`;
+}
+
+function Segments({ list }) {
+  const all = list.reduce((sum, segment) => sum + segment.bytes, 0);
+  return html`<h3>Segments of the journal</h3>
+    <table class="segments"><thead><tr><th>number</th><th>bytes</th><th>share</th><th>transactions</th></tr></thead>
+      <tbody>${list.map((it) => html`<tr><td>${it.number}</td><td class="number">${bytes(it.bytes)}</td><td><${Share} part=${it.bytes} of=${all} /></td>
+        <td>${number(it.first)} to ${number(it.last)}</td></tr>`)}</tbody></table>`;
+}
+
+function Result({ check }) {
+  return html`<div class=${check.damage ? 'error' : 'ok'} data-check=${check.damage ? 'damaged' : 'ok'}>
+    <p><strong>${check.damage ?? 'Every frame verifies.'}</strong></p>
+    ${check.notes.map((note) => html`<p>note: ${note}</p>`)}
+    <p>Older states that the image keeps, for quick jumps: after ${check.key_frames.map(number).join(', ') || 'none'}.
+      The history index knows ${check.history_index == null ? 'nothing' : `transactions up to ${number(check.history_index)}, in ${number(check.history_entries)} entries`}.</p>
+  </div>`;
+}
+
+/** Whose changes the journal has. */
+function Changes({ model }) {
+  const counts = new Map();
+  for (const bucket of model.activity?.buckets ?? []) {
+    for (const [table, count] of Object.entries(bucket.changes)) counts.set(table, (counts.get(table) ?? 0) + count);
+  }
+  const list = [...counts].sort(([, one], [, other]) => other - one);
+  if (!list.length) return null;
+  return html`<h3>Changes of rows in the journal</h3>
+    <table class="changes"><tbody>${list.slice(0, MOST).map(([table, count]) => html`<tr><th scope="row"><i style=${{ background: colourOf(model, table) }}></i>${table || 'other tables'}</th>
+      <td class="number">${number(count)}</td><td><${Share} part=${count} of=${list[0][1]} /></td></tr>`)}</tbody></table>`;
 }

@@ -8,7 +8,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::{Changed, Cursor, ErrorKind, Schema, SubscriptionStream, TableNumber, Txid};
+use annals::{
+    Changed, ChangedFields, Cursor, ErrorKind, Schema, SubscriptionStream, TableNumber, Timestamp,
+    Txid,
+};
 use annals_replica::Local;
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
@@ -57,12 +60,7 @@ pub(crate) fn push_changed(
     shown: Shown,
 ) -> usize {
     let Changed { txid, time, comments, rows } = changed;
-    text.push_str(&format!("{{\"txid\":{txid},\"time\":\"{time}\",\"comment\":"));
-    match comments.as_slice() {
-        [] => text.push_str("null"),
-        comments => annals_json::push_string(text, &comments.join("\n")),
-    }
-    text.push_str(",\"changes\":[");
+    push_head(text, *txid, *time, comments);
     let mut count = 0;
     for row in rows.iter().filter(|row| shown.table.is_none_or(|only| only == row.table)) {
         let Some(table) = schema.table(row.table) else { continue };
@@ -77,6 +75,30 @@ pub(crate) fn push_changed(
         left_out => text.push_str(&format!("],\"left_out\":{left_out}}}")),
     }
     count
+}
+
+/// Appends what a transaction changed, field by field, in the same way.
+pub(crate) fn push_changed_fields(text: &mut String, schema: &Schema, changed: &ChangedFields) {
+    let ChangedFields { txid, time, comments, rows, left_out } = changed;
+    push_head(text, *txid, *time, comments);
+    let known = rows.iter().filter_map(|row| Some((schema.table(row.table)?, row)));
+    for (place, (table, row)) in known.enumerate() {
+        text.push_str(if place > 0 { "," } else { "" });
+        annals_json::push_fields(text, table, row);
+    }
+    match left_out {
+        0 => text.push_str("]}"),
+        left_out => text.push_str(&format!("],\"left_out\":{left_out}}}")),
+    }
+}
+
+fn push_head(text: &mut String, txid: Txid, time: Timestamp, comments: &[String]) {
+    text.push_str(&format!("{{\"txid\":{txid},\"time\":\"{time}\",\"comment\":"));
+    match comments {
+        [] => text.push_str("null"),
+        comments => annals_json::push_string(text, &comments.join("\n")),
+    }
+    text.push_str(",\"changes\":[");
 }
 
 #[derive(Deserialize, IntoParams)]

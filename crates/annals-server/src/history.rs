@@ -1,18 +1,19 @@
 //! The past as JSON: versions of a row, since when its fields have their values, differences, the log, and moments.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use annals::{Moment, Txid};
+use annals::{Moment, Snapshot, Txid};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::changes::{Shown, push_changed};
+use crate::changes::{Shown, push_changed, push_changed_fields};
 use crate::openapi;
 use crate::rows::{LARGEST, id, json, table};
 use crate::shared::Shared;
@@ -162,6 +163,16 @@ struct Logged {
     limit: Option<usize>,
     /// The most changes of each; `left_out` counts the others.
     rows: Option<usize>,
+    /// `changed`: of updated rows only the fields that differ, which is found without the rest of the row.
+    fields: Option<Fields>,
+}
+
+/// Which fields of updated rows are in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Fields {
+    All,
+    Changed,
 }
 
 /// Returns transactions with the rows that they changed, as lines of JSON.
@@ -169,7 +180,7 @@ struct Logged {
 async fn log(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
-    Query(Logged { after, limit: asked, rows }): Query<Logged>,
+    Query(Logged { after, limit: asked, rows, fields }): Query<Logged>,
     headers: HeaderMap,
 ) -> Answer {
     let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
@@ -180,6 +191,10 @@ async fn log(
         let first = Txid(after.unwrap_or(0)) + 1;
         // Without an end more of the journal would be read than is sent.
         let last = Txid(first.0.saturating_add(most as u64 - 1));
+        if fields == Some(Fields::Changed) {
+            push_fields(&mut text, &now, first..=last.min(now.txid()), rows)?;
+            return Ok(text);
+        }
         let shown = Shown { table: None, most: rows.unwrap_or(usize::MAX) };
         for changed in now.changes(first..=last)? {
             push_changed(&mut text, now.schema(), &changed?, shown);
@@ -192,6 +207,25 @@ async fn log(
     });
     let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((kind, text.await?).into_response())
+}
+
+/// Appends a line for each transaction with the fields that it changed.
+fn push_fields(
+    text: &mut String,
+    now: &Snapshot,
+    txids: RangeInclusive<Txid>,
+    most: Option<usize>,
+) -> Answer<()> {
+    for txid in txids.start().0..=txids.end().0 {
+        let found = now.changed_fields(Txid(txid), most.unwrap_or(usize::MAX))?;
+        let Some(changed) = found else { break };
+        push_changed_fields(text, now.schema(), &changed);
+        text.push('\n');
+        if text.len() > LARGEST {
+            break;
+        }
+    }
+    Ok(())
 }
 
 #[derive(Deserialize, IntoParams)]

@@ -71,7 +71,7 @@ fn read(activity: &Weak<Activity>, local: &Weak<Local>, first: Txid) {
     };
     drop((reading, local));
     let mut collecting = Collecting::new(activity);
-    let read = now.events(upto, now.txid()).and_then(|events| events.read(&mut collecting));
+    let read = now.read_events(upto, &mut collecting);
     if let Some(activity) = activity.upgrade() {
         let mut known = activity.lock();
         known.is_reading = false;

@@ -38,6 +38,7 @@ const ASSETS: &[Asset] = assets! {
     "net.js": "text/javascript",
     "moment.js": "text/javascript",
     "timeline.js": "text/javascript",
+    "plot.js": "text/javascript",
     "rows.js": "text/javascript",
     "grid.js": "text/javascript",
     "cells.js": "text/javascript",

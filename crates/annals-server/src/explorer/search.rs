@@ -33,7 +33,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Asked {
-    /// The text that a value must have in it, whatever its case; or the id of a row.
+    /// The text that a value must have in it, whatever its case; or the id of a row; or `FIELD=VALUE`, as `closed=yes`.
     text: String,
     /// The moment: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`; without it now.
     at: Option<String>,
@@ -87,7 +87,10 @@ async fn search(
 
 /// A search that is going on.
 struct Search {
+    /// In small letters, as `value`.
     text: String,
+    /// The name of a field and the value that it must have, if the text has this form.
+    wanted: Option<(String, String)>,
     deadline: Duration,
     looked_at: u32,
     found: Vec<Hit>,
@@ -102,8 +105,12 @@ fn find(now: &Snapshot, asked: &Asked) -> Answer<Searched> {
     let tables = schema.tables().iter();
     let tables = tables.skip_while(|table| first.is_some_and(|first| first.number != table.number));
     let deadline = SystemClock.elapsed() + LONGEST;
-    let mut search =
-        Search { text: asked.text.to_lowercase(), deadline, looked_at: 0, found: Vec::new() };
+    let text = asked.text.to_lowercase();
+    let wanted = asked
+        .text
+        .split_once('=')
+        .map(|(field, value)| (field.trim().to_owned(), value.trim().to_lowercase()));
+    let mut search = Search { text, wanted, deadline, looked_at: 0, found: Vec::new() };
     for (place, table) in tables.enumerate() {
         let from = asked.from.filter(|_| place == 0 && first.is_some()).unwrap_or(0);
         if place > 0 && asked.only == Some(true) {
@@ -143,12 +150,27 @@ impl Search {
         for field in &table.fields {
             json.clear();
             annals_json::push_value(&mut json, row.value(field.number));
-            if json != "null" && contains(&json, &self.text) {
+            let is_wanted = |(name, value): &(String, String)| {
+                field.name.eq_ignore_ascii_case(name) && is_value(&json, value)
+            };
+            let has_text = json != "null" && contains(&json, &self.text);
+            if has_text || self.wanted.as_ref().is_some_and(is_wanted) {
                 let value = serde_json::from_str(&json).unwrap_or_default();
                 self.found.push(hit(Some(annals_json::key(table, field)), value));
                 return;
             }
         }
+    }
+}
+
+/// True if a value, as JSON, is one that a person writes.
+fn is_value(json: &str, wanted: &str) -> bool {
+    match serde_json::from_str(json) {
+        Ok(serde_json::Value::String(value)) => value.to_lowercase() == wanted,
+        Ok(serde_json::Value::Bool(value)) => {
+            wanted == if value { "yes" } else { "no" } || json == wanted
+        }
+        _ => json == wanted,
     }
 }
 

@@ -1,20 +1,25 @@
 //! What a database takes on the disk, and whether it is whole.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use annals::{Inspection, inspect};
+use annals::{Inspection, Options, Progress};
 use annals_replica::Local;
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Refusal};
+use crate::body::Pieces;
 use crate::shared::Shared;
 use crate::{Role, blocking};
 
@@ -25,9 +30,13 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Asked {
-    /// True: the file is read once and verified, too.
+    /// True: the file is read once and verified, too. The answer is then lines of JSON: `{"done":BYTES,"total":BYTES}`
+    /// now and then, and at the end what the database takes, or `{"error":TEXT}`.
     check: Option<bool>,
 }
+
+/// How many lines may wait for a slow client: further ones about the progress are left out.
+const WAITING: usize = 16;
 
 /// What a database takes.
 #[derive(Default, Serialize, ToSchema)]
@@ -64,6 +73,8 @@ struct Checked {
     key_frames: Vec<u64>,
     /// The last transaction that the history index knows.
     history_index: Option<u64>,
+    /// How many entries it has.
+    history_entries: u64,
 }
 
 /// Returns what a database takes on the disk; with `check=true` it is read and verified.
@@ -76,11 +87,52 @@ async fn storage(
 ) -> Answer {
     let served = shared.permit(&headers, &name, Role::Read)?;
     let (local, path) = (Arc::clone(&served.local), served.path.clone());
-    let found = blocking::run(move || examine(&local, path, check == Some(true)));
+    if let Some(path) = path.filter(|_| check == Some(true)) {
+        let (lines, receiver) = mpsc::channel(WAITING);
+        // It ends when the client goes away.
+        drop(tokio::task::spawn_blocking(move || check_file(&local, path, &lines)));
+        let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+        return Ok((kind, Body::from_stream(Pieces(receiver))).into_response());
+    }
+    let found = blocking::run(move || examine(&local));
     Ok(Json(found.await?).into_response())
 }
 
-fn examine(local: &Local, path: Option<PathBuf>, is_check: bool) -> Answer<Storage> {
+type Lines = mpsc::Sender<std::io::Result<Bytes>>;
+
+/// Sends the progress of a check, and then its result.
+fn check_file(local: &Local, path: PathBuf, lines: &Lines) {
+    let watched = lines.clone();
+    let tell = move |Progress { done, total, .. }: Progress| {
+        let line = format!("{{\"done\":{done},\"total\":{total}}}\n");
+        // The last place is for the result.
+        if watched.capacity() > 1 {
+            let _is_full = watched.try_send(Ok(line.into()));
+        }
+        match watched.is_closed() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let checked = Options::new().on_progress(tell).inspect(path).map_err(Refusal::from);
+    let line = match checked.and_then(|inspection| examine_checked(local, &inspection)) {
+        Ok(found) => serde_json::to_string(&found).unwrap_or_default(),
+        Err(refusal) => serde_json::json!({ "error": refusal.message }).to_string(),
+    };
+    let _is_gone = lines.try_send(Ok(format!("{line}\n").into()));
+}
+
+fn examine_checked(local: &Local, inspection: &Inspection) -> Answer<Storage> {
+    let mut found = examine(local)?;
+    if let Some(image) = &inspection.image {
+        found.image_bytes = Some(image.len);
+        found.tail_bytes = image.newest.as_ref().ok().map(|root| root.tail);
+    }
+    found.check = Some(checked(inspection));
+    Ok(found)
+}
+
+fn examine(local: &Local) -> Answer<Storage> {
     let mut found = Storage::default();
     if let Ok(database) = local.database() {
         let stats = database.stats();
@@ -89,14 +141,18 @@ fn examine(local: &Local, path: Option<PathBuf>, is_check: bool) -> Answer<Stora
         found.cache_bytes = Some(stats.cache.bytes);
         let segments = database.segments().unwrap_or_default();
         found.segments = segments.iter().map(of_segment).collect();
+        return Ok(found);
     }
-    let Some(path) = path.filter(|_| is_check) else { return Ok(found) };
-    let inspection = inspect(path)?;
-    if let Some(image) = &inspection.image {
-        found.image_bytes = Some(image.len);
-        found.tail_bytes = image.newest.as_ref().ok().map(|root| root.tail);
+    let files = local.source().expose()?;
+    let mut last = files.end.txid.0;
+    for file in files.segments.iter().rev() {
+        let (number, bytes, first) = (file.number, file.len, file.txid.0);
+        found.segments.push(Segment { number, bytes, first, last });
+        last = first.saturating_sub(1);
     }
-    found.check = Some(checked(&inspection));
+    found.segments.reverse();
+    let image = local.source().expose_image().ok().flatten();
+    found.image_bytes = image.map(|image| image.len);
     Ok(found)
 }
 
@@ -129,5 +185,6 @@ fn checked(inspection: &Inspection) -> Checked {
         notes,
         key_frames: key_frames.map(|txid| txid.0).collect(),
         history_index: history.map(|txid| txid.0),
+        history_entries: inspection.history.as_ref().map_or(0, |history| history.entries),
     }
 }

@@ -14,7 +14,7 @@ use crate::db::marks::Marks;
 use crate::db::options::Options;
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};
-use crate::db::progress::Watched;
+use crate::db::progress::{Watch, Watched};
 use crate::db::replay::scan::{self, Replay, is_damaged, open_to_read};
 use crate::db::replay::segments::{Opened, Past};
 use crate::db::replay::unapplied::{Counted, Unapplied};
@@ -117,8 +117,18 @@ pub fn inspect_head_in(directory: &dyn Directory, name: &str) -> Result<HeadInsp
 /// # Errors
 /// `NotFound`, `NotAJournal`, `Unsupported`, `Io`; `Corrupt` if not even a header is left.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection> {
-    let (directory, name) = locate(path.as_ref())?;
-    inspect_in(&*directory, &name)
+    Options::new().inspect(path)
+}
+
+impl Options {
+    /// Examines a journal file, as [`inspect`](crate::inspect) does, and reports the progress.
+    ///
+    /// # Errors
+    /// As [`inspect`](crate::inspect); `Cancelled`.
+    pub fn inspect(&self, path: impl AsRef<Path>) -> Result<Inspection> {
+        let (directory, name) = locate(path.as_ref())?;
+        examine_frames(&*directory, &name, self.watch.as_ref())
+    }
 }
 
 /// Does what [`inspect`] does, in a directory that the caller passes.
@@ -126,13 +136,21 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection> {
 /// # Errors
 /// As [`inspect`].
 pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
+    examine_frames(directory, name, None)
+}
+
+fn examine_frames(
+    directory: &dyn Directory,
+    name: &str,
+    watch: Option<&Watch>,
+) -> Result<Inspection> {
     let (storage, shown) = open_to_read(directory, name)?;
-    let watched = Watched::new(&*storage, None);
+    let watched = Watched::new(&*storage, watch);
     let witnesses = witnesses(directory, name, &*storage, &shown);
     // Seeming damage from another process's writing disappears at the next read.
     let rule = Rule::new(Recovery::Checked);
-    let (survey, ()) =
-        scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()))?;
+    let surveyed = scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()));
+    let (survey, ()) = surveyed.map_err(|error| watched.explain(error, &shown))?;
     Ok(inspection(&survey, &shown)
         .against(&witnesses, &survey, directory, name, &*storage)?
         .with_image(directory, name, &survey))

@@ -100,4 +100,6 @@ pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, 
 pub use stats::{CacheStats, Latencies, OldestState, Stats};
 #[cfg(feature = "tokio")]
 pub use time::SubscriptionStream;
-pub use time::{Changes, Events, History, Subscription, Tail};
+pub use time::{
+    ChangedFields, Changes, Events, FieldValues, History, RowFields, Subscription, Tail,
+};

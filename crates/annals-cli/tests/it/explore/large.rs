@@ -123,10 +123,18 @@ fn a_long_history_is_dragged() {
         database.write(write).unwrap();
     }
     database.close().unwrap();
+    let begun = std::time::Instant::now();
     let explored = Explored::start(dir, "a.annals", &[]);
+    let opened = begun.elapsed();
     let Some(browser) = explored.browse() else { return };
     let known = "explorer.activity.known === explorer.activity.last";
     browser.until_within(Duration::from_secs(600), known);
+    let (memory, read) = (explored.memory(), begun.elapsed());
+    println!(
+        "{transactions} transactions: opened in {opened:?}, read for the plot after {read:?}; {memory} KiB in memory"
+    );
+    // Buckets and marks, whatever the number of transactions is.
+    assert!(memory < 32 << 10, "{memory} KiB in memory");
     assert!(browser.get("explorer.activity.buckets.length <= 600").as_bool().unwrap());
     browser.run("globalThis.before = performance.getEntriesByType('resource').length");
     for place in [5, 1, 7] {

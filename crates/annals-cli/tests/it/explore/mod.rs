@@ -2,6 +2,7 @@
 
 mod accessible;
 mod browser;
+mod features;
 mod large;
 mod live;
 mod pages;
@@ -58,6 +59,13 @@ impl Explored {
 
     fn token(&self) -> &str {
         self.link.split("token=").nth(1).unwrap()
+    }
+
+    /// Returns how much memory it has for itself, in KiB.
+    fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
     }
 
     /// Opens a browser on the page.

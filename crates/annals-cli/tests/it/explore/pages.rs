@@ -66,9 +66,9 @@ fn a_step_asks_for_its_transaction_only() {
         let names = "performance.getEntriesByType('resource').slice(mark).map(it => it.name.split('/v1/')[1])";
         browser.get(names)
     };
-    assert_eq!(asked(&[RIGHT]), json!(["library/log?after=5&limit=1&rows=2000"]));
-    assert_eq!(asked(&[LEFT]), json!(["library/log?after=4&limit=1&rows=2000"]));
-    assert_eq!(asked(&[LEFT]), json!(["library/log?after=3&limit=1&rows=2000"]));
+    assert_eq!(asked(&[RIGHT]), json!(["library/log?after=5&limit=1&rows=2000&fields=changed"]));
+    assert_eq!(asked(&[LEFT]), json!(["library/log?after=4&limit=1&rows=2000&fields=changed"]));
+    assert_eq!(asked(&[LEFT]), json!(["library/log?after=3&limit=1&rows=2000&fields=changed"]));
     // The numbers of rows follow without being asked for.
     assert_eq!(browser.text("document.querySelector('[data-count]').dataset.count"), "30");
     browser.check();

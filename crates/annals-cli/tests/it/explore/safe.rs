@@ -45,6 +45,57 @@ comment "<script>document.title='taken'</script>"
     );
 }
 
+#[test]
+fn names_and_values_at_the_edge_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let long = "x".repeat(300_000);
+    let script = format!(
+        "create_table constructor\nadd_field constructor toString float64 null\nadd_field constructor valueOf string null\n\
+         add_field constructor id int64 null\ninsert constructor nan \"a\" -9223372036854775808\n\
+         insert constructor -inf \"{long}\" 9223372036854775807\ncommit\nupdate constructor 0 toString 0.1\ncommit\n"
+    );
+    succeed(dir, &["shell", "a.annals"], &script);
+    let explored = Explored::start(dir, "a.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    let cell = |id: u64, field: &str| {
+        let cell = format!("[data-row='{id}'] [data-field='{field}']");
+        browser.text(&format!("document.querySelector({}).innerText", json!(cell)))
+    };
+    browser.show("#/constructor");
+    assert_eq!(cell(0, "constructor.id"), "-9223372036854775808");
+    assert_eq!(cell(1, "constructor.id"), "9223372036854775807");
+    assert_eq!(
+        (cell(0, "toString"), cell(1, "toString")),
+        ("0.1".to_owned(), "-Infinity".to_owned())
+    );
+    // Of a long value a cell has the beginning.
+    assert!(cell(1, "valueOf").len() <= 300, "{}", cell(1, "valueOf").len());
+    browser.press(&[], &[super::LEFT]);
+    assert_eq!(cell(0, "toString"), "NaN");
+    for link in [
+        "#/constructor/1",
+        "#:log",
+        "#:schema",
+        "#:storage",
+        "#:search?text=xx",
+        "#/constructor?filter=xx",
+        "#/constructor?pin=txid:1&only=changed",
+        "#:sql?sql=SELECT+*+FROM+constructor",
+    ] {
+        browser.show(link);
+        assert_eq!(
+            browser.get("document.querySelector('.error')?.innerText ?? null"),
+            json!(null),
+            "{link}"
+        );
+        assert!(browser.get("document.body.innerText.length < 60000").as_bool().unwrap(), "{link}");
+    }
+    browser.run("document.querySelector('textarea').select()");
+    browser.type_keys(&[], &"select constructor.".chars().collect::<Vec<_>>());
+    browser.check();
+}
+
 /// Asks for a path; returns the status line and the headers.
 fn ask(explored: &Explored, path: &str, headers: &[&str]) -> String {
     let url = format!("{}{path}", explored.origin());

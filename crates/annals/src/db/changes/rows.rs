@@ -203,7 +203,7 @@ fn run(first: RowId, count: u64) -> impl Iterator<Item = RowId> {
 }
 
 /// Returns a row with these values of a table's fields, by number.
-fn row_of(table: &Table, values: impl Iterator<Item = Value>) -> Vec<Value> {
+pub(in crate::db) fn row_of(table: &Table, values: impl Iterator<Item = Value>) -> Vec<Value> {
     let mut row = vec![Value::Null; width(table)];
     for (field, value) in table.fields.iter().zip(values) {
         if let Some(place) = row.get_mut(field.number.0 as usize) {

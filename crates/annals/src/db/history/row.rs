@@ -118,3 +118,49 @@ impl Running {
         Ok(())
     }
 }
+
+/// The fields of a row that some events set, whatever it was before them.
+#[derive(Debug)]
+pub(in crate::db) struct PartOfRow {
+    row: Running,
+    /// True for all fields after an insertion.
+    is_whole: bool,
+    set: Vec<FieldNumber>,
+}
+
+impl PartOfRow {
+    /// Begins with no field.
+    ///
+    /// # Errors
+    /// `NotFound`: the present schema has no such table.
+    pub(in crate::db) fn new(present: &Arc<Schema>, table: TableNumber, id: RowId) -> Result<Self> {
+        let mut row = Running::new(present, table, id)?;
+        let last = row.present().and_then(|table| table.fields.last());
+        let count = last.map_or(0, |last| last.number.0 as usize + 1);
+        row.values = Some(vec![Value::Null; count]);
+        Ok(Self { row, is_whole: false, set: Vec::new() })
+    }
+
+    /// Takes an event, if it is one of this row. `schema` is the one before it.
+    ///
+    /// # Errors
+    /// `Corrupt` if it changes a missing row.
+    pub(in crate::db) fn see(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        if !self.row.is_changed_by(schema, event) {
+            return Ok(());
+        }
+        match *event {
+            Event::Insert { .. } | Event::InsertVector { .. } => self.is_whole = true,
+            Event::Update { field, .. } | Event::UpdateVector { field, .. } => self.set.push(field),
+            _ => {}
+        }
+        self.row.apply(schema, event)
+    }
+
+    /// Returns the value of a field, if the events set it.
+    pub(in crate::db) fn take(&mut self, field: FieldNumber) -> Option<Value> {
+        let is_set = self.is_whole || self.set.contains(&field);
+        let value = self.row.values.as_mut()?.get_mut(field.0 as usize).filter(|_| is_set)?;
+        Some(std::mem::replace(value, Value::Null))
+    }
+}

@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::Range as Ids;
 use std::sync::{Arc, Mutex, Weak};
 
-use annals_schema::{RowId, Schema, TableNumber, Value};
+use annals_schema::{FieldNumber, RowId, Schema, TableNumber, Value};
 
 use crate::db::history::ask::ask;
 use crate::db::history::places::{End, Places};
-use crate::db::history::row::Running;
+use crate::db::history::row::{PartOfRow, Running};
 use crate::db::past::at::{Present, Through};
 use crate::db::present::snapshot::Published;
 use crate::db::replay::segments::Since;
@@ -37,7 +37,7 @@ pub(in crate::db) struct Source {
 }
 
 /// A past state.
-struct PastState {
+pub(in crate::db) struct PastState {
     source: Source,
     /// The end of its last transaction.
     end: End,
@@ -106,8 +106,9 @@ impl Source {
         let Some(past) = self.past_state(txid)? else { return Ok(None) };
         let since = past.end.since;
         let Ok(schema) = lock(&past.places).schema_after(&past.end) else { return Ok(None) };
-        let base = Arc::new(View::lazily(&self.published.view, Arc::new(past)));
-        Ok(Some(Beginning { base, since, schema }))
+        let past = Arc::new(past);
+        let base = Arc::new(View::lazily(&self.published.view, Arc::clone(&past) as Arc<dyn Past>));
+        Ok(Some(Beginning { base, since, schema, past }))
     }
 
     fn past_state(&self, txid: u64) -> Result<Option<PastState>> {
@@ -130,6 +131,8 @@ pub(in crate::db) struct Beginning {
     pub(in crate::db) since: Since,
     /// The schema there.
     pub(in crate::db) schema: Schema,
+    /// What knows single fields of it.
+    pub(in crate::db) past: Arc<PastState>,
 }
 
 impl Past for PastState {
@@ -145,6 +148,36 @@ impl Past for PastState {
 }
 
 impl PastState {
+    /// Returns some fields of a row, each from the last place before the end of this state that set it; `None` if they
+    /// aren't all found in the last few places.
+    ///
+    /// Cost: reading these places, which for a field that has just been changed is the place before. A row's other
+    /// changes don't count.
+    pub(in crate::db) fn fields(
+        &self,
+        table: TableNumber,
+        id: RowId,
+        wanted: &[FieldNumber],
+    ) -> Result<Option<Vec<Value>>> {
+        let mut places = lock(&self.places);
+        let Some(all) = places.of_row(table, id)? else { return Ok(None) };
+        let before = all.iter().rev().filter(|place| **place / 2 < self.end.unit);
+        let mut found: Vec<Option<Value>> = vec![None; wanted.len()];
+        for place in before.take(MOST_VERSIONS) {
+            let mut part = PartOfRow::new(self.source.published.view.schema(), table, id)?;
+            places.read(*place, Some((table, id)), &mut |schema, event| part.see(schema, event))?;
+            for (found, field) in found.iter_mut().zip(wanted) {
+                if found.is_none() {
+                    *found = part.take(*field);
+                }
+            }
+            if found.iter().all(Option::is_some) {
+                return Ok(found.into_iter().collect());
+            }
+        }
+        Ok(None)
+    }
+
     fn first_in(&self, places: &mut Places, table: TableNumber, ids: &Ids<u64>) -> Result<PastRow> {
         let mut next = Some(ids.start);
         for _ in 0..MOST_ABSENT {

@@ -82,7 +82,7 @@ impl Changes {
             return Ok(state_of(published));
         }
         match Source::of(published).beginning(txid)? {
-            Some(lazy::Beginning { base, since, schema }) => {
+            Some(lazy::Beginning { base, since, schema, .. }) => {
                 Ok(Beginning { base, cursor: JournalCursor::at(since, schema) })
             }
             None => state_after(published, txid),
@@ -114,20 +114,30 @@ impl Changes {
     }
 }
 
-/// Passes the events of one transaction to a sink.
-///
-/// Cost: reading them. The state before is made only if the history index doesn't lead there.
-///
-/// # Errors
-/// `NotFound`: it was forgotten; `Corrupt`; `Unsupported`; `Io`; and errors of the sink.
+/// Passes the events of one transaction to a sink: see [`events_after`].
 pub(in crate::db) fn events_of(
     published: &Arc<Published>,
     txid: u64,
     sink: &mut impl crate::Sink,
 ) -> Result<()> {
-    let mut cursor = Changes::begin(published, txid.saturating_sub(1))?.cursor;
+    events_after(published, txid.saturating_sub(1), txid, sink)
+}
+
+/// Passes the events of the transactions after `after` up to `last` to a sink.
+///
+/// Cost: reading them. The state before is made only if the history index doesn't lead there.
+///
+/// # Errors
+/// `NotFound`: it was forgotten; `Corrupt`; `Unsupported`; `Io`; and errors of the sink.
+pub(in crate::db) fn events_after(
+    published: &Arc<Published>,
+    after: u64,
+    last: u64,
+    sink: &mut impl crate::Sink,
+) -> Result<()> {
+    let mut cursor = Changes::begin(published, after)?.cursor;
     let end = End { file: &published.file, position: published.point.position };
-    cursor.read(&end, txid, u64::MAX, sink).map(drop)
+    cursor.read(&end, last, u64::MAX, sink).map(drop)
 }
 
 /// A state, and the place in the journal after it: what changes follow.

@@ -1,9 +1,11 @@
 //! The past, as methods of the handles of a database.
 
 use crate::db::changes::changed::RowChange;
+use crate::db::replay::scan::Sink;
 use crate::db::time::blame::blame_of;
-use crate::db::time::changes::Changes;
+use crate::db::time::changes::{Changes, events_after};
 use crate::db::time::events::Events;
+use crate::db::time::fields::ChangedFields;
 use crate::db::time::subscription::Feeding;
 use crate::db::time::subscription::Subscription;
 use crate::db::time::versions::History;
@@ -360,6 +362,18 @@ impl Snapshot {
         Changes::between(&self.published, &txids)
     }
 
+    /// Returns the fields that a transaction changed, of the first `most` rows that it touched; `None` if there is no
+    /// such transaction up to this snapshot.
+    ///
+    /// Cost: reading the transaction, and for each row the last earlier place that set the same fields. Only a row that
+    /// was deleted, and a field that isn't found in the last 64 changes of its row, may take the state before.
+    ///
+    /// # Errors
+    /// As [`Database::changes`].
+    pub fn changed_fields(&self, txid: Txid, most: usize) -> Result<Option<ChangedFields>> {
+        ChangedFields::of(&self.published, txid.0, most)
+    }
+
     /// Returns the rows that differ between two earlier moments, the ends of two transactions, in order of tables and
     /// ids. A row added between them has no `before`, a removed one no `after`. The second may be the earlier one.
     /// Values are those of the present schema, as in [`RowChange`].
@@ -411,5 +425,17 @@ impl Snapshot {
     /// `NotFound`: the state as of `after` was forgotten; `Corrupt`; `Unsupported`; `Io`.
     pub fn events(&self, after: Txid, last: Txid) -> Result<Events> {
         Events::between(&self.published, after.0, last.0)
+    }
+
+    /// Reads the events of the transactions after `after` up to this snapshot into a sink, in memory that doesn't grow with
+    /// them.
+    ///
+    /// Cost: reading the journal from there on, once. The state as of `after` is made only if the history index doesn't
+    /// lead there.
+    ///
+    /// # Errors
+    /// As [`events`](Self::events); errors of the sink.
+    pub fn read_events(&self, after: Txid, sink: &mut impl Sink) -> Result<()> {
+        events_after(&self.published, after.0, u64::MAX, sink)
     }
 }

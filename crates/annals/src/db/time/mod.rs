@@ -1,7 +1,8 @@
 //! Reading the past and following the present: handles of past states, changes, histories and subscriptions.
 //!
 //! The `handles` return past states. A `cursor` reads a journal from a position on: `changes` returns a range of
-//! transactions with it, and a `subscription` new ones, also as a `stream`. A `tail` and the `events` of a range return plain events;
+//! transactions with it, `fields` one transaction field by field, and a `subscription` new ones, also as a `stream`. A `tail` and
+//! the `events` of a range return plain events;
 //! `versions` are those of one row, and
 //! `blame` returns the origins of its values.
 
@@ -9,6 +10,7 @@ mod blame;
 mod changes;
 mod cursor;
 mod events;
+mod fields;
 mod handles;
 #[cfg(feature = "tokio")]
 mod stream;
@@ -19,6 +21,7 @@ mod versions;
 pub use changes::Changes;
 pub(in crate::db) use changes::events_of;
 pub use events::Events;
+pub use fields::{ChangedFields, FieldValues, RowFields};
 pub(in crate::db) use handles::past_of;
 #[cfg(feature = "tokio")]
 pub use stream::SubscriptionStream;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use annals::storage::{MemoryDirectory, SystemClock};
 use annals::{
-    BackfillMode, Changed, Database, Level, Older, Options, Reader, RowChange, RowId, Subscription,
-    TableNumber, Txid, Value,
+    BackfillMode, Changed, Database, FieldNumber, Level, Older, Options, Reader, RowChange,
+    RowFields, RowId, Subscription, TableNumber, Txid, Value,
 };
 
 use super::NAME;
@@ -184,6 +184,29 @@ impl Past {
         keys.into_iter().map(change).filter(is_one).collect()
     }
 
+    /// Compares the fields that a transaction changed with its whole rows.
+    fn compare_fields(&self, changed: &Changed) {
+        let now = self.database.as_ref().unwrap().read();
+        let found = now.changed_fields(changed.txid, usize::MAX).unwrap().unwrap();
+        assert_eq!((found.txid, found.time), (changed.txid, changed.time));
+        assert_eq!((&found.comments, found.left_out), (&changed.comments, 0));
+        let part = |row: &RowChange, side: &Option<Vec<Value>>| {
+            let table = now.schema().table(row.table).unwrap();
+            let fields = row.fields().filter(|it| table.field(*it).is_some());
+            let value = |side: &Vec<Value>, it: FieldNumber| (it, side[it.0 as usize].clone());
+            side.as_ref().map(|side| fields.map(|it| value(side, it)).collect::<Vec<_>>())
+        };
+        let expected = changed.rows.iter().map(|row| RowFields {
+            table: row.table,
+            id: row.id,
+            before: part(row, &row.before),
+            after: part(row, &row.after),
+        });
+        assert_eq!(found.rows, expected.collect::<Vec<_>>(), "transaction {}", changed.txid);
+        let one = now.changed_fields(changed.txid, 1).unwrap().unwrap();
+        assert!(one.rows.len() <= 1 && one.left_out + 1 >= found.rows.len() as u64);
+    }
+
     /// Compares all that can be asked of the past with the states that there were.
     fn compare(&mut self) {
         let last = self.states.len() as u64 - 1;
@@ -199,6 +222,7 @@ impl Past {
                     row.fields().next().is_some() || row.before.is_none() || row.after.is_none()
                 );
             }
+            self.compare_fields(changed);
         }
         for _ in 0..6 {
             let from = self.random.below(last + 1);

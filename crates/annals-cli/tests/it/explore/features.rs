@@ -1,0 +1,139 @@
+//! Playing, sorting, finding by an id, checking, tips; and servers, to which only those come who may read.
+
+use serde_json::json;
+
+use super::browser::Browser;
+use super::{Explored, library};
+use crate::program::succeed;
+use crate::served::Served;
+
+#[test]
+fn it_plays_up_to_now_and_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    library(folder.path());
+    let explored = Explored::start(folder.path(), "library.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    browser.show("#/book?at=txid:9");
+    browser.run("globalThis.seen = new Set(); new MutationObserver(() => seen.add(document.body.dataset.txid)).observe(document.body, { attributes: true })");
+    browser.type_keys(&[], &['p']);
+    browser.until("document.querySelector('[data-do=play]').ariaPressed === 'true'");
+    browser.until("document.body.dataset.txid === '11'");
+    browser.until("document.querySelector('[data-do=play]').ariaPressed === 'false'");
+    assert_eq!(browser.get("seen.has('10')"), json!(true), "each transaction is shown");
+    // It can be stopped on the way.
+    browser.show("#/book?at=txid:2");
+    browser.type_keys(&[], &['p', 'p']);
+    browser.until("document.querySelector('[data-do=play]').ariaPressed === 'false'");
+    assert_ne!(browser.text("document.body.dataset.txid"), "11");
+    browser.check();
+}
+
+#[test]
+fn headings_sort_and_ids_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    library(folder.path());
+    let explored = Explored::start(folder.path(), "library.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    browser.show("#/author");
+    let head = "[...document.querySelectorAll('.head button')].find(it => it.innerText.startsWith('name'))";
+    browser.run(&format!("{head}.click()"));
+    browser.until(
+        "location.hash.includes('order=author_by_name') && document.body.dataset.ready === '1'",
+    );
+    assert_eq!(browser.text(&format!("{head}.innerText")), "name ↑");
+    browser.run("document.querySelector('.head button').click()");
+    browser.until("!location.hash.includes('order=')");
+    browser.show("#:search?text=57");
+    browser.until("document.querySelector('main').innerText.includes('book 57')");
+    // A field's value, as people write it.
+    browser.show("#/book?filter=shelf%3Dhigh");
+    browser.until("document.querySelector('[data-found]')?.dataset.found === '2'");
+    let ids = "[...document.querySelectorAll('.grid [data-row]')].map(it => it.dataset.row)";
+    assert_eq!(browser.get(ids), json!(["5", "60"]));
+    // Rows and transactions of an answer are links.
+    browser.show("#:sql?sql=SELECT+txid,+id+FROM+book_history(5)+ORDER+BY+txid+DESC");
+    let links = "[...document.querySelectorAll('.answer a')].map(it => it.hash)";
+    let expected = ["#:log?at=txid:9", "#/book/5", "#:log?at=txid:2", "#/book/5"];
+    assert_eq!(browser.get(links), json!(expected));
+    // A place of the plot says what happened there.
+    browser.run("const it = document.querySelector('.plot'); const { left, top } = it.getBoundingClientRect(); \
+         it.dispatchEvent(new PointerEvent('pointermove', { clientX: left + 1, clientY: top + 9, bubbles: true }))");
+    browser.until("document.querySelector('.tip')?.innerText.includes('author: 2 changes')");
+    assert!(browser.text("document.querySelector('.tip').innerText").contains("the first two"));
+    browser.check();
+}
+
+#[test]
+fn a_check_says_how_far_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    library(dir);
+    let check = |browser: &Browser| {
+        browser.show("#:storage");
+        browser.until("document.querySelectorAll('.segments tbody tr').length === 1");
+        browser.run("document.querySelector('[data-do=check]').click()");
+        browser.until("document.querySelector('[data-check]') !== null");
+    };
+    {
+        let explored = Explored::start(dir, "library.annals", &[]);
+        let Some(browser) = explored.browse() else { return };
+        browser.run("globalThis.lines = []; import('./net.js').then(it => it.each('/storage', { check: true }, (line) => lines.push(line)))");
+        browser.until("lines.at(-1)?.check?.damage === null");
+        assert!(
+            browser
+                .get("lines[0].total > 4096 && lines[0].done <= lines[0].total")
+                .as_bool()
+                .unwrap()
+        );
+        check(&browser);
+        assert_eq!(browser.text("document.querySelector('[data-check]').dataset.check"), "ok");
+        browser.check();
+    }
+    // A changed byte in the middle is found.
+    let file = dir.join("library.annals");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let place = bytes.windows(8).position(|it| it == b"Germinal").unwrap();
+    let explored = Explored::start(dir, "library.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    bytes[place] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    check(&browser);
+    assert_eq!(browser.text("document.querySelector('[data-check]').dataset.check"), "damaged");
+}
+
+#[test]
+fn a_server_shows_it_to_those_who_may_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    library(dir);
+    let token = succeed(dir, &["token", "add", "library.annals", "--role", "read"], "");
+    let token = token
+        .lines()
+        .find_map(|line| line.split_whitespace().find(|it| it.starts_with("annals_")))
+        .unwrap()
+        .to_owned();
+    let served = Served::of(dir, "library.annals", &["--listen", "127.0.0.1:0"]);
+    let page = format!("http://{}/explore/library", served.address());
+    let Some(browser) = Browser::start(1200, 800) else { return };
+    browser.go(&format!("{page}?token=annals_wrong"));
+    assert!(browser.text("document.body.innerText").contains("unauthenticated"));
+    browser.go(&format!("{page}/"));
+    assert!(browser.get("document.body.dataset.ready === undefined").as_bool().unwrap());
+    browser.go(&format!("{page}?token={token}"));
+    browser.ready();
+    assert_eq!(browser.text("location.href"), format!("{page}/"));
+    browser.show("#/author/1?at=txid:8");
+    assert_eq!(
+        browser.get("document.querySelector('[data-do=restore]')"),
+        json!(null),
+        "it may only read"
+    );
+    // A copy of the same database, in a program of its own.
+    let explored = Explored::start(dir, &served.url, &["--token", &token]);
+    let copy = explored.browse().unwrap();
+    copy.show("#/author/1");
+    assert_eq!(copy.text("document.querySelector('.fields [data-field=born]').innerText"), "1840");
+    assert_eq!(copy.text("document.body.dataset.txid"), "11");
+    copy.check();
+    served.end();
+}

@@ -1,0 +1,285 @@
+//! One transaction, field by field, without the rest of its rows.
+//!
+//! ```text
+//! the events of the transaction                  the values after
+//! the last earlier place of each touched row     the values before, backwards until each changed field is known
+//! ```
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use annals_schema::{FieldNumber, RowId, Schema, Table, TableNumber, Timestamp, Txid, Value};
+
+use crate::db::changes::changed::{RowChange, is_same};
+use crate::db::changes::rows::{Key, Values, fitted, load, row_of};
+use crate::db::past::lazy::{self, PastState, Source};
+use crate::db::present::snapshot::Published;
+use crate::db::replay::scan::Sink;
+use crate::db::time::changes::Changes;
+use crate::db::time::cursor::{End, JournalCursor};
+use crate::event::Event;
+use crate::journal::Committed;
+use crate::store::View;
+use crate::{Error, Result};
+
+/// What one transaction changed, field by field: see [`Snapshot::changed_fields`](crate::Snapshot::changed_fields).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangedFields {
+    /// Its number.
+    pub txid: Txid,
+    /// Its time.
+    pub time: Timestamp,
+    /// Its comments, in order.
+    pub comments: Vec<String>,
+    /// The rows, each once, in the order in which they were first touched.
+    pub rows: Vec<RowFields>,
+    /// How many further rows it touched.
+    pub left_out: u64,
+}
+
+/// Values of some fields, in the order of their numbers.
+pub type FieldValues = Vec<(FieldNumber, Value)>;
+
+/// The fields of one row that a transaction changed: all of them if it was inserted or deleted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowFields {
+    /// Its table.
+    pub table: TableNumber,
+    /// The row.
+    pub id: RowId,
+    /// The values before; `None`: there was no such row.
+    pub before: Option<FieldValues>,
+    /// The values after; `None` if the row was deleted.
+    pub after: Option<FieldValues>,
+}
+
+impl RowFields {
+    /// Returns what differs of a row.
+    fn of(table: &Table, RowChange { table: number, id, before, after }: RowChange) -> Self {
+        let differs = |field: FieldNumber| {
+            let value = |side: &Values| side.as_ref()?.get(field.0 as usize).cloned();
+            match (value(&before), value(&after)) {
+                (Some(before), Some(after)) => !is_same(before.as_ref(), after.as_ref()),
+                _ => true,
+            }
+        };
+        let differing: Vec<_> =
+            table.fields.iter().map(|it| it.number).filter(|it| differs(*it)).collect();
+        let part = |side: &Values| {
+            let value = |field: &FieldNumber| side.as_ref()?.get(field.0 as usize).cloned();
+            let part = differing.iter().map(|it| (*it, value(it).unwrap_or(Value::Null)));
+            side.is_some().then(|| part.collect())
+        };
+        Self { table: number, id, before: part(&before), after: part(&after) }
+    }
+}
+
+impl ChangedFields {
+    pub(in crate::db) fn of(
+        published: &Arc<Published>,
+        txid: u64,
+        most: usize,
+    ) -> Result<Option<Self>> {
+        if txid == 0 || txid > published.point.txid.0 {
+            return Ok(None);
+        }
+        let Some(beginning) = Source::of(published).beginning(txid - 1)? else {
+            return Self::through_state(published, txid, most);
+        };
+        let lazy::Beginning { base, since, schema, past } = beginning;
+        let mut cursor = JournalCursor::at(since, schema);
+        let mut touched = TouchedRows::new(&published.view, most);
+        let end = End { file: &published.file, position: published.point.position };
+        cursor.read(&end, txid, u64::MAX, &mut touched)?;
+        let Some((time, left_out)) = touched.ended else { return Ok(None) };
+        let mut rows = Vec::with_capacity(touched.rows.len());
+        for row in touched.rows {
+            rows.extend(row.differing(published.view.schema(), &base, &past)?);
+        }
+        Ok(Some(Self { txid: Txid(txid), time, comments: touched.comments, rows, left_out }))
+    }
+
+    /// Does so with the state before, where the history index doesn't lead to the transaction.
+    fn through_state(published: &Arc<Published>, txid: u64, most: usize) -> Result<Option<Self>> {
+        let mut changes = Changes::between(published, &(Txid(txid)..=Txid(txid)))?;
+        let Some(changed) = changes.next().transpose()? else { return Ok(None) };
+        let left_out = changed.rows.len().saturating_sub(most) as u64;
+        let schema = published.view.schema();
+        let rows = changed.rows.into_iter().take(most);
+        let rows = rows.filter_map(|row| Some(RowFields::of(schema.table(row.table)?, row)));
+        Ok(Some(Self {
+            txid: changed.txid,
+            time: changed.time,
+            comments: changed.comments,
+            rows: rows.collect(),
+            left_out,
+        }))
+    }
+}
+
+/// A row that the transaction touched.
+struct TouchedRow {
+    key: Key,
+    /// True if its first event isn't an insertion.
+    was_there: bool,
+    after: After,
+}
+
+/// A row as the events left it.
+enum After {
+    /// These fields were set.
+    Fields(BTreeMap<FieldNumber, Value>),
+    /// It was inserted, perhaps again, or deleted.
+    Row(Values),
+}
+
+impl TouchedRow {
+    /// Returns the fields that differ, if there are any.
+    fn differing(
+        self,
+        present: &Schema,
+        base: &View,
+        past: &PastState,
+    ) -> Result<Option<RowFields>> {
+        let Self { key, was_there, after } = self;
+        let (number, id) = key;
+        let Some(table) = present.table(number) else { return Ok(None) };
+        let whole = || Ok::<_, Error>(fitted(load(base, key)?, table));
+        let fields = match after {
+            After::Row(None) if !was_there => return Ok(None),
+            After::Row(after) => {
+                let before = if was_there { whole()? } else { None };
+                let change = RowChange { table: number, id, before, after: fitted(after, table) };
+                let fields = RowFields::of(table, change);
+                let is_same = fields.before.as_ref().is_some_and(Vec::is_empty);
+                return Ok((!is_same || fields.after.is_none()).then_some(fields));
+            }
+            After::Fields(fields) => fields,
+        };
+        let shown = fields.into_iter().filter_map(|(number, value)| {
+            table.field(number).map(|field| (number, field.shown(value)))
+        });
+        let after: FieldValues = shown.collect();
+        let wanted: Vec<_> = after.iter().map(|(number, _)| *number).collect();
+        let before = match past.fields(number, id, &wanted) {
+            Ok(Some(before)) => before,
+            // The whole row has them, whatever the index says.
+            _ => {
+                let row = whole()?.unwrap_or_default();
+                let value = |it: &FieldNumber| row.get(it.0 as usize).cloned();
+                wanted.iter().map(|it| value(it).unwrap_or(Value::Null)).collect()
+            }
+        };
+        let both = wanted.into_iter().zip(before).zip(after);
+        let (before, after): (FieldValues, FieldValues) = both
+            .filter(|((_, before), (_, after))| !is_same(before.as_ref(), after.as_ref()))
+            .unzip();
+        let fields = RowFields { table: number, id, before: Some(before), after: Some(after) };
+        Ok(fields.after.as_ref().is_some_and(|it| !it.is_empty()).then_some(fields))
+    }
+}
+
+/// Takes the events of a transaction.
+struct TouchedRows<'v> {
+    present: &'v Schema,
+    most: usize,
+    rows: Vec<TouchedRow>,
+    /// Where each row is in the list; none: it is left out.
+    places: HashMap<Key, Option<usize>>,
+    comments: Vec<String>,
+    /// When the transaction was committed, and how many rows are left out.
+    ended: Option<(Timestamp, u64)>,
+}
+
+impl<'v> TouchedRows<'v> {
+    fn new(present: &'v View, most: usize) -> Self {
+        Self {
+            present: present.schema(),
+            most,
+            rows: Vec::new(),
+            places: HashMap::new(),
+            comments: Vec::new(),
+            ended: None,
+        }
+    }
+
+    /// Returns the row, which an event touches; `None` if it is left out.
+    fn touch(&mut self, key: Key, is_insertion: bool) -> Option<&mut After> {
+        let place = match self.places.entry(key) {
+            Entry::Occupied(place) => *place.get(),
+            Entry::Vacant(room) => {
+                let place = (self.rows.len() < self.most).then_some(self.rows.len());
+                if place.is_some() {
+                    let after = After::Fields(BTreeMap::new());
+                    self.rows.push(TouchedRow { key, was_there: !is_insertion, after });
+                }
+                *room.insert(place)
+            }
+        };
+        self.rows.get_mut(place?).map(|row| &mut row.after)
+    }
+
+    fn set_row(&mut self, key: Key, row: Values) {
+        if let Some(after) = self.touch(key, row.is_some()) {
+            *after = After::Row(row);
+        }
+    }
+
+    fn set_field(&mut self, table: &Table, id: RowId, field: FieldNumber, value: Value) {
+        match self.touch((table.number, id), false) {
+            Some(After::Fields(fields)) => drop(fields.insert(field, value)),
+            Some(After::Row(row)) => {
+                let mut wide = fitted(row.take(), table).unwrap_or_default();
+                if let Some(place) = wide.get_mut(field.0 as usize) {
+                    *place = value;
+                }
+                *row = Some(wide);
+            }
+            None => {}
+        }
+    }
+}
+
+impl Sink for TouchedRows<'_> {
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        let of = |number| schema.table(number).filter(|_| self.present.table(number).is_some());
+        let ids = |first: RowId, count| (first.0..first.0.saturating_add(count)).map(RowId);
+        match *event {
+            Event::Comment(comment) => self.comments.push(comment.to_owned()),
+            Event::Insert { table, id, values } => {
+                let Some(table) = of(table) else { return Ok(()) };
+                let values = values.iter().map(|value| value.to_value());
+                self.set_row((table.number, id), Some(row_of(table, values)));
+            }
+            Event::Update { table, id, field, value } => {
+                let Some(table) = of(table) else { return Ok(()) };
+                self.set_field(table, id, field, value.to_value());
+            }
+            Event::Delete { table, id } if of(table).is_some() => self.set_row((table, id), None),
+            Event::InsertVector { table, id, count } => {
+                let Some(table) = of(table) else { return Ok(()) };
+                let zero = row_of(table, table.fields.iter().map(annals_schema::Field::zero_value));
+                ids(id, count).for_each(|id| self.set_row((table.number, id), Some(zero.clone())));
+            }
+            Event::UpdateVector { table, id, field, values } => {
+                let Some(table) = of(table) else { return Ok(()) };
+                let Some(ty) = table.field(field).map(|field| field.ty) else { return Ok(()) };
+                for (id, value) in ids(id, u64::MAX).zip(values.iter(ty)) {
+                    self.set_field(table, id, field, value.to_value());
+                }
+            }
+            Event::DeleteVector { table, id, count } if of(table).is_some() => {
+                ids(id, count).for_each(|id| self.set_row((table, id), None));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, _: &Schema, committed: &Committed) -> Result<()> {
+        let left_out = self.places.values().filter(|place| place.is_none()).count() as u64;
+        self.ended = Some((committed.time, left_out));
+        Ok(())
+    }
+}
