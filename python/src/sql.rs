@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use annals_sql::{Columns, Connection, Parameters, Source, SqlError, Value, ValueRef, read_large};
-use arrow_array::RecordBatchIterator;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple};
@@ -197,10 +196,8 @@ impl Answer {
                 let values: Vec<_> = row.iter().map(ValueRef::from).collect();
                 columns.row(&values)?;
             }
-            columns.into_batch()
+            columns.into_reader()
         });
-        let batch = made.map_err(annals::Error::from).or_raise()?;
-        let schema = batch.schema();
-        arrow::stream(py, RecordBatchIterator::new([Ok(batch)], schema))
+        arrow::stream(py, made.map_err(annals::Error::from).or_raise()?)
     }
 }

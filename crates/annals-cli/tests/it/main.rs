@@ -5,6 +5,8 @@
 
 #[cfg(all(unix, feature = "net"))]
 mod archived;
+#[cfg(all(feature = "arrow", feature = "sqlite"))]
+mod asked;
 #[cfg(all(unix, feature = "net"))]
 mod backed;
 mod damage;
