@@ -72,7 +72,9 @@ impl Output {
     pub(crate) fn new() -> Self {
         match IS_CLOSED.load(Ordering::Relaxed) {
             true => Self::to(Closed),
-            false => Self { is_terminal: io::stdout().is_terminal(), ..Self::to(io::stdout().lock()) },
+            false => {
+                Self { is_terminal: io::stdout().is_terminal(), ..Self::to(io::stdout().lock()) }
+            }
         }
     }
 

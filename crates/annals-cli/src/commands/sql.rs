@@ -9,9 +9,7 @@ use clap::Args;
 
 use crate::output::Output;
 use crate::remote::Access;
-use crate::shell::sql::{
-    Asking, Format, Printing, Sink, interactive, parameters, script, to_file,
-};
+use crate::shell::sql::{Asking, Format, Printing, Sink, interactive, parameters, script, to_file};
 use crate::{Outcome, progress};
 
 /// Ask with SQL, of now, of the past and of the history
@@ -86,9 +84,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         }
     };
     let parameters = parameters(&arguments.parameters)?;
-    let mut ask = |output: &mut Output| {
-        script::run(&sql, &mut asking, &mut printing, &parameters, output)
-    };
+    let mut ask =
+        |output: &mut Output| script::run(&sql, &mut asking, &mut printing, &parameters, output);
     match &arguments.output {
         Some(path) => to_file(path, sink, ask)?,
         None => {

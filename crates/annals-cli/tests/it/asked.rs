@@ -132,15 +132,17 @@ fn an_output_has_one_answer_or_is_as_it_was() {
     for (query, said) in [
         ("SELECT 1; SELECT 2", "has one answer"),
         ("BEGIN; COMMIT", "no statement has an answer"),
-        ("SELECT 1 AS x UNION ALL SELECT 'a'", "column \"x\" has whole numbers and, in row 1, the text \"a\""),
+        (
+            "SELECT 1 AS x UNION ALL SELECT 'a'",
+            "column \"x\" has whole numbers and, in row 1, the text \"a\"",
+        ),
         ("SELECT count FROM sale UNION ALL SELECT 0.5", "CAST(count AS TEXT)"),
         ("SELECT day FROM sale UNION ALL SELECT 'tomorrow'", "the text \"tomorrow\""),
         ("SELECT CAST(x'ff' AS TEXT) AS x", "isn't UTF-8"),
         ("SELECT missing", "no such column"),
         (".mode csv\nSELECT 1;\n.mode arrow\nSELECT 2", "has another answer or a text already"),
     ] {
-        let output =
-            run(dir, &["sql", "a.annals", query, "--format", "parquet", "-o", "out"], b"");
+        let output = run(dir, &["sql", "a.annals", query, "--format", "parquet", "-o", "out"], b"");
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{query}: {error}");
         assert!(error.contains(said), "{query}: {error}");

@@ -50,7 +50,9 @@ pub(super) fn run(
         }
         [".schema"] => schema(None, asking, output)?,
         [".schema", table] => schema(Some(table.trim_end_matches(';')), asking, output)?,
-        [".headers" | ".header", switch @ ("on" | "off")] => printing.sink.has_header = *switch == "on",
+        [".headers" | ".header", switch @ ("on" | "off")] => {
+            printing.sink.has_header = *switch == "on"
+        }
         [".mode", name] => {
             printing.sink.format = Format::from_str(name, true).map_err(|_| {
                 Error::invalid(format!(".mode {name}: write one of {}", Format::names()))

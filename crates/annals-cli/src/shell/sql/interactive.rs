@@ -70,8 +70,7 @@ pub(crate) fn run(asking: &mut Asking, mut printing: Printing, remembers: bool) 
                 begun.push('\n');
                 if is_whole(&begun) {
                     let statement = std::mem::take(&mut begun);
-                    let asked =
-                        printing.ask(asking, &statement, &Parameters::None, &mut output);
+                    let asked = printing.ask(asking, &statement, &Parameters::None, &mut output);
                     if let Err(error) = asked {
                         show(&mut output, &error)?;
                     }
