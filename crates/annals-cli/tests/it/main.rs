@@ -17,6 +17,8 @@ mod device;
 mod exchange;
 #[cfg(all(unix, feature = "net"))]
 mod explore;
+#[cfg(all(feature = "sqlite", target_os = "linux", target_arch = "x86_64"))]
+mod exported;
 #[cfg(unix)]
 mod follow;
 mod generated;
