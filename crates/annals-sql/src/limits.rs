@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 
+use crate::attach::MODULE;
 use crate::host::memory_used;
 
 /// Steps of SQLite's machine between two checks: some ten microseconds.
@@ -102,6 +103,23 @@ pub(crate) fn confine(connection: &Connection, limits: &Limits) -> rusqlite::Res
     }
     connection.authorizer(Some(authorize));
     Ok(())
+}
+
+/// Keeps statements from what would look as if it had changed the database: dropping its tables, and making others that
+/// aren't temporary.
+pub(crate) fn keep(connection: &Connection) {
+    connection.authorizer(Some(|context: AuthContext<'_>| {
+        let is_refused = match context.action {
+            AuthAction::DropVtable { module_name, .. } => module_name.starts_with(MODULE),
+            AuthAction::CreateTable { .. }
+            | AuthAction::CreateView { .. }
+            | AuthAction::CreateIndex { .. }
+            | AuthAction::CreateTrigger { .. }
+            | AuthAction::CreateVtable { .. } => context.database_name == Some("main"),
+            _ => false,
+        };
+        if is_refused { Authorization::Deny } else { Authorization::Allow }
+    }));
 }
 
 /// The pragmas that describe tables.
