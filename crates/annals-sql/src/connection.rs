@@ -13,6 +13,7 @@ use crate::error::SqlError;
 use crate::functions::{self, Find};
 use crate::limits::{Ended, Limits, Watch, confine, keep, keep_in_memory};
 use crate::session::{Session, Source};
+use crate::shape::shapes;
 
 /// The values of the parameters of a statement.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -200,7 +201,13 @@ impl Connection {
     fn guard(&self) -> Result<(), SqlError> {
         match &self.limits {
             Some(limits) => confine(&self.inner, limits).map_err(|error| self.explain(error)),
-            None => Ok(keep(&self.inner)),
+            None => {
+                // The log isn't among them: a statement that changes nothing of it tells of the end of a transaction.
+                let names = shapes(&self.schema, "").into_iter().flat_map(|(_, names)| names);
+                let names = names.chain(["annals_schema".to_owned()]);
+                keep(&self.inner, names.map(|name| name.to_ascii_lowercase()).collect());
+                Ok(())
+            }
         }
     }
 
@@ -277,8 +284,8 @@ impl Connection {
             (Some(ErrorCode::OperationInterrupted), Ended::No) => SqlError::Interrupted,
             (Some(ErrorCode::AuthorizationForStatementDenied), _) if self.limits.is_none() => {
                 SqlError::ReadOnly(
-                    "SQL only reads the database: `annals shell FILE`, a program, and the server's transactions write; \
-                     CREATE TEMP TABLE and CREATE TEMP VIEW make what is there up to the end of this connection"
+                    "nothing can be changed here: SQL reads. `annals shell FILE`, a program, and the server's transactions \
+                     write; CREATE TEMP TABLE and CREATE TEMP VIEW make what is there up to the end of this connection"
                         .to_owned(),
                 )
             }
@@ -302,7 +309,9 @@ impl Connection {
         });
         match is_name {
             true => {
-                format!("{message}; as the name of a table or column this word of SQL needs quotes: \"{word}\"")
+                format!(
+                    "{message}; as the name of a table or column this word of SQL needs quotes: \"{word}\""
+                )
             }
             false => message,
         }

@@ -287,6 +287,12 @@ fn a_server_is_asked_with_sql() {
             [here, there].map(|arguments| plain(empty(succeed(dir, &arguments, ""))));
         assert_eq!(here, there, "{format}");
     }
+    let two = "SELECT 1 AS one; SELECT 'a;b' AS two -- last";
+    for format in ["table", "csv", "json"] {
+        let [here, there] = ["b.annals", url]
+            .map(|of| succeed(dir, &["sql", of, two, "--format", format], "").replace(' ', ""));
+        assert_eq!(here, there, "{format}");
+    }
     #[cfg(feature = "arrow")]
     for (format, name) in [("parquet", "a.parquet"), ("arrow", "a.arrows")] {
         let answer = |of: &str, out: &str| {

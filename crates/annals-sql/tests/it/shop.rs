@@ -119,9 +119,9 @@ const TABLES: [(&str, &str, &[&str]); 3] = [
 pub(crate) fn native(db: &shop::Database) -> Connection {
     let (mut ours, mut native) = (open(db), open(db));
     // Its tables are replaced by others of the same names.
-    native.inner().authorizer(
-        None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>,
-    );
+    native
+        .inner()
+        .authorizer(None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>);
     for (table, columns, indexes) in TABLES {
         let rows = ours.rows(&format!("SELECT * FROM {table}"), &Parameters::None).unwrap();
         let sql = native.inner();

@@ -7,6 +7,8 @@ use annals::{Error, Result};
 use annals_sql::{Connection, Parameters, ValueRef};
 
 use super::answer::Sink;
+#[cfg(feature = "net")]
+use super::statements::split;
 use crate::output::Output;
 
 /// A database that is asked.
@@ -46,7 +48,10 @@ impl Asking {
                 connection.run(sql, parameters, answer).map_err(Error::from)
             }),
             #[cfg(feature = "net")]
-            Self::Server(http) => server::ask(http, sql, parameters, sink, output),
+            // One after the other, so that each answer is known for itself; a server has no transaction over several.
+            Self::Server(http) => split(sql)
+                .into_iter()
+                .try_for_each(|sql| server::ask(http, sql, parameters, sink, output)),
         }
     }
 

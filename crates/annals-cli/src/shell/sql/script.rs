@@ -10,7 +10,7 @@ use crate::output::Output;
 /// Runs a script up to its end, `.quit` or the first error.
 ///
 /// A line that begins with a dot is a command where no statement is open. What stands between two of them is asked at
-/// once, so that a server gets BEGIN and COMMIT together.
+/// once.
 pub(crate) fn run(
     script: &str,
     asking: &mut Asking,
