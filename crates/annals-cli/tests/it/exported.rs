@@ -21,7 +21,7 @@ impl Random {
     }
 
     fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len() as u64) as usize]
+        all[usize::try_from(self.below(all.len() as u64)).unwrap()]
     }
 
     /// One of these texts, or `null` one time in five.
@@ -107,7 +107,7 @@ const VALUES: [&str; 14] = [
 ];
 
 fn column(random: &mut Random, tables: &[&[&str]]) -> String {
-    let place = random.below(tables.len() as u64) as usize;
+    let place = usize::try_from(random.below(tables.len() as u64)).unwrap();
     format!("{}.{}", ["a", "b", "c"][place], random.one_of(tables[place]))
 }
 
