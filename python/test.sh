@@ -26,6 +26,8 @@ rm -rf "$target/python-test" "$target/wheels"
 bin=$target/python-test/bin
 "$bin/pip" install --quiet --retries 1 'maturin>=1.16,<2' 'mypy>=1.18' pytest pyarrow duckdb polars ||
     missing "pip can't install maturin, mypy, pytest, pyarrow, duckdb and polars"
+"$bin/pip" install --quiet --retries 1 nbclient ipykernel matplotlib ||
+    echo "the notebook isn't tested: pip can't install nbclient, ipykernel and matplotlib" >&2
 "$bin/maturin" build --profile "${ANNALS_PROFILE:-release}" --interpreter "$bin/python" --out "$target/wheels"
 # A free-threaded interpreter would make a wheel for itself alone.
 ls "$target"/wheels/annals-*-abi3-*.whl >/dev/null
@@ -34,6 +36,8 @@ cp -r tests "$target/python-test/"
 (cd .. && CARGO_TARGET_DIR=$target cargo run --quiet -p annals-cli -- compile --python \
     python/tests/library.schema -o "$target/python-test/tests/library.py")
 export ANNALS_PROGRAM=$target/debug/annals
+ANNALS_ROOT=$(cd .. && pwd)
+export ANNALS_ROOT
 export ANNALS_GUIDE=$PWD/../docs/guide/src
 cd "$target/python-test"
 bin/pytest --quiet tests

@@ -112,7 +112,12 @@ fn moment(at: &Bound<'_, PyAny>) -> PyResult<Moment> {
     if is_time(at)? {
         return Ok(Moment::Time(to_time(at)?));
     }
-    at.extract().map(|txid| Moment::Txid(Txid(txid)))
+    at.extract().map(|txid| Moment::Txid(Txid(txid))).map_err(|_| {
+        let shown = at.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
+        invalid(format!(
+            "{shown} is no moment: write the number of a transaction, a datetime with a zone, or 'comment:TEXT'"
+        ))
+    })
 }
 
 /// Does the same with both kinds of source.
@@ -294,6 +299,10 @@ impl Database {
     }
 
     fn __getattr__(&self, name: &str) -> PyResult<Table> {
+        // Python asks for names of its own, also of a database that is closed.
+        if name.starts_with("__") {
+            return Err(PyAttributeError::new_err(format!("there is no table {name:?}")));
+        }
         let now = self.now()?;
         now.table(name).ok_or_else(|| PyAttributeError::new_err(now.missing(name)))
     }

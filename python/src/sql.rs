@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use annals_sql::{Columns, Connection, Parameters, Source, SqlError, Value, ValueRef, read_large};
-use arrow_array::RecordBatchIterator;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple};
 
 use crate::arrow;
 use crate::errors::{OrRaise as _, invalid};
@@ -103,13 +102,14 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_none() {
         return Ok(Value::Null);
     }
-    if let Ok(truth) = value.cast::<PyBool>() {
-        return Ok(Value::Integer(truth.is_true().into()));
+    // Those of numpy are, too.
+    if let Ok(truth) = value.extract::<bool>() {
+        return Ok(Value::Integer(truth.into()));
     }
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(Value::Text(text.to_str()?.to_owned()));
     }
-    if value.is_instance_of::<pyo3::types::PyInt>() {
+    if value.is_instance_of::<pyo3::types::PyInt>() || value.hasattr("__index__")? {
         return match (value.extract::<i64>(), value.extract::<u64>()) {
             (Ok(number), _) => Ok(Value::Integer(number)),
             (_, Ok(number)) => Ok(Value::Blob(annals_sql::large(number))),
@@ -128,6 +128,7 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     let class = value.get_type().name()?.to_string();
     match class.as_str() {
         "date" | "Decimal" | "UUID" => Ok(Value::Text(value.str()?.to_str()?.to_owned())),
+        "float16" | "float32" => Ok(Value::Real(value.extract()?)),
         _ => Err(invalid(format!("params: {class} isn't a type of SQLite's values"))),
     }
 }
@@ -197,10 +198,8 @@ impl Answer {
                 let values: Vec<_> = row.iter().map(ValueRef::from).collect();
                 columns.row(&values)?;
             }
-            columns.into_batch()
+            columns.into_reader()
         });
-        let batch = made.map_err(annals::Error::from).or_raise()?;
-        let schema = batch.schema();
-        arrow::stream(py, RecordBatchIterator::new([Ok(batch)], schema))
+        arrow::stream(py, made.map_err(annals::Error::from).or_raise()?)
     }
 }

@@ -3,7 +3,7 @@
 use annals::{AnyDecimal, Blob, Date, Field, RowId, Timestamp, Type, Uuid, Value, ValueRef};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::errors::{OrRaise as _, invalid};
 
@@ -65,6 +65,9 @@ pub(crate) fn time(py: Python<'_>, time: Timestamp) -> PyResult<Py<PyAny>> {
 pub(crate) fn to_time(value: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
     let py = value.py();
     let classes = classes(py)?;
+    if !is_time(value)? {
+        return Err(invalid(format!("{} is no time: write a datetime", value.repr()?)));
+    }
     if value.getattr("tzinfo")?.is_none() {
         return Err(invalid(format!(
             "{value} has no time zone; write datetime(.., tzinfo=timezone.utc)"
@@ -136,24 +139,37 @@ pub(crate) fn of_python(field: &Field, value: &Bound<'_, PyAny>) -> PyResult<Giv
     })
 }
 
+/// Reads a whole number: an `int`, or one of numpy.
+fn whole(value: &Bound<'_, PyAny>) -> Option<i128> {
+    if value.is_instance_of::<PyInt>() {
+        return value.extract().ok();
+    }
+    value.call_method0("__index__").ok()?.extract().ok()
+}
+
 fn read(ty: Type, value: &Bound<'_, PyAny>) -> PyResult<Option<Given>> {
     if value.is_none() {
         return Ok(Some(Given::Value(Value::Null)));
     }
-    let is_bool = value.is_instance_of::<PyBool>();
+    // Those of numpy are, too.
+    let truth = value.extract::<bool>().ok();
+    let is_bool = truth.is_some();
     let text = value.cast::<PyString>().ok();
-    let bytes = || value.extract::<Vec<u8>>().ok().filter(|_| text.is_none());
-    let whole =
-        || value.extract::<i128>().ok().filter(|_| !is_bool && value.is_instance_of::<PyInt>());
+    let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+    let bytes = || value.extract::<Vec<u8>>().ok().filter(|_| text.is_none() && !is_list);
+    let whole = || if is_bool { None } else { whole(value) };
     let text = || text.and_then(|text| text.to_str().ok());
     let read = match ty {
-        Type::Bool => is_bool.then(|| value.extract().map(Value::Bool)).transpose()?,
+        Type::Bool => truth.map(Value::Bool),
         Type::Float32 | Type::Float64 => {
             let number = value.extract::<f64>().ok().filter(|_| !is_bool && text().is_none());
-            number.map(|number| match ty {
-                Type::Float32 => Value::Float32(number as f32),
-                _ => Value::Float64(number),
-            })
+            match ty {
+                // It is rounded, but doesn't become infinite.
+                Type::Float32 => number
+                    .filter(|number| !number.is_finite() || (*number as f32).is_finite())
+                    .map(|number| Value::Float32(number as f32)),
+                _ => number.map(Value::Float64),
+            }
         }
         Type::String | Type::Json => text().map(|text| Value::String(text.to_owned())),
         Type::Bytes | Type::FixedBytes(_) => bytes().map(Value::Bytes),

@@ -13,9 +13,6 @@ use arrow_schema::DataType;
 use crate::pinned::bytes_of;
 use crate::shape::{Layout, data_type};
 
-/// The bytes in a block of long values of views.
-const BLOCK: u32 = 1 << 20;
-
 /// Runs code with the Rust type of a field's cells, if they are numbers or bytes that Arrow has in the same form.
 macro_rules! with_primitive {
     ($ty:expr, $rust:ident => $do:expr, else $other:expr) => {
@@ -117,12 +114,9 @@ impl Column {
             DataType::Boolean => Cells::Bits(BooleanBufferBuilder::new(0)),
             DataType::Utf8 => Cells::Text(StringBuilder::new()),
             DataType::Binary => Cells::Bytes(BinaryBuilder::new()),
-            DataType::Utf8View => {
-                Cells::TextViews(StringViewBuilder::new().with_fixed_block_size(BLOCK))
-            }
-            DataType::BinaryView => {
-                Cells::BytesViews(BinaryViewBuilder::new().with_fixed_block_size(BLOCK))
-            }
+            // Blocks of long values begin small, since a batch of a page has few of them.
+            DataType::Utf8View => Cells::TextViews(StringViewBuilder::new()),
+            DataType::BinaryView => Cells::BytesViews(BinaryViewBuilder::new()),
             _ => Cells::Fixed(MutableBuffer::new(0)),
         };
         let variants = if let Type::Enum(variants) = ty { Some(variants) } else { None };
@@ -167,8 +161,17 @@ impl Column {
     ) -> Result<usize> {
         with_primitive!(ty, Cell => self.extend_cells::<Cell>(values).map(|()| 0), else {
             let mut size = 0;
-            for value in values.values() {
-                size += self.push(value?.as_ref(), blobs)?;
+            match &mut self.cells {
+                Cells::TextViews(texts) => values.for_each(&mut |value| {
+                    let mut len = 0;
+                    texts.append_option(text(value, &mut len));
+                    size += len;
+                    Ok(())
+                })?,
+                _ => values.for_each(&mut |value| {
+                    size += self.push(value, blobs)?;
+                    Ok(())
+                })?,
             }
             Ok(size)
         })

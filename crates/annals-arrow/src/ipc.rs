@@ -3,28 +3,64 @@
 use std::io::{Read, Write};
 
 use annals::Result;
-use arrow_array::RecordBatchReader;
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
+use arrow_schema::Schema;
 
 use crate::{Batches, from_arrow};
 
 /// The media type of a stream.
 pub const MEDIA_TYPE: &str = "application/vnd.apache.arrow.stream";
 
+/// Writes a stream batch by batch.
+pub struct Writer<W: Write>(StreamWriter<W>);
+
+impl<W: Write> std::fmt::Debug for Writer<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a stream with these columns.
+    ///
+    /// # Errors
+    /// `Io`: those of the output.
+    pub fn new(out: W, columns: &Schema) -> Result<Self> {
+        StreamWriter::try_new(out, columns).map(Self).map_err(from_arrow)
+    }
+
+    /// Writes a batch.
+    ///
+    /// # Errors
+    /// `Invalid`: it has other columns. `Io`: those of the output.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.0.write(batch).map_err(from_arrow)
+    }
+
+    /// Writes the end of the stream.
+    ///
+    /// # Errors
+    /// `Io`: those of the output.
+    pub fn finish(mut self) -> Result<()> {
+        self.0.finish().map_err(from_arrow)
+    }
+}
+
 /// Writes batches as a stream; returns the number of rows.
 ///
 /// # Errors
 /// Those of the batches and of the writer.
 pub fn write(batches: impl RecordBatchReader, out: impl Write) -> Result<u64> {
-    let mut writer = StreamWriter::try_new(out, &batches.schema()).map_err(from_arrow)?;
+    let mut writer = Writer::new(out, &batches.schema())?;
     let mut rows = 0;
     for batch in batches {
         let batch = batch.map_err(from_arrow)?;
         rows += batch.num_rows() as u64;
-        writer.write(&batch).map_err(from_arrow)?;
+        writer.write(&batch)?;
     }
-    writer.finish().map_err(from_arrow)?;
+    writer.finish()?;
     Ok(rows)
 }
 

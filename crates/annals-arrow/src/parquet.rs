@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Write;
 
 use annals::{Error, ErrorKind, Result};
-use arrow_array::RecordBatchReader;
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
@@ -29,25 +30,60 @@ fn from_parquet(error: ParquetError) -> Error {
     }
 }
 
+/// Writes a Parquet file batch by batch. Memory: that of a row group, some 64 MiB.
+pub struct Writer<W: Write + Send>(ArrowWriter<W>);
+
+impl<W: Write + Send> std::fmt::Debug for Writer<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+impl<W: Write + Send> Writer<W> {
+    /// Begins a file with these columns.
+    ///
+    /// # Errors
+    /// `Invalid`: Parquet doesn't have a column's type. `Io`: those of the output.
+    pub fn new(out: W, columns: SchemaRef) -> Result<Self> {
+        let compression = Compression::ZSTD(Default::default());
+        let properties = WriterProperties::builder().set_compression(compression).build();
+        ArrowWriter::try_new(out, columns, Some(properties)).map(Self).map_err(from_parquet)
+    }
+
+    /// Writes a batch.
+    ///
+    /// # Errors
+    /// `Invalid`: it has other columns. `Io`: those of the output.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.0.write(batch).map_err(from_parquet)?;
+        if self.0.in_progress_size() > GROUP {
+            self.0.flush().map_err(from_parquet)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the end of the file; without it the file can't be read.
+    ///
+    /// # Errors
+    /// `Io`: those of the output.
+    pub fn finish(self) -> Result<()> {
+        self.0.close().map(drop).map_err(from_parquet)
+    }
+}
+
 /// Writes batches as a Parquet file; returns the number of rows. Memory: that of a row group, some 64 MiB.
 ///
 /// # Errors
 /// Those of the batches and of the writer.
 pub fn write(batches: impl RecordBatchReader, out: impl Write + Send) -> Result<u64> {
-    let compression = Compression::ZSTD(Default::default());
-    let properties = WriterProperties::builder().set_compression(compression).build();
-    let made = ArrowWriter::try_new(out, batches.schema(), Some(properties));
-    let mut writer = made.map_err(from_parquet)?;
+    let mut writer = Writer::new(out, batches.schema())?;
     let mut rows = 0;
     for batch in batches {
         let batch = batch.map_err(from_arrow)?;
         rows += batch.num_rows() as u64;
-        writer.write(&batch).map_err(from_parquet)?;
-        if writer.in_progress_size() > GROUP {
-            writer.flush().map_err(from_parquet)?;
-        }
+        writer.write(&batch)?;
     }
-    writer.close().map_err(from_parquet)?;
+    writer.finish()?;
     Ok(rows)
 }
 

@@ -1,6 +1,6 @@
 //! Standard output: buffered, and every error of writing is one of the command.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,6 +40,18 @@ pub(crate) fn close() {
 pub(crate) struct Output {
     writer: BufWriter<Box<dyn Write>>,
     interrupts: Option<Rc<Interrupts>>,
+    shown: String,
+    is_terminal: bool,
+    contents: Contents,
+}
+
+/// What an output has got so far.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    Nothing,
+    Text,
+    /// A file in a format of its own: nothing may follow it.
+    Binary,
 }
 
 /// The replacement for a missing standard output.
@@ -60,14 +72,27 @@ impl Output {
     pub(crate) fn new() -> Self {
         match IS_CLOSED.load(Ordering::Relaxed) {
             true => Self::to(Closed),
-            false => Self::to(io::stdout().lock()),
+            false => {
+                Self { is_terminal: io::stdout().is_terminal(), ..Self::to(io::stdout().lock()) }
+            }
         }
     }
 
     /// Writes elsewhere.
     pub(crate) fn to(writer: impl Write + 'static) -> Self {
         let writer = BufWriter::with_capacity(1 << 16, Box::new(writer) as _);
-        Self { writer, interrupts: None }
+        Self {
+            writer,
+            interrupts: None,
+            shown: "standard output".to_owned(),
+            is_terminal: false,
+            contents: Contents::Nothing,
+        }
+    }
+
+    /// Writes to a file, as errors name it.
+    pub(crate) fn to_file(writer: impl Write + 'static, shown: impl Into<String>) -> Self {
+        Self { shown: shown.into(), ..Self::to(writer) }
     }
 
     /// Sets whether an interrupt ends the output from now on.
@@ -77,10 +102,50 @@ impl Output {
 
     /// Writes text as it is.
     pub(crate) fn write(&mut self, text: &str) -> Result<()> {
+        if self.contents == Contents::Binary && !text.is_empty() {
+            return Err(Error::invalid(format!(
+                "{} has an answer in a binary format, which nothing can follow; write further answers to other files",
+                self.shown
+            )));
+        }
+        if !text.is_empty() {
+            self.contents = Contents::Text;
+        }
+        self.write_bytes(text.as_bytes())
+    }
+
+    /// Begins an answer in a binary format: nothing else goes to this output.
+    ///
+    /// # Errors
+    /// `Invalid`: it is a terminal, or has something already.
+    pub(crate) fn begin_binary(&mut self, format: &str) -> Result<()> {
+        if self.is_terminal {
+            return Err(Error::invalid(format!(
+                "{format} is binary, and this is a terminal: write the answer to a file with --output FILE (`.once FILE` in \
+                 a dialog), or to another program with `|`"
+            )));
+        }
+        if self.contents != Contents::Nothing {
+            return Err(Error::invalid(format!(
+                "{} has another answer or a text already, and {format} has one answer: ask one statement for each file",
+                self.shown
+            )));
+        }
+        self.contents = Contents::Binary;
+        Ok(())
+    }
+
+    /// True if nothing was written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.contents == Contents::Nothing
+    }
+
+    /// Writes bytes as they are.
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         if self.interrupts.as_ref().is_some_and(|interrupts| interrupts.take()) {
             return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
         }
-        self.writer.write_all(text.as_bytes()).map_err(cannot_write)
+        self.writer.write_all(bytes).map_err(|error| self.cannot_write(error))
     }
 
     /// Writes a line.
@@ -92,12 +157,12 @@ impl Output {
     /// Flushes the output. The last call of every command: an error of a write that was buffered
     /// shows up only here.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        self.writer.flush().map_err(cannot_write)
+        self.writer.flush().map_err(|error| self.cannot_write(error))
     }
-}
 
-fn cannot_write(error: io::Error) -> Error {
-    Error::io("cannot write to standard output", error)
+    fn cannot_write(&self, error: io::Error) -> Error {
+        Error::io(format!("cannot write to {}", self.shown), error)
+    }
 }
 
 /// Makes a message fit for a terminal, whatever text of the user's it repeats: control characters

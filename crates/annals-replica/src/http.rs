@@ -149,17 +149,20 @@ impl Http {
         self.authorized(request).send()
     }
 
-    /// Asks the server a query of SQL; returns the answer as a text of the type `accept`, as `text/csv`. `body` is JSON:
+    /// Asks the server a query of SQL; returns the answer as the type `accept`, as `text/csv`. `body` is JSON:
     /// `{"sql":"SELECT ..","params":[..]}`.
     ///
     /// # Errors
     /// `Invalid`, `Unsupported`: the server refuses the query, with its message; `Unreachable`; those of tokens.
-    pub fn sql(&self, body: &str, accept: &str) -> Result<String> {
+    pub fn sql(&self, body: &str, accept: &str) -> Result<Vec<u8>> {
         let request = self.client.post(self.at("/sql")).header("Content-Type", "application/json");
         let request = self.authorized(request.header("Accept", accept).body(body.to_owned()));
         let response = request.send().map_err(|error| self.unreachable(&error))?;
         match response.status() {
-            StatusCode::OK => response.text().map_err(|error| self.unreachable(&error)),
+            StatusCode::OK => match response.bytes() {
+                Ok(bytes) => Ok(bytes.into()),
+                Err(error) => Err(self.unreachable(&error)),
+            },
             _ => Err(self.refused(response)),
         }
     }

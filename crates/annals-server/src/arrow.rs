@@ -83,15 +83,6 @@ pub(crate) async fn changes(
     Ok(send(shared, txid, pieces))
 }
 
-/// Returns a stream of one batch.
-#[cfg(feature = "sql")]
-pub(crate) fn one(batch: arrow_array::RecordBatch) -> Answer<Vec<u8>> {
-    let mut stream = Vec::new();
-    let columns = batch.schema();
-    ipc::write(arrow_array::RecordBatchIterator::new([Ok(batch)], columns), &mut stream)?;
-    Ok(stream)
-}
-
 /// Sends a stream as the reader takes it: a slow one holds no thread, and the memory of one batch.
 fn send(shared: &Shared, txid: Txid, pieces: ipc::Pieces) -> Response {
     let (pushing, body) = body::pushed(shared);

@@ -122,7 +122,9 @@ fn answer(sql: &mut Connection, request: &Request, form: Form) -> Answer<(String
             let mut columns = annals_sql::Columns::new(most);
             let txid = sql.snapshot()?.txid().0;
             sql.run(&request.sql, &parameters, &mut columns)?;
-            return Ok((txid.to_string(), crate::arrow::one(columns.into_batch()?)?));
+            let mut stream = Vec::new();
+            annals_arrow::ipc::write(columns.into_reader()?, &mut stream)?;
+            return Ok((txid.to_string(), stream));
         }
     };
     let mut all = String::new();

@@ -13,7 +13,7 @@ use crate::session::Session;
 use crate::shape::{KINDS, Shape, quoted, shapes};
 
 /// The beginning of the names of modules.
-const MODULE: &str = "annals_";
+pub(crate) const MODULE: &str = "annals_";
 
 /// The name of the log.
 const LOG: &str = "annals_log";

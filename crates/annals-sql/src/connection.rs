@@ -11,8 +11,9 @@ use rusqlite::{Batch, Statement};
 use crate::attach::Attaching;
 use crate::error::SqlError;
 use crate::functions::{self, Find};
-use crate::limits::{Ended, Limits, Watch, confine, keep_in_memory};
+use crate::limits::{Ended, Limits, Watch, confine, keep, keep_in_memory};
 use crate::session::{Session, Source};
+use crate::shape::shapes;
 
 /// The values of the parameters of a statement.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,9 +98,7 @@ impl Connection {
         let find: Find = Arc::new(move |prefix| prefix.is_empty().then(|| Arc::clone(&session)));
         functions::register(&connection.inner, &find).map_err(failed)?;
         connection.attach()?;
-        if let Some(limits) = &connection.limits {
-            confine(&connection.inner, limits).map_err(failed)?;
-        }
+        connection.guard()?;
         Ok(connection)
     }
 
@@ -195,9 +194,20 @@ impl Connection {
             None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>,
         );
         self.attach()?;
+        self.guard()
+    }
+
+    /// Sets what statements may do.
+    fn guard(&self) -> Result<(), SqlError> {
         match &self.limits {
             Some(limits) => confine(&self.inner, limits).map_err(|error| self.explain(error)),
-            None => Ok(()),
+            None => {
+                // The log isn't among them: a statement that changes nothing of it tells of the end of a transaction.
+                let names = shapes(&self.schema, "").into_iter().flat_map(|(_, names)| names);
+                let names = names.chain(["annals_schema".to_owned()]);
+                keep(&self.inner, names.map(|name| name.to_ascii_lowercase()).collect());
+                Ok(())
+            }
         }
     }
 
@@ -272,13 +282,38 @@ impl Connection {
                 SqlError::Memory(limits.memory)
             }
             (Some(ErrorCode::OperationInterrupted), Ended::No) => SqlError::Interrupted,
+            (Some(ErrorCode::AuthorizationForStatementDenied), _) if self.limits.is_none() => {
+                SqlError::ReadOnly(
+                    "nothing can be changed here: SQL reads. `annals shell FILE`, a program, and the server's transactions \
+                     write; CREATE TEMP TABLE and CREATE TEMP VIEW make what is there up to the end of this connection"
+                        .to_owned(),
+                )
+            }
             (Some(ErrorCode::AuthorizationForStatementDenied), _) => SqlError::ReadOnly(
                 "SQL only reads here: SELECT, WITH, VALUES, EXPLAIN, and PRAGMA table_info; changes are \
                  transactions"
                     .to_owned(),
             ),
             (Some(ErrorCode::ReadOnly), _) => SqlError::ReadOnly(said(error)),
-            _ => SqlError::Statement(said(error)),
+            _ => SqlError::Statement(self.with_quotes(said(error))),
+        }
+    }
+
+    /// Says of a word of SQL that is also the name of a table or field that it needs quotes.
+    fn with_quotes(&self, message: String) -> String {
+        let word = message.strip_prefix("near \"").and_then(|rest| rest.split_once('"'));
+        let Some((word, _)) = word else { return message };
+        let is_name = self.schema.tables().iter().any(|table| {
+            let mut names = table.fields.iter().map(|field| &field.name).chain([&table.name]);
+            names.any(|name| name.eq_ignore_ascii_case(word))
+        });
+        match is_name {
+            true => {
+                format!(
+                    "{message}; as the name of a table or column this word of SQL needs quotes: \"{word}\""
+                )
+            }
+            false => message,
         }
     }
 }

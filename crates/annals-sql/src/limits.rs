@@ -1,5 +1,6 @@
 //! Limits of queries of strangers: of time, rows and memory, and of what they may do.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 
+use crate::attach::MODULE;
 use crate::host::memory_used;
 
 /// Steps of SQLite's machine between two checks: some ten microseconds.
@@ -102,6 +104,30 @@ pub(crate) fn confine(connection: &Connection, limits: &Limits) -> rusqlite::Res
     }
     connection.authorizer(Some(authorize));
     Ok(())
+}
+
+/// Keeps statements from what would look as if it had changed the database, whose tables have these names in small
+/// letters: changing and dropping them, and making others that aren't temporary.
+pub(crate) fn keep(connection: &Connection, tables: HashSet<String>) {
+    let is_ours = move |name: &str| tables.contains(&name.to_ascii_lowercase());
+    connection.authorizer(Some(move |context: AuthContext<'_>| {
+        let is_refused = match context.action {
+            // The tables refuse it, too, but are not asked where no row is meant.
+            AuthAction::Insert { table_name }
+            | AuthAction::Update { table_name, .. }
+            | AuthAction::Delete { table_name } => {
+                context.database_name == Some("temp") && is_ours(table_name)
+            }
+            AuthAction::DropVtable { module_name, .. } => module_name.starts_with(MODULE),
+            AuthAction::CreateTable { .. }
+            | AuthAction::CreateView { .. }
+            | AuthAction::CreateIndex { .. }
+            | AuthAction::CreateTrigger { .. }
+            | AuthAction::CreateVtable { .. } => context.database_name == Some("main"),
+            _ => false,
+        };
+        if is_refused { Authorization::Deny } else { Authorization::Allow }
+    }));
 }
 
 /// The pragmas that describe tables.

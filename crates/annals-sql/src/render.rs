@@ -48,7 +48,7 @@ impl<F: FnMut(&mut String) -> Result<(), SqlError>> Render<F> {
 }
 
 /// Returns the names as keys of objects: a name that was there gets a number.
-fn keys(columns: &[(String, Option<String>)]) -> Vec<String> {
+pub(crate) fn keys(columns: &[(String, Option<String>)]) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for (name, _) in columns {
         let (mut key, mut number) = (name.clone(), 1);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use annals_schema::{FieldNumber, RowId};
+use annals_schema::{FieldNumber, RowId, ValueRef};
 
 use crate::columns::column::Column;
 use crate::columns::fetched::Fetched;
@@ -128,6 +128,38 @@ impl<'a> VectorView<'a> {
                 }
             }
         }))
+    }
+
+    /// Passes all values to `take`, in order: faster than [`values`](Self::values), and not to be stopped but by an error.
+    ///
+    /// # Errors
+    /// Those of `take`; a value can't be loaded.
+    pub fn for_each<F>(&self, take: &mut F) -> Result<()>
+    where
+        F: FnMut(ValueRef<'_>) -> Result<()>,
+    {
+        let mut given = 0;
+        let error = 'lost: {
+            for run in self.table.data.runs(self.first, self.count) {
+                let (slot, len) = match run {
+                    Ok(run) => run,
+                    Err(error) => break 'lost error,
+                };
+                for slot in slot..slot + place(len) {
+                    if let Some(text) = self.column.text_here(slot) {
+                        take(ValueRef::String(text))?;
+                    } else {
+                        match self.column.get(slot) {
+                            Ok(value) => take(value.as_ref())?,
+                            Err(error) => break 'lost error,
+                        }
+                    }
+                    given += 1;
+                }
+            }
+            return Ok(());
+        };
+        self.rest(given, error)?.for_each(take)
     }
 
     /// Returns the values after the first `given` rows from another view, if a page of this one is lost.

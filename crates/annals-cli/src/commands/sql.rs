@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::output::Output;
 use crate::remote::Access;
-use crate::shell::sql::{Asking, Format, Sink, interactive, parameters, script};
+use crate::shell::sql::{Asking, Format, Printing, Sink, interactive, parameters, script, to_file};
 use crate::{Outcome, progress};
 
 /// Ask with SQL, of now, of the past and of the history
@@ -27,7 +27,8 @@ use crate::{Outcome, progress};
 #[command(after_help = "Example:
   annals sql people.annals 'SELECT name, born FROM person ORDER BY born LIMIT 3'
   annals sql people.annals 'SELECT * FROM person_history(7)' --format json
-  annals sql people.annals 'SELECT count(*) FROM person WHERE born < :year' --param year=1990")]
+  annals sql people.annals 'SELECT count(*) FROM person WHERE born < :year' --param year=1990
+  annals sql people.annals 'SELECT * FROM person_at(7)' --format parquet -o then.parquet")]
 pub(crate) struct Arguments {
     /// The database: a file, or the URL of one on a server
     file: PathBuf,
@@ -36,6 +37,9 @@ pub(crate) struct Arguments {
     /// How to print the rows
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// The output file, which is replaced if it exists; standard output if left out
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
     /// The value of a parameter, in order, or NAME=VALUE for `:NAME`: a number, NULL, or a text
     #[arg(long = "param", value_name = "VALUE")]
     parameters: Vec<String>,
@@ -64,11 +68,12 @@ fn open(path: &Path, access: &Access) -> Result<Asking> {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let mut asking = open(&arguments.file, &arguments.access)?;
-    let mut sink = Sink::new(arguments.format, !arguments.no_header);
+    let sink = Sink::new(arguments.format, !arguments.no_header);
+    let mut printing = Printing { sink, once: None };
     let sql = match &arguments.sql {
         Some(sql) => sql.clone(),
-        None if std::io::stdin().is_terminal() => {
-            interactive::run(&mut asking, sink, !arguments.no_history)?;
+        None if std::io::stdin().is_terminal() && arguments.output.is_none() => {
+            interactive::run(&mut asking, printing, !arguments.no_history)?;
             return Ok(Outcome::Done);
         }
         None => {
@@ -79,8 +84,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         }
     };
     let parameters = parameters(&arguments.parameters)?;
-    let mut output = Output::new();
-    script::run(&sql, &mut asking, &mut sink, &parameters, &mut output)?;
-    output.flush()?;
+    let mut ask =
+        |output: &mut Output| script::run(&sql, &mut asking, &mut printing, &parameters, output);
+    match &arguments.output {
+        Some(path) => to_file(path, sink, ask)?,
+        None => {
+            let mut output = Output::new();
+            ask(&mut output)?;
+            output.flush()?;
+        }
+    }
     Ok(Outcome::Done)
 }

@@ -5,6 +5,8 @@
 
 #[cfg(all(unix, feature = "net"))]
 mod archived;
+#[cfg(all(feature = "arrow", feature = "sqlite"))]
+mod asked;
 #[cfg(all(unix, feature = "net"))]
 mod backed;
 mod damage;
@@ -15,6 +17,8 @@ mod device;
 mod exchange;
 #[cfg(all(unix, feature = "net"))]
 mod explore;
+#[cfg(all(feature = "sqlite", target_os = "linux", target_arch = "x86_64"))]
+mod exported;
 #[cfg(unix)]
 mod follow;
 mod generated;

@@ -287,6 +287,21 @@ fn a_server_is_asked_with_sql() {
             [here, there].map(|arguments| plain(empty(succeed(dir, &arguments, ""))));
         assert_eq!(here, there, "{format}");
     }
+    let two = "SELECT 1 AS one; SELECT 'a;b' AS two -- last";
+    for format in ["table", "csv", "json"] {
+        let [here, there] = ["b.annals", url]
+            .map(|of| succeed(dir, &["sql", of, two, "--format", format], "").replace(' ', ""));
+        assert_eq!(here, there, "{format}");
+    }
+    #[cfg(feature = "arrow")]
+    for (format, name) in [("parquet", "a.parquet"), ("arrow", "a.arrows")] {
+        let answer = |of: &str, out: &str| {
+            let arguments = [&["sql", of], &query[2..], &["--format", format, "-o", out]].concat();
+            succeed(dir, &arguments, "");
+            std::fs::read(dir.join(out)).unwrap()
+        };
+        assert_eq!(answer(url, name), answer("b.annals", name), "{format}");
+    }
     let refused = run(dir, &["sql", url, "DELETE FROM page"], b"");
     assert_ne!(refused.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("SQL only reads"), "{refused:?}");

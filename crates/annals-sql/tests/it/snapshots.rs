@@ -99,6 +99,8 @@ fn a_changed_schema_is_seen_by_the_next_statement() {
     drop(prepared);
     assert_eq!(text(&mut sql, "SELECT count(*) FROM street"), "0\n");
     assert_eq!(text(&mut sql, "SELECT count(*) FROM city"), "0\n");
+    assert!(text(&mut sql, "DELETE FROM street").contains("SQL reads"));
+    assert!(text(&mut sql, "DROP TABLE street").contains("SQL reads"));
 
     let mut confined = Connection::confined(db.clone(), annals_sql::Limits::default()).unwrap();
     create("lane");
@@ -137,4 +139,44 @@ fn parameters_are_bound_by_place_and_by_name() {
     {
         assert!(sql.rows(query, parameters).is_err(), "{query}");
     }
+}
+
+#[test]
+fn what_looks_like_a_change_is_refused() {
+    let db = build(3, 3, 3);
+    let mut sql = open(&db);
+    for statement in [
+        "DELETE FROM city WHERE 0",
+        "UPDATE City SET name = 'x' WHERE id = -1",
+        "INSERT INTO city VALUES (1)",
+        "DROP TABLE city",
+        "DROP TABLE temp.city_history",
+        "CREATE TABLE t(a)",
+        "CREATE TABLE t AS SELECT * FROM city",
+        "CREATE VIEW v AS SELECT 1",
+    ] {
+        let error = sql.rows(statement, &Parameters::None).unwrap_err();
+        assert!(matches!(error, SqlError::ReadOnly(_)), "{statement}: {error:?}");
+        assert!(error.to_string().contains("CREATE TEMP TABLE"), "{statement}: {error}");
+    }
+    assert_eq!(text(&mut sql, "SELECT count(*) FROM city"), "3\n");
+    let own = "CREATE TEMP TABLE t AS SELECT * FROM city; CREATE TEMP VIEW v AS SELECT id FROM t; \
+               SELECT count(*) FROM v; DROP VIEW v; DROP TABLE t";
+    assert_eq!(text(&mut sql, own), "3\n");
+}
+
+#[test]
+fn a_name_that_is_a_word_of_sql_is_said_to_need_quotes() {
+    let db = annals::Database::in_memory().unwrap();
+    let schema = "create_table order\nadd_field order from string\n";
+    let schema = annals_schema::parse(schema).unwrap().schema;
+    db.upgrade(&schema, &mut |_, _| unreachable!()).unwrap();
+    let mut sql = Connection::open(db).unwrap();
+    for (query, word) in [("SELECT * FROM order", "order"), ("SELECT from FROM \"order\"", "from")]
+    {
+        let error = sql.rows(query, &Parameters::None).unwrap_err().to_string();
+        assert!(error.to_lowercase().contains(&format!("needs quotes: \"{word}\"")), "{error}");
+    }
+    let error = sql.rows("SELECT * FROM where", &Parameters::None).unwrap_err().to_string();
+    assert!(!error.contains("quotes"), "{error}");
 }

@@ -82,6 +82,21 @@ fn vectors_are_read_from_an_image() {
         assert!(truths.zip(0..).all(|(truth, row)| truth == ValueRef::Bool(row % 3 == 0)));
         let many = vector(BYTES, 0, ROWS).values().map(Result::unwrap);
         assert!(many.zip(0..).all(|(found, row)| found == bytes(row).as_deref().into()));
+        for field in [TEXT, TRUTH, BYTES, NUMBER] {
+            let (vector, mut each) = (vector(field, 3, ROWS - 5), Vec::new());
+            let taken = vector.for_each(&mut |value| {
+                each.push(value.to_value());
+                if each.len() == 40 { Err(crate::Error::invalid("no more")) } else { Ok(()) }
+            });
+            assert!(taken.is_err() && each.len() == 40);
+            each.clear();
+            let all = vector.for_each(&mut |value| {
+                each.push(value.to_value());
+                Ok(())
+            });
+            assert!(all.is_ok());
+            assert!(vector.values().map(|value| value.unwrap().into_value()).eq(each));
+        }
         assert!(
             vector(BYTES, 0, 3).strings().is_err() && table.vector(TEXT, RowId(1), ROWS).is_err()
         );
@@ -123,6 +138,13 @@ fn an_error_is_the_last_item_of_a_vector() {
     assert!(cfg!(miri) || chunks.next().unwrap().is_err());
     assert!(cfg!(miri) || chunks.next().is_none());
     let texts: Vec<_> = texts.strings().unwrap().collect();
+    let mut given = 0;
+    let again = table.vector(TEXT, RowId(0), ROWS).unwrap();
+    let taken = again.for_each(&mut |_| {
+        given += 1;
+        Ok(())
+    });
+    assert!(taken.is_err() && given == texts.len() - 1);
     assert!(texts[..texts.len() - 1].iter().all(Result::is_ok) && texts[texts.len() - 1].is_err());
     assert!(numbers.to_vec::<i64>().is_err() || cfg!(miri));
 }

@@ -5,21 +5,56 @@ use annals_sql::{Answer, Render, SqlError, ValueRef};
 use clap::ValueEnum;
 use unicode_width::UnicodeWidthStr as _;
 
+#[cfg(feature = "arrow")]
+use super::columnar::Columnar;
+use super::separated::Separated;
 use crate::output::Output;
 
-/// How rows are printed.
+/// How rows are printed. Other names are those of other programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Columns below each other
+    #[value(aliases = ["box", "column", "columns"])]
     Table,
     /// A line for each value
     Line,
     /// Comma-separated values, with a line of names
     Csv,
+    /// Values between tabs, as they are, with a line of names
+    #[value(alias = "tsv")]
+    Tabs,
+    /// Values between `|`, as they are, with a line of names
+    List,
+    /// A table of Markdown
+    Markdown,
     /// A list of objects
     Json,
     /// An object a line
+    #[value(alias = "jsonlines")]
     Ndjson,
+    /// A Parquet file, with the types of columns
+    #[cfg(feature = "arrow")]
+    Parquet,
+    /// A stream of Arrow, with the types of columns
+    #[cfg(feature = "arrow")]
+    Arrow,
+}
+
+impl Format {
+    /// Returns the names of all formats.
+    pub(crate) fn names() -> String {
+        let all = Self::value_variants().iter().filter_map(Self::to_possible_value);
+        let names: Vec<_> = all.map(|value| value.get_name().to_owned()).collect();
+        names.join(", ")
+    }
+
+    /// True if an answer is no text, and a file has one.
+    pub(crate) const fn is_binary(self) -> bool {
+        #[cfg(feature = "arrow")]
+        return matches!(self, Self::Parquet | Self::Arrow);
+        #[cfg(not(feature = "arrow"))]
+        return false;
+    }
 }
 
 /// So many rows are measured before the first is printed; later ones may be wider.
@@ -39,6 +74,14 @@ impl Sink {
         Self { format, has_header }
     }
 
+    /// Checks at the end that an output has an answer, if no file of the format is without one.
+    pub(crate) fn check(self, output: &Output) -> Result<()> {
+        if self.format.is_binary() && output.is_empty() {
+            return Err(Error::invalid("nothing was written: no statement has an answer"));
+        }
+        Ok(())
+    }
+
     /// Passes a receiver of answers to `ask`, and prints what it gets.
     pub(crate) fn print(
         self,
@@ -48,6 +91,13 @@ impl Sink {
         let format = match self.format {
             Format::Table | Format::Line => {
                 return ask(&mut Shown::new(self, output));
+            }
+            Format::Tabs | Format::List | Format::Markdown => {
+                return ask(&mut Separated::new(self, output));
+            }
+            #[cfg(feature = "arrow")]
+            Format::Parquet | Format::Arrow => {
+                return ask(&mut Columnar::new(self.format, output));
             }
             Format::Csv => annals_sql::Format::Csv,
             Format::Json => annals_sql::Format::Json,

@@ -7,6 +7,8 @@ use annals::{Error, Result};
 use annals_sql::{Connection, Parameters, ValueRef};
 
 use super::answer::Sink;
+#[cfg(feature = "net")]
+use super::statements::split;
 use crate::output::Output;
 
 /// A database that is asked.
@@ -46,7 +48,10 @@ impl Asking {
                 connection.run(sql, parameters, answer).map_err(Error::from)
             }),
             #[cfg(feature = "net")]
-            Self::Server(http) => server::ask(http, sql, parameters, sink, output),
+            // One after the other, so that each answer is known for itself; a server has no transaction over several.
+            Self::Server(http) => split(sql)
+                .into_iter()
+                .try_for_each(|sql| server::ask(http, sql, parameters, sink, output)),
         }
     }
 
@@ -69,7 +74,7 @@ impl Asking {
 
 #[cfg(feature = "net")]
 mod server {
-    use annals::{Error, Result};
+    use annals::{Error, ErrorKind, Result};
     use annals_replica::Http;
     use annals_sql::{Parameters, Value, ValueRef};
     use serde_json::{Map, Value as Json, json};
@@ -110,16 +115,23 @@ mod server {
         let accept = match sink.format {
             Format::Json => "application/json",
             Format::Ndjson => "application/x-ndjson",
-            Format::Csv | Format::Table | Format::Line => "text/csv",
+            #[cfg(feature = "arrow")]
+            Format::Parquet | Format::Arrow => annals_arrow::ipc::MEDIA_TYPE,
+            _ => "text/csv",
         };
-        let text = http.sql(&body, accept)?;
+        let answer = http.sql(&body, accept)?;
+        #[cfg(feature = "arrow")]
+        if sink.format.is_binary() {
+            return crate::shell::sql::columnar::write(sink.format, answer, output);
+        }
+        let text = text(answer)?;
         match sink.format {
             Format::Csv if !sink.has_header => {
                 let first = records(&text).next().map_or(0, |(_, len)| len);
                 output.write(text.get(first..).unwrap_or_default())
             }
             Format::Json | Format::Ndjson | Format::Csv => output.write(&text),
-            Format::Table | Format::Line => sink.print(output, |answer| {
+            _ => sink.print(output, |answer| {
                 let mut records = records(&text);
                 let Some((names, _)) = records.next() else { return Ok(()) };
                 let names = names.into_iter().map(|name| (name.unwrap_or_default(), None));
@@ -136,9 +148,14 @@ mod server {
         }
     }
 
+    fn text(answer: Vec<u8>) -> Result<String> {
+        String::from_utf8(answer)
+            .map_err(|_| Error::new(ErrorKind::Corrupt, "the server's answer isn't UTF-8"))
+    }
+
     /// Returns the texts of the first column.
     pub(super) fn list(http: &Http, sql: &str) -> Result<Vec<String>> {
-        let text = http.sql(&body(sql, &Parameters::None), "text/csv")?;
+        let text = text(http.sql(&body(sql, &Parameters::None), "text/csv")?)?;
         let first = |(mut record, _): (Vec<Option<String>>, usize)| {
             record.first_mut().and_then(Option::take).unwrap_or_default()
         };

@@ -8,7 +8,7 @@ use annals::{Error, Result};
 use annals_sql::Parameters;
 
 use super::statements::is_whole;
-use super::{Asking, Sink, dots};
+use super::{Asking, Printing, dots};
 use crate::output::{Output, plain, say};
 use crate::shell::editor::{Editor, Typed};
 use crate::shell::history;
@@ -42,7 +42,7 @@ const WORDS: [&str; 24] = [
 ];
 
 /// Runs statements until the person leaves.
-pub(crate) fn run(asking: &mut Asking, mut sink: Sink, remembers: bool) -> Result<()> {
+pub(crate) fn run(asking: &mut Asking, mut printing: Printing, remembers: bool) -> Result<()> {
     let mut output = Output::new();
     let mut editor = Editor::new(if remembers { history::file() } else { None })?;
     output.line("SQL that reads; a statement ends with `;`. `.help` tells more.")?;
@@ -59,7 +59,7 @@ pub(crate) fn run(asking: &mut Asking, mut sink: Sink, remembers: bool) -> Resul
             Typed::Cleared => begun.clear(),
             Typed::End => return Ok(()),
             Typed::Lines(line) if begun.is_empty() && line.trim_start().starts_with('.') => {
-                match dots::run(line.trim(), asking, &mut sink, &mut output) {
+                match dots::run(line.trim(), asking, &mut printing, &mut output) {
                     Ok(true) => {}
                     Ok(false) => return output.flush(),
                     Err(error) => show(&mut output, &error)?,
@@ -70,7 +70,7 @@ pub(crate) fn run(asking: &mut Asking, mut sink: Sink, remembers: bool) -> Resul
                 begun.push('\n');
                 if is_whole(&begun) {
                     let statement = std::mem::take(&mut begun);
-                    let asked = asking.ask(&statement, &Parameters::None, &sink, &mut output);
+                    let asked = printing.ask(asking, &statement, &Parameters::None, &mut output);
                     if let Err(error) = asked {
                         show(&mut output, &error)?;
                     }

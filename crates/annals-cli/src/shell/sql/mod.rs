@@ -2,13 +2,18 @@
 
 mod answer;
 mod asking;
+#[cfg(feature = "arrow")]
+mod columnar;
 mod dots;
+mod file;
 pub(crate) mod interactive;
 pub(crate) mod script;
+mod separated;
 mod statements;
 
 pub(crate) use answer::{Format, Sink};
 pub(crate) use asking::Asking;
+pub(crate) use file::{Printing, to_file};
 
 use annals::{Error, Result};
 use annals_sql::{Parameters, Value};

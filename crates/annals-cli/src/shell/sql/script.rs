@@ -4,17 +4,17 @@ use annals::Result;
 use annals_sql::Parameters;
 
 use super::statements::is_whole;
-use super::{Asking, Sink, dots};
+use super::{Asking, Printing, dots};
 use crate::output::Output;
 
 /// Runs a script up to its end, `.quit` or the first error.
 ///
 /// A line that begins with a dot is a command where no statement is open. What stands between two of them is asked at
-/// once, so that a server gets BEGIN and COMMIT together.
+/// once.
 pub(crate) fn run(
     script: &str,
     asking: &mut Asking,
-    sink: &mut Sink,
+    printing: &mut Printing,
     parameters: &Parameters,
     output: &mut Output,
 ) -> Result<()> {
@@ -22,18 +22,22 @@ pub(crate) fn run(
     for line in script.split_inclusive('\n') {
         if !line.trim_start().starts_with('.') || !is_whole(&begun) {
             begun.push_str(line);
+            // `.once` is for one answer.
+            if printing.once.is_some() && is_whole(&begun) && !begun.trim().is_empty() {
+                printing.ask(asking, &std::mem::take(&mut begun), parameters, output)?;
+            }
             continue;
         }
         let statements = std::mem::take(&mut begun);
         if !statements.trim().is_empty() {
-            asking.ask(&statements, parameters, sink, output)?;
+            printing.ask(asking, &statements, parameters, output)?;
         }
-        if !dots::run(line.trim(), asking, sink, output)? {
+        if !dots::run(line.trim(), asking, printing, output)? {
             return Ok(());
         }
     }
     match begun.trim() {
         "" => Ok(()),
-        _ => asking.ask(&begun, parameters, sink, output),
+        _ => printing.ask(asking, &begun, parameters, output),
     }
 }

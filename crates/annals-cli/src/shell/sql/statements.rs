@@ -4,23 +4,38 @@
 pub(super) fn is_whole(text: &str) -> bool {
     let (mut rest, mut ends) = (text, true);
     while let Some(c) = rest.chars().next() {
-        let skipped = match c {
-            '\'' | '"' | '`' => close(rest, c, &c.to_string()),
-            '[' => close(rest, '[', "]"),
-            '-' if rest.starts_with("--") => Some(rest.find('\n').unwrap_or(rest.len())),
-            '/' if rest.starts_with("/*") => rest.find("*/").map(|end| end + 2),
-            c => {
-                ends = if c == ';' { true } else { ends && c.is_whitespace() };
-                Some(c.len_utf8())
-            }
-        };
-        let Some(skipped) = skipped else { return false };
-        if matches!(c, '\'' | '"' | '`' | '[') {
-            ends = false;
-        }
+        let Some(skipped) = part(rest, c) else { return false };
+        let is_comment = rest.starts_with("--") || rest.starts_with("/*");
+        ends = c == ';' || ends && (c.is_whitespace() || is_comment);
         rest = rest.get(skipped..).unwrap_or_default();
     }
     ends
+}
+
+/// Returns the statements of a text, each with its `;`.
+#[cfg(feature = "net")]
+pub(super) fn split(text: &str) -> Vec<&str> {
+    let (mut statements, mut begin, mut at) = (Vec::new(), 0, 0);
+    while let Some((rest, c)) = text.get(at..).and_then(|rest| Some((rest, rest.chars().next()?))) {
+        at += part(rest, c).unwrap_or(rest.len());
+        if c == ';' || at == text.len() {
+            statements.extend(text.get(begin..at));
+            begin = at;
+        }
+    }
+    statements.retain(|statement| !statement.trim_matches([' ', '\t', '\r', '\n', ';']).is_empty());
+    statements
+}
+
+/// Returns the length of what begins with a character: a part in quotes, a comment, or it alone; `None` if that has no end.
+fn part(rest: &str, c: char) -> Option<usize> {
+    match c {
+        '\'' | '"' | '`' => close(rest, c, &c.to_string()),
+        '[' => close(rest, '[', "]"),
+        '-' if rest.starts_with("--") => Some(rest.find('\n').unwrap_or(rest.len())),
+        '/' if rest.starts_with("/*") => rest.find("*/").map(|end| end + 2),
+        c => Some(c.len_utf8()),
+    }
 }
 
 /// Returns the length of a part in quotes.
@@ -32,6 +47,16 @@ fn close(text: &str, open: char, end: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::is_whole;
+
+    #[test]
+    #[cfg(feature = "net")]
+    fn statements_are_told_apart() {
+        let text = "SELECT ';', \";\"; -- a;b\nSELECT 2;; /* ; */ SELECT [;] 'open; end";
+        let expected =
+            ["SELECT ';', \";\";", " -- a;b\nSELECT 2;", " /* ; */ SELECT [;] 'open; end"];
+        assert_eq!(super::split(text), expected);
+        assert!(super::split(" ; \n;").is_empty());
+    }
 
     #[test]
     fn a_statement_ends_with_a_semicolon() {

@@ -1,0 +1,73 @@
+//! Answers whose values stand between separators: tabs, `|`, and tables of Markdown.
+
+use annals_sql::{Answer, SqlError, ValueRef};
+
+use super::answer::{Format, Sink};
+use crate::output::Output;
+
+/// Prints rows between separators. Null is nothing.
+pub(super) struct Separated<'o> {
+    output: &'o mut Output,
+    sink: Sink,
+    /// For each column, whether blobs in it are large numbers.
+    are_large: Vec<bool>,
+}
+
+impl<'o> Separated<'o> {
+    pub(super) const fn new(sink: Sink, output: &'o mut Output) -> Self {
+        Self { output, sink, are_large: Vec::new() }
+    }
+
+    fn print(&mut self, values: &[String]) -> Result<(), SqlError> {
+        let line = match self.sink.format {
+            Format::Tabs => values.join("\t"),
+            Format::Markdown => {
+                let cells: Vec<_> = values.iter().map(|value| escaped(value)).collect();
+                format!("| {} |", cells.join(" | "))
+            }
+            _ => values.join("|"),
+        };
+        self.output.line(&line).map_err(SqlError::from)
+    }
+}
+
+/// Returns a text that stays in its cell of Markdown.
+fn escaped(text: &str) -> String {
+    let mut cell = String::new();
+    for c in text.chars() {
+        match c {
+            '|' => cell.push_str("\\|"),
+            '\n' => cell.push_str("<br>"),
+            c if c.is_control() => cell.extend(c.escape_default()),
+            c => cell.push(c),
+        }
+    }
+    cell
+}
+
+impl Answer for Separated<'_> {
+    fn begin(&mut self, columns: &[(String, Option<String>)]) -> Result<(), SqlError> {
+        let is_large = |ty: &Option<String>| annals_sql::is_large(ty.as_deref());
+        self.are_large = columns.iter().map(|(_, ty)| is_large(ty)).collect();
+        // Without the line of names it is no table of Markdown.
+        if self.sink.has_header || self.sink.format == Format::Markdown {
+            let names: Vec<_> = columns.iter().map(|(name, _)| name.clone()).collect();
+            self.print(&names)?;
+        }
+        if self.sink.format == Format::Markdown {
+            self.print(&vec!["---".to_owned(); columns.len()])?;
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        let columns = values.iter().zip(&self.are_large);
+        let texts = columns.map(|(&value, &is_large)| {
+            let mut text = String::new();
+            annals_sql::push_plain(&mut text, value, is_large);
+            text
+        });
+        let texts: Vec<_> = texts.collect();
+        self.print(&texts)
+    }
+}
