@@ -105,7 +105,8 @@ impl IntoRanges for &str {
             #[cfg(feature = "archive")]
             "file" | "s3" | "gs" | "az" => Ok(archive(self)?),
             "nats" | "tls" => {
-                let message = format!("{self}: a shared log has no files to read; follow it with a replica");
+                let message =
+                    format!("{self}: a shared log has no files to read; follow it with a replica");
                 Err(Error::new(ErrorKind::Unsupported, message))
             }
             _ => Err(unknown(self)),
