@@ -235,7 +235,7 @@ fn follow(url: &str, path: &Path, access: &Access) -> Result<Database> {
 fn join(url: &str, path: &Path, arguments: &Arguments) -> Result<Arc<Node>> {
     let log = arguments.membership.connect(url, &arguments.access)?;
     let (options, patience) = (progress::options(), Patience::default());
-    let replica = Replica::connect_with(Arc::clone(&log) as _, path, &options, patience)?;
+    let replica = Replica::connect_with(Arc::clone(&log), path, &options, patience)?;
     let node = Arc::new(Node::new(replica));
     let (following, mut told) = (Arc::clone(&node), 0);
     keep_up(move || {

@@ -157,7 +157,7 @@ fn run_node(arguments: &Arguments, url: &str) -> Result<Outcome> {
     }
     let log = membership.connect(url, access)?;
     let (options, patience) = (progress::options(), annals_replica::Patience::default());
-    let connection = std::sync::Arc::clone(&log) as _;
+    let connection = std::sync::Arc::clone(&log);
     let replica = annals_replica::Replica::connect_with(connection, file, &options, patience)?;
     let mut screen = Screen::new(false);
     let ran = shell::replica::run(&replica, &mut std::io::stdin().lock(), &mut screen);
