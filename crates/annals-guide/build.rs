@@ -1,7 +1,7 @@
 //! Makes a program of each Rust block of the guide.
 //!
-//! A chapter is a module. `annals::schema!("FILE")` in it compiles the last block `schema FILE` above,
-//! once, and the blocks below see the module that it makes.
+//! A chapter is a module. `annals::schema!("FILE")` in it, or that of `annals_replica`, compiles the last block `schema FILE`
+//! above, once, and the blocks below see the module that it makes.
 
 #[allow(dead_code, unreachable_pub, reason = "the library's file, of which this needs a part")]
 #[path = "src/chapter.rs"]
@@ -46,7 +46,7 @@ impl Chapters<'_> {
             match block.language.as_str() {
                 "schema" => drop(schemas.insert(block.note.as_str(), block)),
                 "rust" => {
-                    for file in schemas_in(&block.text) {
+                    for (of, file) in schemas_in(&block.text) {
                         let place = format!("docs/guide/src/{}.md:{}", chapter.name, block.line);
                         let Some(schema) = schemas.get(file) else {
                             panic!("{place}: no block `schema {file}` is above it");
@@ -61,7 +61,7 @@ impl Chapters<'_> {
                             let root = format!(" as crate::blocks::{module}::b{}::", block.line);
                             write(&path, &schema.text.replace(" as crate::", &root));
                             code +=
-                                &format!("mod s{} {{ annals::schema!({path:?}); }}\n", schema.line);
+                                &format!("mod s{} {{ {of}::schema!({path:?}); }}\n", schema.line);
                         }
                     }
                     code += &program(block, seen.values());
@@ -99,9 +99,13 @@ fn program<'a>(block: &Block, schemas: impl Iterator<Item = &'a usize>) -> Strin
     format!("pub(super) mod b{} {{\n{uses}{body}}}\n", block.line)
 }
 
-/// Returns the files that `annals::schema!("FILE")` names.
-fn schemas_in(text: &str) -> impl Iterator<Item = &str> {
-    text.split("annals::schema!(\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0))
+/// Returns the files that `annals::schema!("FILE")` names, after the crate of the macro: it may also be `annals_replica`.
+fn schemas_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.match_indices("::schema!(\"").filter_map(|(at, macro_name)| {
+        let (before, after) = (&text[..at], &text[at + macro_name.len()..]);
+        let of = before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+        Some((of, after.split_once('"')?.0))
+    })
 }
 
 fn write(path: &Path, text: &str) {

@@ -2,7 +2,7 @@
 //!
 //! The blocks of a chapter are played in order in a folder of their own. By their language they are
 //!
-//! - `schema FILE`: written as that file. What `annals::schema!("FILE")` below it compiles.
+//! - `schema FILE`: written as that file. What `annals::schema!("FILE")` below it, or that of `annals_replica`, compiles.
 //! - `rust`: compiled by `build.rs` and run. A block without `fn main` is the body of one, which may
 //!   use `?`; lines that begin with `# ` are not shown in the book.
 //! - `sh`: run by `sh -e`, with `annals` in the path. What it prints is everything that a terminal shows.
