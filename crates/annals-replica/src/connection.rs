@@ -1,6 +1,7 @@
 //! A connection: the few things that a replica asks of the journal that it follows.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use annals::internals::Origin;
@@ -90,6 +91,43 @@ pub trait Connection: Debug + Send + Sync {
     /// Those of the connection.
     fn refused(&self, _after: Cursor, _error: &Error) -> Result<bool> {
         Ok(false)
+    }
+}
+
+/// Something that a replica can be connected to: a [`Connection`], one in an [`Arc`], or a URL.
+///
+/// | URL | what it names | feature |
+/// |---|---|---|
+/// | `http://HOST:PORT/v1/NAME`, `https://..` | a database on a server | `http` |
+/// | `ssh://HOST/PATH` | a file on another machine | `http` |
+/// | `nats://HOST:PORT/STREAM`, `tls://..` | a shared log | `log` |
+/// | `file:///FOLDER`, `s3://BUCKET/PATH`, `gs://..`, `az://..` | an archive, which can only be pulled | `archive` |
+///
+/// The token for a server is that of the environment variable `ANNALS_TOKEN`, as with the program `annals`. With another
+/// token, or other settings, make the connection yourself: `Http::new(url, token)?`, `SharedLog::with(url, access)?`.
+pub trait IntoConnection {
+    /// Returns the connection. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// `Invalid`: it is no such URL; `Unsupported`: the feature for such URLs is off.
+    fn into_connection(self) -> Result<Arc<dyn Connection>>;
+}
+
+impl<C: Connection + 'static> IntoConnection for C {
+    fn into_connection(self) -> Result<Arc<dyn Connection>> {
+        Ok(Arc::new(self))
+    }
+}
+
+impl<C: Connection + 'static> IntoConnection for Arc<C> {
+    fn into_connection(self) -> Result<Arc<dyn Connection>> {
+        Ok(self)
+    }
+}
+
+impl IntoConnection for Arc<dyn Connection> {
+    fn into_connection(self) -> Result<Self> {
+        Ok(self)
     }
 }
 

@@ -39,10 +39,12 @@ mod url;
 pub use backup::Backup;
 #[cfg(feature = "http")]
 pub use call::Called;
-pub use connection::{Connection, Description, Figure, Granted, LAG, Pulled, Pushed};
+pub use connection::{
+    Connection, Description, Figure, Granted, IntoConnection, LAG, Pulled, Pushed,
+};
 #[cfg(feature = "http")]
 pub use http::Http;
-pub use lazy::{Fetched, Fetching, Lazy, Ranges, TypedLazy};
+pub use lazy::{Fetched, Fetching, IntoRanges, Lazy, Ranges, TypedLazy};
 pub use lease::Lease;
 pub use local::{Answer, BATCH, Local};
 pub use node::Node;
@@ -52,7 +54,6 @@ pub use replica::{Accepted, Patience, Replica};
 #[cfg(feature = "log")]
 pub use shared_log::SharedLog;
 pub use typed::{TypedLease, TypedOffline, TypedReplica};
-pub use url::{IntoConnection, IntoRanges};
 
 /// Compiles a schema as `annals::schema!` does, with two more types in its module: `Replica` is [`TypedReplica`] and
 /// `Lazy` is [`TypedLazy`] of this schema.

@@ -1,47 +1,11 @@
-//! What replicas can be of: a connection, a source of ranges, or the URL of one.
+//! What a URL names: the connection, or the source of ranges, of a replica.
 
 use std::sync::Arc;
 
 use annals::{Error, ErrorKind, Result};
 
-use crate::{Connection, Ranges};
-
-/// Something that a replica can be connected to: a [`Connection`], one in an [`Arc`], or a URL.
-///
-/// | URL | what it names | feature |
-/// |---|---|---|
-/// | `http://HOST:PORT/v1/NAME`, `https://..` | a database on a server | `http` |
-/// | `ssh://HOST/PATH` | a file on another machine | `http` |
-/// | `nats://HOST:PORT/STREAM`, `tls://..` | a shared log | `log` |
-/// | `file:///FOLDER`, `s3://BUCKET/PATH`, `gs://..`, `az://..` | an archive, which can only be pulled | `archive` |
-///
-/// The token for a server is that of the environment variable `ANNALS_TOKEN`, as with the program `annals`. With another
-/// token, or other settings, make the connection yourself: `Http::new(url, token)?`, `SharedLog::with(url, access)?`.
-pub trait IntoConnection {
-    /// Returns the connection. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// `Invalid`: it is no such URL; `Unsupported`: the feature for such URLs is off.
-    fn into_connection(self) -> Result<Arc<dyn Connection>>;
-}
-
-impl<C: Connection + 'static> IntoConnection for C {
-    fn into_connection(self) -> Result<Arc<dyn Connection>> {
-        Ok(Arc::new(self))
-    }
-}
-
-impl<C: Connection + 'static> IntoConnection for Arc<C> {
-    fn into_connection(self) -> Result<Arc<dyn Connection>> {
-        Ok(self)
-    }
-}
-
-impl IntoConnection for Arc<dyn Connection> {
-    fn into_connection(self) -> Result<Self> {
-        Ok(self)
-    }
-}
+use crate::connection::{Connection, IntoConnection};
+use crate::lazy::{IntoRanges, Ranges};
 
 impl IntoConnection for &str {
     fn into_connection(self) -> Result<Arc<dyn Connection>> {
@@ -60,36 +24,6 @@ impl IntoConnection for &str {
 impl IntoConnection for &String {
     fn into_connection(self) -> Result<Arc<dyn Connection>> {
         self.as_str().into_connection()
-    }
-}
-
-/// Something that a lazy replica can read: [`Ranges`], those in an [`Arc`], or a URL.
-///
-/// The URLs are those of [`IntoConnection`], but for shared logs, and `https://HOST/../NAME.annals`: a file on any web
-/// server that sends ranges.
-pub trait IntoRanges {
-    /// Returns the source of ranges. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// `Invalid`: it is no such URL; `Unsupported`: the feature for such URLs is off.
-    fn into_ranges(self) -> Result<Arc<dyn Ranges>>;
-}
-
-impl<R: Ranges + 'static> IntoRanges for R {
-    fn into_ranges(self) -> Result<Arc<dyn Ranges>> {
-        Ok(Arc::new(self))
-    }
-}
-
-impl<R: Ranges + 'static> IntoRanges for Arc<R> {
-    fn into_ranges(self) -> Result<Arc<dyn Ranges>> {
-        Ok(self)
-    }
-}
-
-impl IntoRanges for Arc<dyn Ranges> {
-    fn into_ranges(self) -> Result<Self> {
-        Ok(self)
     }
 }
 

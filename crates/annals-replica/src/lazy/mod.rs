@@ -32,13 +32,13 @@ use annals::{Cursor, Error, ErrorKind, Options, Reader, Result, Snapshot};
 use annals_storage::sync::lock;
 use annals_storage::{Access, Directory, FileDirectory};
 
-use crate::{IntoRanges, Patience};
+use crate::Patience;
 use cache::Cache;
 use directory::{News, Remote, RemoteDirectory};
 use fetch::Fetch;
 
 pub use fetch::Fetched;
-pub use ranges::{Contents, Object, Piece, Ranges};
+pub use ranges::{Contents, IntoRanges, Object, Piece, Ranges};
 pub use typed::TypedLazy;
 #[cfg(feature = "http")]
 pub use web::Web;

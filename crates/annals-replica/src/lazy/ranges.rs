@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::Arc;
 
 use annals::{Cursor, Result};
 
@@ -34,6 +35,36 @@ pub trait Ranges: Debug + Send + Sync {
     /// # Errors
     /// `Unreachable`: no answer, or one that was cut off: it is tried again.
     fn read(&self, object: &Object, range: Range<u64>) -> Result<Piece>;
+}
+
+/// Something that a lazy replica can read: [`Ranges`], those in an [`Arc`], or a URL.
+///
+/// The URLs are those of [`IntoConnection`](crate::IntoConnection), but for shared logs, and `https://HOST/../NAME.annals`: a file on any web
+/// server that sends ranges.
+pub trait IntoRanges {
+    /// Returns the source of ranges. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// `Invalid`: it is no such URL; `Unsupported`: the feature for such URLs is off.
+    fn into_ranges(self) -> Result<Arc<dyn Ranges>>;
+}
+
+impl<R: Ranges + 'static> IntoRanges for R {
+    fn into_ranges(self) -> Result<Arc<dyn Ranges>> {
+        Ok(Arc::new(self))
+    }
+}
+
+impl<R: Ranges + 'static> IntoRanges for Arc<R> {
+    fn into_ranges(self) -> Result<Arc<dyn Ranges>> {
+        Ok(self)
+    }
+}
+
+impl IntoRanges for Arc<dyn Ranges> {
+    fn into_ranges(self) -> Result<Self> {
+        Ok(self)
+    }
 }
 
 /// The files of a journal at a moment.

@@ -8,8 +8,7 @@ use annals::internals::check_readable;
 use annals::typed::{PlainSchema, Snapshot};
 use annals::{Moment, Options, Result};
 
-use super::{Fetching, Lazy};
-use crate::IntoRanges;
+use super::{Fetching, IntoRanges, Lazy};
 
 /// A [`Lazy`] with the types that were generated from a schema. The module of [`schema!`](crate::schema) calls it `Lazy`.
 ///
