@@ -2,7 +2,7 @@
 //!
 //! A line `$ COMMAND` is typed; lines `| TEXT` below it are its standard input, with `\xNN` for any
 //! byte. The rest, up to the next `$`, is the answer: standard output, then standard error with `! `
-//! in front, then `[status N]` if that isn't 0. Commands are `annals ..`, whose words may stand in double quotes, and which may end with
+//! in front, then `[status N]` if that isn't 0. Above an answer that begins with `|` is a line `[answer]`. Commands are `annals ..`, whose words may stand in double quotes, and which may end with
 //! `< FILE` or `> FILE`; `write FILE`, which writes its input; `append FILE`, which adds its input to the
 //! file; `fixture FILE`, which brings it from the folder `files`; `copy FILE TO`; `flip FILE AT`, which flips the bits of a byte; `zero FILE FROM TO`; `gzip FILE`; `cat FILE`; and
 //! `ls`.
@@ -67,7 +67,12 @@ fn play(dir: &Path, transcript: &str) -> String {
             input.push(b'\n');
         }
         while lines.next_if(|line| !line.starts_with("$ ") && !line.starts_with('#')).is_some() {}
-        answer(&mut actual, dir, command, input);
+        let mut said = String::new();
+        answer(&mut said, dir, command, input);
+        if said.starts_with('|') {
+            actual.push_str("[answer]\n");
+        }
+        actual += &said;
         actual.push('\n');
     }
     actual.truncate(actual.trim_end().len());
