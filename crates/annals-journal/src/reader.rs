@@ -108,6 +108,28 @@ impl<'s> FrameReader<'s> {
         }
     }
 
+    /// Reads all up to an end into a buffer, whatever that holds, and has it as the window. A frame that ends later isn't
+    /// there then.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn at_once(mut self, end: u64, mut buffer: Vec<u8>) -> io::Result<Self> {
+        self.len = self.len.min(end);
+        let wanted = usize::try_from(self.len.saturating_sub(self.position));
+        // Zeros are written only where the buffer was shorter.
+        buffer.resize(wanted.map_err(io::Error::other)?, 0);
+        let read = self.storage.read_at(self.position, &mut buffer)?;
+        buffer.truncate(read);
+        (self.window, self.window_at) = (buffer, self.position);
+        Ok(self)
+    }
+
+    /// Returns what was read last, and where that begins.
+    #[must_use]
+    pub fn into_window(self) -> (u64, Vec<u8>) {
+        (self.window_at, self.window)
+    }
+
     /// Accepts frames by their payload check alone, for a file without any header.
     pub(crate) fn without_header(self) -> Self {
         Self { segment: None, ..self }

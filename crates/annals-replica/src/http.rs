@@ -1,22 +1,22 @@
 //! A connection to a server, by the URL of a database: `http://HOST:PORT/v1/NAME`.
 
-use std::io::Read;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use annals::{Cursor, Error, ErrorKind, Result, Txid};
 use annals_storage::{Spool, Storage as _};
-use reqwest::blocking::{Body, Client, ClientBuilder, RequestBuilder, Response};
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
 use reqwest::header::HeaderValue;
-use reqwest::{StatusCode, Url};
+use reqwest::{Body, Method, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
 
+use crate::client::{Client, Lost, Response, SILENCE};
 use crate::tunnel::Tunnel;
 use crate::{Connection, Description, Granted, Pulled, Pushed};
-
-/// How long connecting may take, and how long a server may be silent in an answer.
-const SILENCE: Duration = Duration::from_secs(30);
 
 /// The most bytes of an answer in JSON.
 pub(crate) const MOST_OF_JSON: u64 = 64 << 20;
@@ -24,10 +24,10 @@ pub(crate) const MOST_OF_JSON: u64 = 64 << 20;
 const MOST_OF_REFUSAL: u64 = 64 << 10;
 /// The most bytes of frames that are taken along with a conflict; more are pulled.
 const MOST_NEWS: u64 = 8 << 20;
-/// The most bytes of a push that are handed to the client at once; more are read while they are sent, between two threads.
-const MOST_AT_ONCE: u64 = 1 << 20;
-/// The most bytes of an answer that are read at once.
-const MOST_READ: usize = 256 << 10;
+/// The pieces in which the frames of a push are read while they are sent.
+const PIECE: usize = 256 << 10;
+/// The fewest bytes of a push that should arrive in a second.
+const SLOWEST: u64 = 16 << 10;
 /// The header with the ticket of a lease.
 const LEASE: &str = "Annals-Lease";
 
@@ -93,9 +93,9 @@ impl Http {
         let parsed =
             Url::parse(url.trim_end_matches('/')).map_err(|error| wrong(&error.to_string()))?;
         let (shown, tunnel) = (parsed.to_string(), Tunnel::of(&parsed, wrong)?);
-        let (url, builder) = match &tunnel {
-            Some(tunnel) => (tunnel.url()?, tunnel.lead(client())),
-            None => (parsed, client()),
+        let (url, client) = match &tunnel {
+            Some(tunnel) => (tunnel.url()?, Client::new(|client| tunnel.lead(client))),
+            None => (parsed, Client::new(|client| client)),
         };
         let names = url.path_segments().map(Iterator::collect::<Vec<_>>).unwrap_or_default();
         if !matches!(url.scheme(), "http" | "https")
@@ -103,7 +103,7 @@ impl Http {
         {
             return Err(wrong("it doesn't end with /v1/NAME"));
         }
-        let client = builder.build().map_err(|error| wrong(&whole(&error)))?;
+        let client = client.map_err(|error| wrong(&whole(&error)))?;
         let (conflicts, turn) = (AtomicU64::new(0), Mutex::default());
         Ok(Self { url, shown, token, client, tunnel, conflicts, turn })
     }
@@ -116,26 +116,24 @@ impl Http {
         &self.url
     }
 
-    pub(crate) const fn client(&self) -> &Client {
-        &self.client
-    }
-
-    /// Returns the URL of something of the database.
-    pub(crate) fn at(&self, rest: &str) -> String {
-        format!("{}{rest}", self.url)
-    }
-
-    pub(crate) fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+    /// Begins a request for something of the database.
+    pub(crate) fn request(&self, method: Method, rest: &str) -> RequestBuilder {
+        let request = self.client.request(method, format!("{}{rest}", self.url));
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,
         }
     }
 
+    pub(crate) fn send(&self, request: RequestBuilder) -> std::result::Result<Response<'_>, Lost> {
+        self.client.send(request, SILENCE)
+    }
+
     /// Sends a request that changes nothing.
-    pub(crate) fn get(&self, rest: &str, wait: Duration) -> Result<Response> {
-        let request = self.authorized(self.client.get(self.at(rest))).timeout(wait + SILENCE);
-        let response = request.send().map_err(|error| self.unreachable(&error))?;
+    pub(crate) fn get(&self, rest: &str, wait: Duration) -> Result<Response<'_>> {
+        let request = self.request(Method::GET, rest);
+        let response = self.client.send(request, wait + SILENCE);
+        let response = response.map_err(|error| self.unreachable(&error))?;
         match response.status() {
             StatusCode::OK => Ok(response),
             _ => Err(self.refused(response)),
@@ -143,10 +141,14 @@ impl Http {
     }
 
     /// Sends a request that runs once, however often it is sent with its key.
-    pub(crate) fn post_json(&self, rest: &str, key: &str, body: &str) -> reqwest::Result<Response> {
-        let request = self.client.post(self.at(rest)).header("Content-Type", "application/json");
-        let request = request.header("Idempotency-Key", key).body(body.to_owned());
-        self.authorized(request).send()
+    pub(crate) fn post_json(
+        &self,
+        rest: &str,
+        key: &str,
+        body: &str,
+    ) -> std::result::Result<Response<'_>, Lost> {
+        let request = self.request(Method::POST, rest).header("Content-Type", "application/json");
+        self.send(request.header("Idempotency-Key", key).body(body.to_owned()))
     }
 
     /// Asks the server a query of SQL; returns the answer as the type `accept`, as `text/csv`. `body` is JSON:
@@ -155,14 +157,11 @@ impl Http {
     /// # Errors
     /// `Invalid`, `Unsupported`: the server refuses the query, with its message; `Unreachable`; those of tokens.
     pub fn sql(&self, body: &str, accept: &str) -> Result<Vec<u8>> {
-        let request = self.client.post(self.at("/sql")).header("Content-Type", "application/json");
-        let request = self.authorized(request.header("Accept", accept).body(body.to_owned()));
-        let response = request.send().map_err(|error| self.unreachable(&error))?;
+        let request = self.request(Method::POST, "/sql").header("Content-Type", "application/json");
+        let response = self.send(request.header("Accept", accept).body(body.to_owned()));
+        let response = response.map_err(|error| self.unreachable(&error))?;
         match response.status() {
-            StatusCode::OK => match response.bytes() {
-                Ok(bytes) => Ok(bytes.into()),
-                Err(error) => Err(self.unreachable(&error)),
-            },
+            StatusCode::OK => response.read(u64::MAX).map_err(|error| self.unreachable(&error)),
             _ => Err(self.refused(response)),
         }
     }
@@ -174,7 +173,7 @@ impl Http {
     }
 
     /// Returns the error that a server answered with.
-    pub(crate) fn refused(&self, response: Response) -> Error {
+    pub(crate) fn refused(&self, response: Response<'_>) -> Error {
         let status = response.status();
         let text = self.read(response, MOST_OF_REFUSAL).unwrap_or_default();
         let problem: Problem = serde_json::from_slice(&text).unwrap_or_default();
@@ -199,16 +198,14 @@ impl Http {
         Error::new(kind, format!("{}: {message}", self.shown))
     }
 
-    pub(crate) fn json<T: for<'de> Deserialize<'de>>(&self, response: Response) -> Result<T> {
+    pub(crate) fn json<T: for<'de> Deserialize<'de>>(&self, response: Response<'_>) -> Result<T> {
         let text = self.read(response, MOST_OF_JSON)?;
         serde_json::from_slice(&text).map_err(|_| self.strange("something else than was asked for"))
     }
 
     /// Reads a body into memory, so many bytes at most: whoever answers may not be a server of ours.
-    pub(crate) fn read(&self, response: Response, most: u64) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let read = response.take(most + 1).read_to_end(&mut bytes);
-        read.map_err(|error| self.unreachable(&error))?;
+    pub(crate) fn read(&self, response: Response<'_>, most: u64) -> Result<Vec<u8>> {
+        let bytes = response.read(most + 1).map_err(|error| self.unreachable(&error))?;
         if bytes.len() as u64 > most {
             return Err(self.strange(&format!("more than {most} bytes")));
         }
@@ -217,26 +214,21 @@ impl Http {
 
     /// Begins a request that pushes bytes after a cursor.
     fn pushing(&self, from: Cursor, bytes: &Spool) -> Result<RequestBuilder> {
-        let io = |error| Error::io("can't read the spooled frames", error);
-        let len = bytes.end() - bytes.begin();
-        let body = if len <= MOST_AT_ONCE {
-            let mut all = Vec::new();
-            let read = bytes.pieces(|_, piece| {
-                all.extend_from_slice(piece);
-                Ok(())
-            });
-            read.map_err(io)?;
-            Body::from(all)
-        } else {
-            let frames = bytes.without(0).map_err(io)?;
-            Body::sized(Reading { at: frames.begin(), frames }, len)
-        };
-        let request = self.client.post(self.at("/frames")).body(body);
+        let frames = bytes.without(0);
+        let frames = frames.map_err(|error| Error::io("can't read the spooled frames", error))?;
+        let body = Body::wrap(Reading { at: frames.begin(), frames });
+        let request = self.request(Method::POST, "/frames").body(body);
         Ok(request.header("If-Match", format!("\"{from}\"")))
     }
 
+    /// Sends a push of so many bytes.
+    fn push_it(&self, request: RequestBuilder, bytes: &Spool) -> Result<Pushed> {
+        let most = SILENCE + Duration::from_secs((bytes.end() - bytes.begin()) / SLOWEST);
+        self.pushed(self.client.send(request, most))
+    }
+
     /// Returns the outcome of a push.
-    fn pushed(&self, sent: reqwest::Result<Response>) -> Result<Pushed> {
+    fn pushed(&self, sent: std::result::Result<Response<'_>, Lost>) -> Result<Pushed> {
         let response = match sent {
             Ok(response) => response,
             Err(error) if error.is_connect() => return Err(self.unreachable(&error)),
@@ -279,22 +271,10 @@ impl Http {
         ))
     }
 
-    fn cursor_of(&self, response: &Response) -> Result<Cursor> {
+    fn cursor_of(&self, response: &Response<'_>) -> Result<Cursor> {
         let next = response.headers().get("Annals-Next").and_then(|next| next.to_str().ok());
         next.and_then(|next| next.parse().ok()).ok_or_else(|| self.strange("no cursor"))
     }
-}
-
-/// Makes a client of servers.
-pub(crate) fn client() -> ClientBuilder {
-    // Another provider may have been chosen by the program.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
-        .connect_timeout(SILENCE)
-        .timeout(SILENCE)
-        .http2_initial_stream_window_size(8 << 20)
-        .http2_initial_connection_window_size(16 << 20)
-        .user_agent(concat!("annals/", env!("CARGO_PKG_VERSION")))
 }
 
 /// Joins an error with its causes.
@@ -324,17 +304,35 @@ fn kind_named(name: &str) -> ErrorKind {
     }
 }
 
-/// Reads a spool as the body of a request.
+/// The body of a push: a spool, read while it is sent.
 struct Reading {
     frames: Spool,
     at: u64,
 }
 
-impl Read for Reading {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.frames.read_at(self.at, buffer)?;
-        self.at += read as u64;
-        Ok(read)
+impl http_body::Body for Reading {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+        let rest = usize::try_from(self.frames.end() - self.at).unwrap_or(PIECE);
+        if rest == 0 {
+            return Poll::Ready(None);
+        }
+        let mut piece = vec![0; rest.min(PIECE)];
+        let read = self.frames.read_at(self.at, &mut piece).map(|read| {
+            self.at += read as u64;
+            piece.truncate(read);
+            Frame::data(Bytes::from(piece))
+        });
+        Poll::Ready(Some(read))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.frames.end() - self.at)
     }
 }
 
@@ -357,15 +355,9 @@ impl Connection for Http {
         let next = self.cursor_of(&response)?;
         let is_seal = response.headers().contains_key("Annals-Seal");
         let expected = response.content_length();
-        let room = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(MOST_READ);
-        let (begin, mut piece) = (into.end(), vec![0; room.clamp(1, MOST_READ)]);
-        loop {
-            let read = response.read(&mut piece);
-            let read = read.map_err(|error| self.unreachable(&error))?;
-            if read == 0 {
-                break;
-            }
-            let written = into.append(piece.get(..read).unwrap_or_default());
+        let begin = into.end();
+        while let Some(piece) = response.next().map_err(|error| self.unreachable(&error))? {
+            let written = into.append(&piece);
             written.map_err(|error| Error::io("can't spool what was pulled", error))?;
         }
         if expected.is_some_and(|expected| expected != into.end() - begin) {
@@ -377,7 +369,7 @@ impl Connection for Http {
 
     fn push_seal(&self, from: Cursor, bytes: &Spool) -> Result<Pushed> {
         let request = self.pushing(from, bytes)?.header("Annals-Seal", "1");
-        self.pushed(self.authorized(request).send())
+        self.push_it(request, bytes)
     }
 
     fn push(&self, from: Cursor, frames: &Spool, lease: Option<u64>) -> Result<Pushed> {
@@ -391,16 +383,16 @@ impl Connection for Http {
         if let Some(turn) = self.turn().take() {
             request = request.header("Annals-Turn", turn);
         }
-        self.pushed(self.authorized(request).send())
+        self.push_it(request, frames)
     }
 
     fn lock(&self, lasting: Duration, ticket: Option<u64>) -> Result<Granted> {
         let seconds = lasting.as_secs_f64();
-        let mut request = self.client.post(self.at(&format!("/lease?seconds={seconds}")));
+        let mut request = self.request(Method::POST, &format!("/lease?seconds={seconds}"));
         if let Some(ticket) = ticket {
             request = request.header(LEASE, format!("{ticket:016x}"));
         }
-        let response = self.authorized(request).send();
+        let response = self.send(request);
         let response = response.map_err(|error| self.unreachable(&error))?;
         if response.status() != StatusCode::OK {
             return Err(self.refused(response));
@@ -412,8 +404,9 @@ impl Connection for Http {
     }
 
     fn unlock(&self, ticket: u64) -> Result<()> {
-        let request = self.client.delete(self.at("/lease")).header(LEASE, format!("{ticket:016x}"));
-        let response = self.authorized(request).send();
+        let request = self.request(Method::DELETE, "/lease");
+        let request = request.header(LEASE, format!("{ticket:016x}"));
+        let response = self.send(request);
         let response = response.map_err(|error| self.unreachable(&error))?;
         match response.status() {
             StatusCode::OK | StatusCode::NO_CONTENT => Ok(()),

@@ -16,6 +16,8 @@ pub mod archive;
 mod backup;
 #[cfg(feature = "http")]
 mod call;
+#[cfg(feature = "http")]
+mod client;
 mod connection;
 #[cfg(feature = "http")]
 mod http;

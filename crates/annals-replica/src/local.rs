@@ -239,7 +239,19 @@ impl Local {
     /// # Errors
     /// As there.
     pub fn batch(&self, after: Option<Cursor>) -> Result<Batch> {
-        self.source.after(after, BATCH)
+        self.batch_into(after, |_| None)
+    }
+
+    /// Does what [`batch`](Self::batch) does, and keeps the bytes if `room` returns a buffer for so many.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn batch_into(
+        &self,
+        after: Option<Cursor>,
+        room: impl FnOnce(usize) -> Option<Vec<u8>>,
+    ) -> Result<Batch> {
+        self.source.after_into(after, BATCH, room)
     }
 
     /// Fails if another than the holder of the ticket has a lease. The caller has begun a transaction.

@@ -7,8 +7,7 @@
 //! One connection carries all requests (HTTP/2), since one program at a time can have the file open for writing.
 
 use annals::{Error, Result};
-use reqwest::Url;
-use reqwest::blocking::ClientBuilder;
+use reqwest::{ClientBuilder, Url};
 
 #[cfg(not(unix))]
 pub(crate) use absent::Tunnel;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use annals::internals::{Batch, FileRange};
+use annals::internals::FileRange;
 use annals_storage::Spool;
 use axum::body::{Body, BodyDataStream};
 use axum::http::StatusCode;
@@ -16,8 +16,10 @@ use http_body_util::BodyExt as _;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::ahead::Frames;
 use crate::answer::{Answer, Refusal};
 use crate::blocking;
+use crate::buffers::SMALL;
 use crate::shared::Shared;
 
 /// The size of the pieces in which files are sent.
@@ -122,9 +124,18 @@ pub(crate) fn too_large(most: u64) -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
 }
 
-/// Returns a body of the bytes of a batch, read piece by piece as the reader takes them.
-pub(crate) fn of_batch(batch: Batch, shared: &Shared) -> Body {
-    of_ranges(batch.header, batch.ranges, (), shared)
+/// Returns a body of frames: those in memory, or read piece by piece as the reader takes them.
+pub(crate) fn of_frames(Frames { batch, memory }: Frames, shared: &Shared) -> Body {
+    let Some(memory) = memory else { return of_ranges(batch.header, batch.ranges, (), shared) };
+    let bytes = Bytes::from_owner(memory);
+    if batch.header.is_empty() && bytes.len() <= SMALL {
+        return Body::from(bytes);
+    }
+    let (pieces, body) = pushed(shared);
+    tokio::spawn(async move {
+        pieces.send_all(batch.header.into()).await && pieces.send_all(bytes).await
+    });
+    body
 }
 
 /// Returns a body of some bytes and then those of files, read piece by piece as the reader takes them: a slow one holds no
@@ -197,10 +208,7 @@ impl Pushing {
             }
         }
     }
-}
 
-#[cfg(feature = "arrow")]
-impl Pushing {
     /// Sends bytes, however many, in pieces that a reader can take in time; false as [`send`](Self::send) says.
     pub(crate) async fn send_all(&self, mut bytes: Bytes) -> bool {
         while !bytes.is_empty() {

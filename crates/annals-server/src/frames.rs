@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use annals::internals::{Batch, spool};
+use annals::internals::spool;
 use annals::{Cursor, Error, ErrorKind, Txid};
 use annals_replica::{Answer as Judged, BATCH, Connection as _, Local, Pushed};
 use axum::Json;
@@ -17,6 +17,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::ahead::Frames;
 use crate::answer::{Answer, Refusal};
 use crate::openapi;
 use crate::shared::Shared;
@@ -96,28 +97,33 @@ async fn pull(
         .unwrap_or_default()
         .min(shared.limits.wait);
     let read = |local: Arc<Local>| {
-        blocking::run(move || local.batch(after).map_err(|error| gone(&local, after, error)))
+        let buffers = Arc::clone(&shared.buffers);
+        blocking::run(move || {
+            Frames::read(&local, after, &buffers).map_err(|error| gone(&local, after, error))
+        })
     };
-    let mut batch = match served.ahead.take(after).await {
-        Some(batch) => batch,
+    let mut frames = match served.ahead.take(after).await {
+        Some(frames) => frames,
         None => read(Arc::clone(&local)).await?,
     };
-    if let (true, false, Some(after)) = (batch.is_empty(), wait.is_zero(), after) {
+    if let (true, false, Some(after)) = (frames.batch.is_empty(), wait.is_zero(), after) {
         // Without news the answer is empty.
         tokio::select! {
             _ = tokio::time::timeout(wait, local.source().news(after.txid)) => {}
             () = shared.ending.begun() => {}
         }
-        batch = read(Arc::clone(&local)).await?;
+        frames = read(Arc::clone(&local)).await?;
     }
+    let batch = &frames.batch;
     if !batch.is_seal && batch.len() > BATCH / 2 {
-        served.ahead.begin(local, batch.next);
+        served.ahead.begin(local, batch.next, Arc::clone(&shared.buffers));
     }
-    of_batch(StatusCode::OK, batch, &shared)
+    answer(StatusCode::OK, frames, &shared)
 }
 
 /// Returns an answer of frames.
-fn of_batch(status: StatusCode, batch: Batch, shared: &Shared) -> Answer {
+fn answer(status: StatusCode, frames: Frames, shared: &Shared) -> Answer {
+    let batch = &frames.batch;
     let mut response = Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, "application/octet-stream")
@@ -126,7 +132,7 @@ fn of_batch(status: StatusCode, batch: Batch, shared: &Shared) -> Answer {
     if batch.is_seal {
         response = response.header("Annals-Seal", HeaderValue::from_static("1"));
     }
-    let body = body::of_batch(batch, shared);
+    let body = body::of_frames(frames, shared);
     response.body(body).map_err(|error| Refusal::bad(error.to_string()))
 }
 
@@ -192,18 +198,20 @@ async fn push(
     let turn = served.turns.come(number("Annals-Turn")).await;
     let wants_news = headers.get("Prefer").is_some_and(|it| it == "return=representation");
     let ticket = lease::ticket(&headers);
+    let buffers = Arc::clone(&shared.buffers);
     let judging = served.write(shared.limits, move || {
         let (status, answer) = match is_seal {
             true => judge(&local, local.push_seal(from, &frames).map(of_seal))?,
             false => judge(&local, local.accept(from, &mut frames, ticket))?,
         };
         let is_late = status == StatusCode::PRECONDITION_FAILED;
-        let news = (is_late && wants_news).then(|| local.batch(Some(from))).transpose()?;
-        Ok((status, answer, news.filter(|news| !news.is_seal && news.len() <= NEWS)))
+        let news = (is_late && wants_news).then(|| Frames::read(&local, Some(from), &buffers));
+        let is_short = |news: &Frames| !news.batch.is_seal && news.batch.len() <= NEWS;
+        Ok((status, answer, news.transpose()?.filter(is_short)))
     });
     let (status, answer, news) = judging.await?;
     let mut response = match news {
-        Some(news) => of_batch(status, news, &shared)?,
+        Some(news) => self::answer(status, news, &shared)?,
         None => (status, Json(answer)).into_response(),
     };
     if status == StatusCode::PRECONDITION_FAILED {

@@ -30,6 +30,7 @@ mod answer;
 mod arrow;
 mod blocking;
 mod body;
+mod buffers;
 mod changes;
 mod edits;
 mod explorer;

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::Role;
 use crate::activity::Activity;
 use crate::ahead::Ahead;
+use crate::buffers::Buffers;
 use crate::images::Images;
 use crate::keys::Keys;
 use crate::procedures::Procedures;
@@ -67,6 +68,7 @@ pub(crate) struct Shared {
     pub(crate) ending: Ending,
     /// How many readers were cut off because they were too slow.
     pub(crate) slow: Arc<AtomicU64>,
+    pub(crate) buffers: Arc<Buffers>,
 }
 
 /// Whether the server ends: then nobody waits for news any more.

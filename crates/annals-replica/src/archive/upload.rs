@@ -305,9 +305,12 @@ fn class_of(range: &Range) -> u32 {
 }
 
 /// Returns the bytes of a batch.
-fn bytes_of(batch: &Batch) -> Result<Vec<u8>> {
+fn bytes_of(mut batch: Batch) -> Result<Vec<u8>> {
+    if let (true, Some(bytes)) = (batch.header.is_empty(), batch.bytes.take()) {
+        return Ok(bytes);
+    }
     let io = |error| Error::io("can't read what is to be uploaded", error);
-    let mut bytes = batch.header.clone();
+    let mut bytes = batch.header;
     for range in &batch.ranges {
         let (begin, mut at) = (bytes.len(), range.from);
         bytes.resize(begin + usize::try_from(range.to - at).unwrap_or(usize::MAX), 0);
@@ -333,14 +336,15 @@ struct Fresh {
 impl Fresh {
     /// Reads what a source has after a cursor; `None` if it has nothing.
     fn after(source: &Source, generation: u64, after: Option<Cursor>) -> Result<Option<Self>> {
-        let batch = source.after(after, LARGE)?;
+        let batch = source.after_into(after, LARGE, |count| Some(Vec::with_capacity(count)))?;
         if batch.is_empty() {
             return Ok(None);
         }
-        let bytes = bytes_of(&batch)?;
         let between = Between { generation, after, next: batch.next, is_seal: batch.is_seal };
+        let transactions = batch.transactions;
+        let bytes = bytes_of(batch)?;
         let range = Range::of(between, &bytes);
-        Ok(Some(Self { range, bytes: bytes.into(), transactions: batch.transactions }))
+        Ok(Some(Self { range, bytes: bytes.into(), transactions }))
     }
 }
 

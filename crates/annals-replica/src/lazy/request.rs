@@ -1,23 +1,22 @@
 //! Requests for ranges of files over HTTP (RFC 9110, section 14).
 
-use std::io::Read as _;
 use std::ops::Range;
 
 use annals::{Error, ErrorKind, Result};
-use reqwest::StatusCode;
-use reqwest::blocking::{RequestBuilder, Response};
 use reqwest::header::{ETAG, HeaderName, IF_RANGE, LAST_MODIFIED, RANGE};
+use reqwest::{RequestBuilder, StatusCode};
 
 use super::ranges::{Object, Piece};
+use crate::client::Response;
 use crate::http::whole;
 
 /// Returns a header as text.
-fn text(response: &Response, name: HeaderName) -> Option<&str> {
+fn text<'r>(response: &'r Response<'_>, name: HeaderName) -> Option<&'r str> {
     response.headers().get(name).and_then(|value| value.to_str().ok())
 }
 
 /// Returns what proves which version of a file an answer is of.
-pub(super) fn tag(response: &Response) -> Option<String> {
+pub(super) fn tag(response: &Response<'_>) -> Option<String> {
     text(response, ETAG).or_else(|| text(response, LAST_MODIFIED)).map(str::to_owned)
 }
 
@@ -36,7 +35,7 @@ pub(super) fn of_range(
 }
 
 /// Returns the range that an answer has, and the length of the whole file.
-pub(super) fn content_range(response: &Response) -> Option<(Range<u64>, u64)> {
+pub(super) fn content_range(response: &Response<'_>) -> Option<(Range<u64>, u64)> {
     let range = text(response, reqwest::header::CONTENT_RANGE)?.strip_prefix("bytes ")?;
     let (range, len) = range.split_once('/')?;
     let (first, last) = range.split_once('-')?;
@@ -47,7 +46,7 @@ pub(super) fn content_range(response: &Response) -> Option<(Range<u64>, u64)> {
 /// Reads the answer to a request for a range; `None` if it is another one than that, or all of the file.
 pub(super) fn piece(
     name: &str,
-    response: Response,
+    response: Response<'_>,
     object: &Object,
     range: &Range<u64>,
 ) -> Result<Option<Piece>> {
@@ -67,16 +66,13 @@ pub(super) fn piece(
         Some((sent, _)) if sent == *range => {}
         _ => return Ok(None),
     }
-    let len = range.end - range.start;
-    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
     // One byte more shows that it has too many.
-    let read = response.take(len + 1).read_to_end(&mut bytes);
-    read.map_err(|error| unreachable(name, &error))?;
-    Ok(Some(Piece::Bytes(bytes)))
+    let read = response.read(range.end - range.start + 1);
+    Ok(Some(Piece::Bytes(read.map_err(|error| unreachable(name, &error))?)))
 }
 
 /// Returns the error of a status that isn't an answer.
-pub(super) fn refused(name: &str, response: &Response) -> Error {
+pub(super) fn refused(name: &str, response: &Response<'_>) -> Error {
     let status = response.status();
     let kind = match status {
         StatusCode::UNAUTHORIZED => ErrorKind::Unauthenticated,

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use annals::{Cursor, Result, Txid};
+use reqwest::Method;
 use serde::Deserialize;
 
 use super::ranges::{Contents, Object, Piece, Ranges};
@@ -56,9 +57,9 @@ impl Ranges for Http {
     }
 
     fn read(&self, object: &Object, range: Range<u64>) -> Result<Piece> {
-        let asked = self.authorized(self.client().get(self.at(&object.path)));
+        let asked = self.request(Method::GET, &object.path);
         let asked = request::of_range(asked, object.tag.as_deref(), &range);
-        let response = asked.send().map_err(|error| self.unreachable(&error))?;
+        let response = self.send(asked).map_err(|error| self.unreachable(&error))?;
         let piece = request::piece(&self.place(), response, object, &range)?;
         piece.ok_or_else(|| self.strange("another range"))
     }

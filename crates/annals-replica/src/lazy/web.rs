@@ -6,18 +6,19 @@ use std::ops::Range;
 
 use annals::internals::JournalFileKind;
 use annals::{Error, ErrorKind, Result};
-use reqwest::{StatusCode, Url};
+use reqwest::{Method, RequestBuilder, StatusCode, Url};
 
 use super::ranges::{Contents, Object, Piece, Ranges};
 use super::request;
-use crate::http::{client, whole};
+use crate::client::{Client, SILENCE};
+use crate::http::whole;
 
 /// A journal on a web server that knows ranges, by its URL: `https://example.org/data/library.annals`. It can only be
 /// read.
 #[derive(Debug)]
 pub struct Web {
     url: Url,
-    client: reqwest::blocking::Client,
+    client: Client,
     token: Option<String>,
 }
 
@@ -37,7 +38,7 @@ impl Web {
         if !matches!(parsed.scheme(), "http" | "https") || !is_file {
             return Err(wrong("write https://HOST/PATH/NAME.annals".to_owned()));
         }
-        let client = client().build().map_err(|error| wrong(whole(&error)))?;
+        let client = Client::new(|client| client).map_err(|error| wrong(whole(&error)))?;
         Ok(Self { url: parsed, client, token })
     }
 
@@ -49,8 +50,8 @@ impl Web {
         url
     }
 
-    fn get(&self, url: Url) -> reqwest::blocking::RequestBuilder {
-        let request = self.client.get(url);
+    fn get(&self, url: Url) -> RequestBuilder {
+        let request = self.client.request(Method::GET, url);
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,
@@ -62,7 +63,10 @@ impl Web {
         let url = self.beside(kind);
         let name = url.to_string();
         let asked = request::of_range(self.get(url), None, &(0..1));
-        let response = asked.send().map_err(|error| request::unreachable(&name, &error))?;
+        let response = self
+            .client
+            .send(asked, SILENCE)
+            .map_err(|error| request::unreachable(&name, &error))?;
         let range = request::content_range(&response);
         match (response.status(), range) {
             (StatusCode::NOT_FOUND | StatusCode::GONE, _) => Ok(None),
@@ -101,7 +105,10 @@ impl Ranges for Web {
     fn read(&self, object: &Object, range: Range<u64>) -> Result<Piece> {
         let url = Url::parse(&object.path).map_err(|error| Error::invalid(whole(&error)))?;
         let asked = request::of_range(self.get(url), object.tag.as_deref(), &range);
-        let response = asked.send().map_err(|error| request::unreachable(&object.path, &error))?;
+        let response = self
+            .client
+            .send(asked, SILENCE)
+            .map_err(|error| request::unreachable(&object.path, &error))?;
         let piece = request::piece(&object.path, response, object, &range)?;
         // Its ranges were right a moment ago.
         Ok(piece.unwrap_or(Piece::Replaced))

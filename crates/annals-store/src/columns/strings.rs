@@ -18,6 +18,8 @@
 //!    number 0.
 //! 5. The bytes of a column of strings were whole `&str` values: they are UTF-8. Only values in an image may have
 //!    another source.
+//! 6. All arrays of a column are loaded from an image together, empty ones, too, and continue from one together: either each has
+//!    a base, or none has.
 
 use std::borrow::Cow;
 
@@ -188,6 +190,7 @@ impl Strings {
     #[allow(unsafe_code, reason = "checking every string again would cost more than reading it")]
     pub(crate) fn get_str(&self, slot: usize) -> Result<Cow<'_, str>> {
         match self.get(slot)? {
+            // By invariant 6 the heap speaks for the cells and the long values, too.
             Cow::Borrowed(bytes) if !self.heap.has_base() => {
                 // SAFETY: invariant 5: columns of strings are given `&str` only, and this value isn't from an image.
                 Ok(Cow::Borrowed(unsafe { std::str::from_utf8_unchecked(bytes) }))

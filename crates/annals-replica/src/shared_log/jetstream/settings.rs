@@ -3,8 +3,14 @@
 use std::collections::BTreeSet;
 
 use annals::{Error, ErrorKind, Result};
+use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
+
+use crate::client::Client;
+
+/// The most bytes of what a monitor says.
+const MOST: u64 = 1 << 20;
 
 /// What a server says of a stream.
 #[derive(Clone, Debug, Deserialize)]
@@ -222,14 +228,12 @@ pub(super) fn unflushed(servers: &[String], monitors: &[String]) -> Result<Vec<S
 
 fn monitored(url: &str) -> Result<Monitored> {
     let lost = |what: String| Error::new(ErrorKind::Unreachable, format!("{url}: {what}"));
-    // Another provider may have been chosen by the program.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::blocking::Client::builder().timeout(super::api::PATIENCE * 5).build();
-    let client = client.map_err(|error| lost(error.to_string()))?;
-    let answer = client.get(format!("{}/varz", url.trim_end_matches('/'))).send();
-    let text = answer.and_then(reqwest::blocking::Response::text);
+    let client = Client::new(|client| client).map_err(|error| lost(error.to_string()))?;
+    let request = client.request(Method::GET, format!("{}/varz", url.trim_end_matches('/')));
+    let answer = client.send(request, super::api::PATIENCE * 5);
+    let text = answer.and_then(|answer| answer.read(MOST));
     let text = text.map_err(|error| lost(error.to_string()))?;
-    serde_json::from_str(&text)
+    serde_json::from_slice(&text)
         .map_err(|_| lost("isn't the monitor of a NATS server: http://HOST:8222, say".to_owned()))
 }
 

@@ -221,3 +221,18 @@ fn bytes_changed_in_what_was_saved_of_strings_are_not_believed() {
     }
     assert!(cfg!(miri) || refused > 5);
 }
+
+/// Their heap has no page, and no long value: only the cells are from the image.
+#[test]
+fn short_texts_of_an_image_are_looked_at() {
+    let epoch = Epoch::first();
+    let mut strings = Strings::filled(b"", 0);
+    (0..3000).for_each(|slot| strings.insert(slot, b"short", epoch.fresh()).unwrap());
+    let (image, pager) = TestImage::new(1 << 20, true);
+    let blanks = Blanks { from: 3000, gap: (0, 0) };
+    let saved = image.save(&pager, |out| strings.save(out, &blanks));
+    image.craft_bytes(b"short", b"sho\xfft");
+    let loaded = load(&saved, &pager, Strings::load).unwrap();
+    assert!(loaded.get_str(2000).unwrap_err().to_string().contains("UTF-8"));
+    assert_eq!(*loaded.get(2000).unwrap(), *b"sho\xfft");
+}

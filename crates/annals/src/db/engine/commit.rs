@@ -29,6 +29,9 @@ use crate::trace::event;
 use crate::{Error, ErrorKind, Result};
 use annals_storage::step;
 
+/// Stands for all threads that commit what others wrote: else each would wait for those before it.
+const FOREIGN: usize = 0;
+
 /// The request of a transaction to its commit.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::db) struct Request {
@@ -37,6 +40,9 @@ pub(in crate::db) struct Request {
     pub(in crate::db) time: Option<i64>,
     /// True if a part of the transaction is in the image.
     pub(in crate::db) is_spilled: bool,
+    /// True for what others wrote: that comes in sequence, by whatever threads, and no further one comes before this is
+    /// acknowledged.
+    pub(in crate::db) is_foreign: bool,
 }
 
 /// A commit that was written.
@@ -77,7 +83,7 @@ pub(in crate::db) fn hand_over(
     request: Request,
 ) -> Written {
     let view = commit_store(core, writing);
-    let is_acknowledged = core.group.add(point, request.level, view);
+    let is_acknowledged = core.group.add(point, request, view);
     if request.is_spilled {
         spill::commit_spilled(core);
     }
@@ -96,12 +102,12 @@ fn commit_store(core: &Core, writing: &mut Writing) -> Arc<View> {
 impl Group {
     /// Takes a written commit over; returns whether that acknowledges it already. The caller holds the writer's
     /// lock.
-    fn add(&self, point: Point, level: Level, view: Arc<View>) -> bool {
-        let thread = this_thread();
+    fn add(&self, point: Point, request: Request, view: Arc<View>) -> bool {
+        let thread = if request.is_foreign { FOREIGN } else { this_thread() };
         // What another place has must not get lost here.
-        let level = match (level, self.confirm.get()) {
+        let level = match (request.level, self.confirm.get()) {
             (Level::Soft, Some(_)) => Level::Checksummed,
-            _ => level,
+            (level, _) => level,
         };
         let mut queue = lock(&self.queue);
         step!(FailedFlushForgotten, else queue.failure = None);

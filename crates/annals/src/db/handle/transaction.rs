@@ -366,7 +366,8 @@ impl<'db> Transaction<'db> {
 
     /// Returns what it requests of its commit.
     pub(in crate::db) fn request(&self) -> Request {
-        Request { level: self.level, time: self.time.map(|time| time.0), is_spilled: self.spilled }
+        let (level, time) = (self.level, self.time.map(|time| time.0));
+        Request { level, time, is_spilled: self.spilled, is_foreign: false }
     }
 
     /// Records that its commit was written, up to `point`.

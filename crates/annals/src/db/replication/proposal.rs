@@ -144,7 +144,7 @@ impl Proposal<'_> {
         let database = tx.database;
         let released = tx.writing.writer.release();
         let point = released.map_err(|error| database.core().advise_space(error))?;
-        let request = Request { level: database.level, ..tx.request() };
+        let request = Request { level: database.level, is_foreign: true, ..tx.request() };
         let written = commit::hand_over(database.core(), &mut tx.writing, point, request);
         let Written { point, is_acknowledged } = written;
         tx.note_written(point);

@@ -15,7 +15,7 @@ use crate::db::present::snapshot::Published;
 use crate::db::reader::Reader;
 use crate::journal::format::HEADER_LEN;
 use crate::journal::segments::Seal;
-use crate::journal::{Cursor, Point};
+use crate::journal::{Cursor, FrameReader, Point};
 use crate::storage::Storage;
 use crate::{Error, Result};
 
@@ -57,6 +57,8 @@ pub struct Batch {
     pub header: Vec<u8>,
     /// The bytes.
     pub ranges: Vec<FileRange>,
+    /// The bytes of the ranges, if they were read into memory as a whole.
+    pub bytes: Option<Vec<u8>>,
     /// The cursor after them.
     pub next: Cursor,
     /// How many transactions they are; 0 for the end of a segment.
@@ -80,7 +82,7 @@ pub struct FileRange {
 impl Batch {
     fn empty(next: Cursor) -> Self {
         let (header, ranges) = (Vec::new(), Vec::new());
-        Self { header, ranges, next, transactions: 0, is_seal: false }
+        Self { header, ranges, bytes: None, next, transactions: 0, is_seal: false }
     }
 
     /// Adds its bytes to a spool.
@@ -269,6 +271,20 @@ impl Source {
     /// `Diverged`: the cursor isn't in this history; `Forgotten`: what follows it isn't kept any more; `Io`,
     /// `Corrupt`, `Closed`.
     pub fn after(&self, cursor: Option<Cursor>, most: u64) -> Result<Batch> {
+        self.after_into(cursor, most, |_| None)
+    }
+
+    /// Does what [`after`](Self::after) does, and keeps the bytes that it verifies if `room` returns a buffer for so
+    /// many, whatever that holds: so they needn't be read again. Some may come as ranges all the same.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn after_into(
+        &self,
+        cursor: Option<Cursor>,
+        most: u64,
+        room: impl FnOnce(usize) -> Option<Vec<u8>>,
+    ) -> Result<Batch> {
         let published = self.hard()?;
         if cursor == Some(published.point.into()) {
             return Ok(Batch::empty(published.point.into()));
@@ -284,7 +300,7 @@ impl Source {
             return Err(self.missing(&published, &parts, cursor)?);
         };
         let part = parts.get(place).ok_or_else(|| Error::invalid("a journal has a segment"))?;
-        match self.read(part, from, most) {
+        match self.read_into(part, from, most, room) {
             Ok(batch) if batch.is_seal => match parts.get(place + 1) {
                 Some(next) => self.continued(batch, part.seal_at(from)?.as_ref(), next),
                 None => Ok(Batch::empty(cursor)),
@@ -296,7 +312,7 @@ impl Source {
     /// Returns a seal with the beginning of the segment that follows it.
     fn continued(&self, mut batch: Batch, seal: Option<&Seal>, next: &Part) -> Result<Batch> {
         let start = next.head.start();
-        batch.next = start.into();
+        (batch.next, batch.bytes) = (start.into(), None);
         if seal.is_none_or(|seal| seal.next != next.head.header) {
             // It was written again since: by an erasure, or after a restart that was interrupted.
             let storage = Arc::clone(&next.storage);
@@ -310,13 +326,52 @@ impl Source {
         Ok(batch)
     }
 
+    /// Reads whole transactions of a file after a point into memory, if there is room for them.
+    fn read_into(
+        &self,
+        part: &Part,
+        from: Point,
+        most: u64,
+        room: impl FnOnce(usize) -> Option<Vec<u8>>,
+    ) -> Result<Batch> {
+        let end = part.end.min(from.position.saturating_add(most));
+        let wanted = usize::try_from(end.saturating_sub(from.position)).ok();
+        let Some(buffer) = wanted.filter(|&wanted| wanted > 0).and_then(room) else {
+            return self.read(part, from, most);
+        };
+        let mut reader = part.reader(from).at_once(end, buffer).map_err(|error| part.io(error))?;
+        let mut batch = self.take(part, &mut reader, most, end)?;
+        if batch.transactions == 0 {
+            // One that is longer, a damaged one, or a seal.
+            return self.read(part, from, most);
+        }
+        let (at, mut bytes) = reader.into_window();
+        bytes.truncate(usize::try_from(batch.len()).unwrap_or(usize::MAX));
+        batch.bytes = (at == from.position && bytes.len() as u64 == batch.len()).then_some(bytes);
+        Ok(batch)
+    }
+
     /// Reads whole transactions of a file after a point, at most `most` bytes or one; or only its seal, if that is next.
     fn read(&self, part: &Part, from: Point, most: u64) -> Result<Batch> {
-        let mut reader = part.reader(from);
+        self.take(part, &mut part.reader(from), most, part.end)
+    }
+
+    /// Takes from a reader that reads up to an end, where a frame may be cut off unless it is that of the file.
+    fn take(
+        &self,
+        part: &Part,
+        reader: &mut FrameReader<'_>,
+        most: u64,
+        readable: u64,
+    ) -> Result<Batch> {
+        let from = reader.point();
         let (mut end, mut transactions, mut seal) = (from, 0, None);
         while end.position < part.end {
             let at = reader.position();
             let Some(frame) = reader.next().map_err(|error| part.io(error))? else {
+                if readable < part.end {
+                    break;
+                }
                 return Err(part.damaged(at));
             };
             if frame.header.is_seal() {
@@ -336,7 +391,7 @@ impl Source {
         self.known.note(part.number(), end);
         let range = FileRange { storage: Arc::clone(&part.storage), from: from.position, to };
         let ranges = if to > from.position { vec![range] } else { Vec::new() };
-        Ok(Batch { header: Vec::new(), ranges, next: end.into(), transactions, is_seal })
+        Ok(Batch { ranges, transactions, is_seal, ..Batch::empty(end.into()) })
     }
 
     /// Forgets places in files: after an erasure, which replaced them.

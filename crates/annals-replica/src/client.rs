@@ -1,0 +1,167 @@
+//! Requests over HTTP, answered on the thread that asks.
+//!
+//! A client has a runtime, but no thread: whoever waits for an answer serves its connections meanwhile. So neither a request
+//! nor a piece of an answer waits for another thread to wake.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+use reqwest::{ClientBuilder, IntoUrl, Method, RequestBuilder, StatusCode};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// How long connecting may take, and how long a server may be silent in an answer.
+pub(crate) const SILENCE: Duration = Duration::from_secs(30);
+
+/// Keeps connections open, and uses them again; a broken one is replaced by the next request.
+#[derive(Debug)]
+pub(crate) struct Client {
+    client: reqwest::Client,
+    /// `None` only while this is dropped.
+    runtime: Option<Runtime>,
+}
+
+/// An answer, whose body may not be here yet.
+#[derive(Debug)]
+pub(crate) struct Response<'c> {
+    client: &'c Client,
+    response: reqwest::Response,
+}
+
+/// Why no whole answer came.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    Http(reqwest::Error),
+    NoRuntime(std::io::Error),
+    Silent(Duration),
+}
+
+impl Lost {
+    /// True if nothing was sent, since there is no connection.
+    pub(crate) fn is_connect(&self) -> bool {
+        match self {
+            Self::Http(error) => error.is_connect(),
+            Self::NoRuntime(_) => true,
+            Self::Silent(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(error) => error.fmt(f),
+            Self::NoRuntime(error) => error.fmt(f),
+            Self::Silent(time) => write!(f, "no answer came within {time:?}"),
+        }
+    }
+}
+
+impl std::error::Error for Lost {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Http(error) => error.source(),
+            Self::NoRuntime(error) => error.source(),
+            Self::Silent(_) => None,
+        }
+    }
+}
+
+impl Client {
+    /// Makes a client; `change` may change how it connects.
+    pub(crate) fn new(change: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Self, Lost> {
+        // Another provider may have been chosen by the program.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let usual = reqwest::Client::builder()
+            .connect_timeout(SILENCE)
+            .http2_initial_stream_window_size(8 << 20)
+            .http2_initial_connection_window_size(16 << 20)
+            .user_agent(concat!("annals/", env!("CARGO_PKG_VERSION")));
+        let client = change(usual).build().map_err(Lost::Http)?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        Ok(Self { client, runtime: Some(runtime.map_err(Lost::NoRuntime)?) })
+    }
+
+    /// Begins a request.
+    pub(crate) fn request(&self, method: Method, url: impl IntoUrl) -> RequestBuilder {
+        self.client.request(method, url)
+    }
+
+    /// Sends a request; returns the answer when its status and headers are here. That may take so long, the request's body
+    /// included.
+    pub(crate) fn send(
+        &self,
+        request: RequestBuilder,
+        most: Duration,
+    ) -> Result<Response<'_>, Lost> {
+        let sending = async {
+            // Looks at the connections first: one may have been closed while nobody served it, and the request would be lost.
+            tokio::task::yield_now().await;
+            request.send().await
+        };
+        let response = self.wait(sending, most)?;
+        Ok(Response { client: self, response })
+    }
+
+    fn wait<T: Send>(
+        &self,
+        work: impl Future<Output = reqwest::Result<T>> + Send,
+        most: Duration,
+    ) -> Result<T, Lost> {
+        let runtime = self.runtime.as_ref().ok_or(Lost::Silent(Duration::ZERO))?;
+        let run = || {
+            runtime.block_on(async {
+                match tokio::time::timeout(most, work).await {
+                    Ok(done) => done.map_err(Lost::Http),
+                    Err(_) => Err(Lost::Silent(most)),
+                }
+            })
+        };
+        if Handle::try_current().is_err() {
+            return run();
+        }
+        // A thread of another runtime must not serve this one.
+        let other = std::thread::scope(|scope| scope.spawn(run).join());
+        other.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // An async thread, on which this may happen, must not wait for its end.
+        let _ = self.runtime.take().map(Runtime::shutdown_background);
+    }
+}
+
+impl Response<'_> {
+    pub(crate) fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// Returns the length of the body, if the answer says it.
+    pub(crate) fn content_length(&self) -> Option<u64> {
+        self.response.content_length()
+    }
+
+    /// Returns the next piece of the body; `None` at its end.
+    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, Lost> {
+        self.client.wait(self.response.chunk(), SILENCE)
+    }
+
+    /// Reads the body, and drops what is more than so many bytes.
+    pub(crate) fn read(mut self, most: u64) -> Result<Vec<u8>, Lost> {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        while let (true, Some(piece)) = (bytes.len() < most, self.next()?) {
+            let count = piece.len().min(most - bytes.len());
+            bytes.extend_from_slice(piece.get(..count).unwrap_or_default());
+        }
+        Ok(bytes)
+    }
+}
