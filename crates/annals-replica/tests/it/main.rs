@@ -8,6 +8,7 @@
 )]
 
 mod archive;
+mod batches;
 mod counts;
 mod crash;
 mod crash_offline;
