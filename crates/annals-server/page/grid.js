@@ -4,7 +4,7 @@
 // there on. So a jump to any place costs one page, whatever the table's length.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from './vendor/preact.js';
-import { Cell, isNumeric, widthOf } from './cells.js';
+import { Cell, isNumeric, typeOf, widthOf } from './cells.js';
 
 const HEIGHT = 28;
 /** Browsers don't make boxes of any height. */
@@ -80,9 +80,9 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
          onScroll=${() => see({ top: box.current.scrollTop, height: box.current.clientHeight })}>
       <div class="head" role="row" style=${{ gridTemplateColumns: template, width }}>
         ${columns(table).map((field) => html`
-          <div key=${field.key} role="columnheader" title=${`${field.key}: ${field.type}`} class=${isNumeric(field) ? 'number' : ''}>
+          <div key=${field.key} role="columnheader" title=${titleOf(field)} class=${isNumeric(field) ? 'number' : ''}>
             <${Head} model=${model} table=${table} field=${field} />
-            ${field.key !== 'id' && html`<small>${field.references ? `→ ${field.references}` : field.type}${field.is_nullable ? ' null' : ''}</small>`}</div>`)}
+            ${field.key !== 'id' && html`<small>${typeOf(field)}</small>`}</div>`)}
       </div>
       <div class="space" role="rowgroup" style=${{ height: tall, width }}>
         ${shown.map((row, place) => html`
@@ -96,6 +96,8 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
       ? '1 row of this table was deleted: ' : `${removed.length} rows of this table were deleted: `}
       ${removed.slice(0, 10).map((id) => html`<a href=${`#/${encodeURIComponent(table.name)}/${id}?at=txid:${model.txid - 1}`}>${id}</a>${' '}`)}${removed.length > 10 && 'and more'}</p>`}`;
 }
+
+const titleOf = (field) => (field.key === 'id' ? 'id' : `${field.key}: ${typeOf(field)}`);
 
 /** Says why there are no rows. */
 function nothing(model) {
@@ -111,7 +113,7 @@ function Head({ model, table, field }) {
   const mark = isOrder ? (index?.descending.includes(field.key) ? ' ↓' : ' ↑') : '';
   if (!index && field.key !== 'id') return html`<span>${field.key}</span>`;
   const order = field.key === 'id' ? null : index.name;
-  return html`<button class="order" aria-pressed=${isOrder} title=${order ? `sort by ${order}` : 'sort by id'}
+  return html`<button class="order" aria-pressed=${isOrder} title=${`${titleOf(field)} · sort by ${order ?? 'id'}`}
     onClick=${() => model.want({ order, from: 0 })}>${field.key}${mark}</button>`;
 }
 

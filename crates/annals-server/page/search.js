@@ -16,6 +16,8 @@ const OTHERS = 6;
 const MOST = 50;
 const COMMENTS = `SELECT txid, comment FROM annals_log WHERE instr(lower(comment), lower(:text)) ORDER BY txid DESC LIMIT ${MOST}`;
 
+const fieldOf = (model, hit) => model.table(hit.table)?.fields.find((it) => it.key === hit.field) ?? { key: hit.field, type: 'string' };
+
 /** The first other values of a row that was found, to tell it from its neighbours. */
 function others(model, hit, zone) {
   const fields = model.table(hit.table)?.fields ?? [];
@@ -60,7 +62,7 @@ export function SearchView({ model, zone }) {
       ${!text && html`<p>Finds rows, at the moment of the slider, that have a text in a value or this id; and transactions by their comments.
         With <code>field=value</code>, as <code>closed=yes</code>, rows with this value.</p>`}
       <ul>${found.map((hit) => html`<li><a href=${writeLink({ ...model.link, view: 'row', table: hit.table, id: hit.id })}>${hit.table} ${hit.id}</a>
-        ${hit.field && html` · ${hit.field}: ${textOf({ key: hit.field, type: 'string' }, hit.value, zone).slice(0, 200)}`}
+        ${hit.field && html` · ${hit.field}: ${textOf(fieldOf(model, hit), hit.value, zone).slice(0, 200)}`}
         <small> ${others(model, hit, zone)}</small></li>`)}</ul>
       ${next && html`<p>Searched up to ${next.table} ${number(next.id)}. <button onClick=${() => ask(next)}>search on</button></p>`}
       ${isOver && text && html`<p>All rows were searched: ${number(found.length)} found.</p>`}
