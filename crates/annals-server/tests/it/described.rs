@@ -55,6 +55,7 @@ fn compare(url: &str, description: &Value) -> usize {
             "diff" => format!("{asked}?from=txid:1"),
             "at" => format!("{asked}?moment=txid:2"),
             "changes" => format!("{asked}?after=1"),
+            "compare" => format!("{asked}?from=txid:1&to=txid:2&table=all"),
             "search" => format!("{asked}?text=plum"),
             _ => asked,
         };
