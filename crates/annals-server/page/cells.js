@@ -8,6 +8,9 @@ import { BlobValue, Bytes, ShortBytes } from './bytes.js';
 /** So many characters of a value are shown before it is asked for all of it. */
 const SHORT = 300;
 
+/** So many characters of a value that was there before are shown beside the one after. */
+export const WAS = 100;
+
 export const kindOf = (field) => field.type.split('(')[0];
 export const isNumeric = (field) => /^(u?int|float|decimal)/.test(kindOf(field));
 

@@ -3,7 +3,7 @@
 import { html, useEffect, useLayoutEffect, useState } from './vendor/preact.js';
 import { get, post, tablePath } from './net.js';
 import { asking } from './ready.js';
-import { Value } from './cells.js';
+import { Value, WAS, isNumeric, textOf } from './cells.js';
 import { number, showTime } from './moment.js';
 import { writeLink } from './state.js';
 
@@ -20,6 +20,9 @@ export function blame(versions, txid) {
   return since;
 }
 
+/** True if the table was listed in another order than that of ids, or only some rows of it. */
+const isInPart = (link) => Boolean(link.filter || link.only || link.order);
+
 /** Returns the versions whose comment is said beside a field: each once, beside the first one that has it. */
 function commented(table, since) {
   const [said, firsts] = [new Set(), new Map()];
@@ -30,6 +33,22 @@ function commented(table, since) {
     firsts.set(key, version.comment);
   }
   return firsts;
+}
+
+/** Returns the values of a row after a transaction, as far as its versions say them; null if there was no row. */
+export function valuesAt(versions, txid) {
+  let values = null;
+  for (const version of versions) {
+    if (version.txid > txid) break;
+    values = version.new && { ...(version.old ? values : null), ...version.new };
+  }
+  return values;
+}
+
+/** Returns the value that a field had at the pinned moment, or before the transaction; undefined if it is the same. */
+function valueBefore(field, { row, pinned, version, txid }) {
+  const was = pinned ? pinned[field.key] : version?.txid === txid ? version.old?.[field.key] : undefined;
+  return JSON.stringify(was) === JSON.stringify(row[field.key]) ? undefined : was;
 }
 
 export function RowView({ model, table, zone }) {
@@ -58,16 +77,23 @@ export function RowView({ model, table, zone }) {
   const since = blame(versions, txid);
   const comments = commented(table, since);
   const shown = versions.findLast((it) => it.txid <= txid);
+  const pinned = model.link.pin == null ? null : valuesAt(versions, model.link.pin) ?? {};
+  const ofCell = (field) => {
+    const version = since.get(field.key);
+    const was = valueBefore(field, { row, pinned, version, txid });
+    const isChanged = was !== undefined || (!pinned && version?.txid === txid);
+    return { 'data-field': field.key, class: `${isNumeric(field) ? 'number' : ''}${isChanged ? ' changed' : ''}`, 'data-was': was === undefined ? null : (textOf(field, was, zone) || (was == null ? 'null' : '(empty)')).slice(0, WAS) };
+  };
   return html`
     <article class="of-row" data-row=${id}>
-      <h2><a href=${writeLink({ ...model.link, view: 'table', from: id })}>${table.name}</a> ${id}</h2>
+      <h2><a href=${writeLink({ ...model.link, view: 'table', from: isInPart(model.link) ? 0 : id })}>${table.name}</a> ${id}</h2>
       ${problem && html`<p class="error">${problem}</p>`}
       ${!row && html`<p class="none">There is no such row at this moment${versions.length ? ': see its versions' : ', and was none in the kept history'}.</p>`}
       <div>${row && html`<h3>${txid < last ? 'As it was' : 'As it is'}</h3>
         <table class="fields"><thead><tr><th>field</th><th>value</th><th>this value is there since</th></tr></thead><tbody>
         ${table.fields.map((field) => html`<tr key=${field.key}>
           <th scope="row" title=${field.type}>${field.key}</th>
-          <td data-field=${field.key} class=${since.get(field.key)?.txid === txid ? 'changed' : ''}>
+          <td ...${ofCell(field)}>
             <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} origin=${{ table: table.name, id, txid }} /></td>
           <td class="since"><${Since} model=${model} version=${since.get(field.key)} comment=${comments.get(field.key)} zone=${zone} /></td>
         </tr>`)}

@@ -91,6 +91,12 @@ fn names_and_values_at_the_edge_are_shown() {
         );
         assert!(browser.get("document.body.innerText.length < 60000").as_bool().unwrap(), "{link}");
     }
+    // A long value is broken, and no name.
+    browser.show("#/constructor/1");
+    let lines = "[...document.querySelectorAll('.fields th[scope=row]')].map(it => { const all = document.createRange(); all.selectNodeContents(it); return all.getClientRects().length; })";
+    assert_eq!(browser.get(lines), json!([1, 1, 1]));
+    assert!(browser.get("document.documentElement.scrollWidth <= 1200").as_bool().unwrap());
+    browser.show("#:sql?sql=SELECT+*+FROM+constructor");
     browser.run("document.querySelector('textarea').select()");
     browser.type_keys(&[], &"select constructor.".chars().collect::<Vec<_>>());
     browser.check();
