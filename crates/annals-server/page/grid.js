@@ -121,10 +121,16 @@ function Head({ model, table, field }) {
     onClick=${() => model.want({ order, from: 0 })}>${field.key}${mark}</button>`;
 }
 
+/** Where the mouse was pressed: if it moved so many pixels since, it selects a text. */
+let pressed = null;
+const STILL = 4;
+
 /** Opens the row that was clicked, unless the click was on a link, or ended the selection of a text. */
 function clicked(event, model, row) {
-  const isElsewhere = event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
-  if (isElsewhere || event.target.closest('a, button, summary') || !getSelection().isCollapsed) return;
+  const moved = pressed ? Math.hypot(event.clientX - pressed.clientX, event.clientY - pressed.clientY) : 0;
+  pressed = null;
+  const isOther = event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+  if (isOther || moved > STILL || event.target.closest('a, button, summary')) return;
   model.want({ view: 'row', id: row.id });
 }
 
@@ -133,7 +139,7 @@ function Row({ model, row, table, template, width, zone, top, change, isSelected
   const kind = change ? ` ${change.kind}` : '';
   const isChanged = (field) => change?.kind === 'update' && change.fields.has(field.key);
   return html`
-    <div class=${`row${kind}${isSelected ? ' selected' : ''}`} role="row" data-row=${row.id} onClick=${(event) => clicked(event, model, row)}
+    <div class=${`row${kind}${isSelected ? ' selected' : ''}`} role="row" data-row=${row.id} onMouseDown=${(event) => { pressed = event; }} onClick=${(event) => clicked(event, model, row)}
          style=${{ gridTemplateColumns: template, width, transform: `translateY(${top}px)` }}>
       ${columns(table).map((field) => html`
         <${GridCell} key=${field.key} field=${field} value=${row[field.key]} was=${isChanged(field) ? change.before[field.key] ?? null : undefined} zone=${zone}>

@@ -5,7 +5,7 @@ import { get, lines, tablePath } from './net.js';
 import { MOST_TABLES } from './model.js';
 import { asking } from './ready.js';
 import { writeLink } from './state.js';
-import { number, showTime } from './moment.js';
+import { number, plural, showTime } from './moment.js';
 import { textOf } from './cells.js';
 
 const PAGE = 50;
@@ -48,7 +48,7 @@ export function LogView({ model, zone }) {
         ${pin == null && 'For a range of time: compare from its beginning, and go to its end.'}</p>
       ${list?.map((it) => html`<section key=${it.txid} data-transaction=${it.txid} class=${it.txid === model.txid ? 'shown' : ''}>
         <h3><a href=${writeLink({ ...model.link, at: it.txid })}>transaction ${number(it.txid)}</a>
-          <small> ${showTime(it.time, zone)} · ${number(it.changes.length + (it.left_out ?? 0))} changes${of && ` of ${of}`}</small>${it.comment && html` <q>${it.comment}</q>`}</h3>
+          <small> ${showTime(it.time, zone)} · ${plural(it.changes.length + (it.left_out ?? 0), 'change')}${of && ` of ${of}`}</small>${it.comment && html` <q>${it.comment}</q>`}</h3>
         <ul>${it.changes.map((change) => html`<li><${Change} model=${model} change=${change} at=${it.txid} zone=${zone} /></li>`)}</ul>
         ${it.left_out > 0 && html`<p>and ${number(it.left_out)} more changes</p>`}
       </section>`)}

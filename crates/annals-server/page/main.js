@@ -5,7 +5,7 @@ import { MOST_TABLES, Model } from './model.js';
 import { name } from './net.js';
 import { writeLink } from './state.js';
 import { number, zones } from './moment.js';
-import { Timeline, nameOf } from './timeline.js';
+import { Timeline, nameOf, steady } from './timeline.js';
 import { colourOf } from './plot.js';
 import { Grid } from './grid.js';
 import { RowView } from './row.js';
@@ -104,7 +104,7 @@ function TableView({ model, table, zone }) {
         <span role="status">${said}</span><${Legend} model=${model} /></div>
       <${Filter} key=${table.name} model=${model} />
       <button data-do="changes" aria-pressed=${isChanged} title="only the rows that the transaction changed, or that differ from the pinned moment (C)"
-        onClick=${() => model.want({ only: isChanged ? '' : 'changed', filter: '', from: 0 })}>${model.pinned ? 'only differences' : 'only changes'}: ${number(model.touched().size)}</button>
+        onClick=${() => model.want({ only: isChanged ? '' : 'changed', filter: '', from: 0 })}>${steady(`${model.pinned ? 'only differences' : 'only changes'}: ${number(model.touched().size)}`, 'only differences: 0,000')}</button>
       ${table.indexes.length > 0 && html`<label>sort by <select value=${link.order ?? ''}
         onChange=${(event) => model.want({ order: event.target.value || null, from: 0 })}>
         <option value="">id</option>${table.indexes.map((it) => html`<option value=${it.name}>${it.name}</option>`)}</select></label>`}
@@ -122,9 +122,9 @@ function Legend({ model }) {
   const { pinned } = model;
   const differing = pinned?.tables.get(model.link.table) ?? 0;
   if (!model.touched().size) return html`<div class="legend">${pinned ? 'no row of this table differs from the pinned moment' : 'this transaction changed no row of this table'}</div>`;
-  const since = model.pinned ? `since ${nameOf(model.pinned, model.link.zone)}` : 'by this transaction';
-  const sign = (colour, text) => html`<span><i style=${{ background: `var(--${colour})` }}></i>${text} ${since}</span>`;
-  return html`<div class="legend">${sign('changed', 'changed')}${sign('inserted', 'inserted')}${model.link.only && sign('deleted', 'deleted')}
+  const since = pinned ? `since ${nameOf(pinned, model.link.zone)}` : 'by this transaction';
+  const sign = (colour, text) => html`<span><i style=${{ background: `var(--${colour})` }}></i>${text}</span>`;
+  return html`<div class="legend">${sign('changed', 'changed')}${sign('inserted', 'inserted')}${model.link.only && sign('deleted', 'deleted')}<span>${since}</span>
     ${differing > pinned?.changes.length && html`<span>the first ${number(pinned.changes.length)} of ${number(differing)} rows that differ</span>`}</div>`;
 }
 
@@ -150,7 +150,7 @@ function OfTable({ model, table, isChanged, isStale }) {
   const { pinned } = model;
   const count = model.counts.get(table);
   const differing = pinned?.tables.get(table);
-  if (differing) return html`<small class="changed" data-differs=${differing} title=${`${number(differing)} rows differ from ${nameOf(pinned, model.link.zone)}`}>${number(differing)} differ</small>`;
+  if (differing) return html`<small class="changed" data-differs=${differing} title=${`${number(differing)} rows differ from ${nameOf(pinned, model.link.zone)}`}>≠ ${number(differing)}</small>`;
   return html`<small class=${`${isChanged && !pinned ? 'changed' : ''}${isStale ? ' stale' : ''}`}>${count != null && number(count)}</small>`;
 }
 

@@ -137,7 +137,7 @@ function Version({ model, table, path, version, shown: atMoment, zone }) {
   const isLater = version.txid > model.txid;
   return html`<li class=${`version ${version.kind}${isShown ? ' shown' : ''}${isLater ? ' later' : ''}`} data-version=${version.txid}>
     <p><strong>${showTime(version.time, zone)}</strong> <span class=${`kind ${version.kind}`}>${KINDS[version.kind] ?? version.kind}</span>${' '}
-      <a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>${isShown && html` · <b>shown</b>`}${isLater && html` · <b>later than the moment shown</b>`}${version.comment && html` · <q>${version.comment}</q>`}
+      <a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>${isShown && html` · <strong>shown</strong>`}${isLater && html` · <strong>later than the moment shown</strong>`}${version.comment && html` · <q>${version.comment}</q>`}
       ${model.catalog.can_write && html` <button data-do="restore" onClick=${restore}>restore</button>`}</p>
     <table><tbody>${fields.map((key) => html`<tr key=${key}><th scope="row">${key}</th>
       <td class="old">${shown('old', key)}</td><td class="new">${shown('new', key)}</td></tr>`)}</tbody></table>
