@@ -8,6 +8,8 @@ use crate::running::Running;
 
 const LONG: TableNumber = TableNumber(0);
 const SHORT: TableNumber = TableNumber(1);
+/// It has no history index.
+const PLAIN: TableNumber = TableNumber(2);
 const ROWS: u64 = 300;
 /// These rows are deleted, ten in a transaction, from the third one on.
 const DELETED: std::ops::Range<u64> = 20..270;
@@ -18,7 +20,7 @@ fn database() -> Database {
         tx.insert(table, &[ValueRef::String(text)]).map(drop)
     };
     let made = database.write(|tx| {
-        for (table, name) in [(LONG, "long"), (SHORT, "short")] {
+        for (table, name) in [(LONG, "long"), (SHORT, "short"), (PLAIN, "plain")] {
             tx.apply_command(&Command::CreateTable { name: name.to_owned() })?;
             let (name, ty) = ("text".to_owned(), Type::String);
             tx.apply_command(&Command::AddField {
@@ -29,6 +31,7 @@ fn database() -> Database {
                 default: None,
             })?;
         }
+        tx.apply_command(&Command::SetHistoryIndex { table: PLAIN, indexed: false })?;
         (0..ROWS).try_for_each(|id| insert(tx, LONG, &format!("row {id}")))
     });
     made.unwrap();
@@ -48,6 +51,9 @@ fn database() -> Database {
             tx.update(LONG, RowId(0), FieldNumber(0), text("row 0, changed"))
         })
         .unwrap();
+    // A row of a short life, after all that.
+    database.write(|tx| insert(tx, LONG, "row 300")).unwrap();
+    database.write(|tx| tx.delete(LONG, RowId(ROWS))).unwrap();
     database
 }
 
@@ -93,10 +99,13 @@ fn deleted_rows_are_found_with_their_last_values() {
     let explored = Explored::start();
     let deleted_by = |id: u64| DELETED.contains(&id).then(|| 3 + (id - DELETED.start) / 10);
     let all: Vec<_> = (0..ROWS).map(|id| (id, deleted_by(id))).collect();
-    assert_eq!(explored.search("deleted=true"), all);
+    let last = (ROWS, Some(31));
+    assert_eq!(explored.search("deleted=true"), [&all[..], &[last]].concat());
     let there: Vec<_> = all.iter().filter(|(_, by)| by.is_none()).copied().collect();
     assert_eq!(explored.search(""), there);
-    // As of a moment: what is deleted later is there, and later deletions aren't known.
+    assert_eq!(explored.get("/search?text=nothing&deleted=true")["left_out"], json!(["plain"]));
+    assert_eq!(explored.get("/search?text=nothing")["left_out"], json!([]));
+    // As of a moment: what is deleted later is there, and what is inserted and deleted later is neither.
     let then = |txid: u64| all.iter().map(move |(id, by)| (*id, by.filter(|by| *by <= txid)));
     for txid in [2, 4, 27] {
         let found = explored.search(&format!("deleted=true&at=txid:{txid}"));
@@ -122,12 +131,12 @@ fn the_log_of_a_table_is_a_part_of_the_log() {
             upto = format!("&upto={next}");
         }
     };
-    let of_long: Vec<u64> = [29].into_iter().chain((3..=27).rev()).chain([1]).collect();
+    let of_long: Vec<u64> = [31, 30, 29].into_iter().chain((3..=27).rev()).chain([1]).collect();
     for limit in [1, 7, 50] {
         assert_eq!(log(&format!("/t/long/log?limit={limit}")), of_long, "{limit} at once");
         assert_eq!(log(&format!("/t/short/log?limit={limit}")), [28, 2], "{limit} at once");
     }
-    assert_eq!(log("/t/long/log?after=20&limit=2"), [29, 27, 26, 25, 24, 23, 22, 21]);
+    assert_eq!(log("/t/long/log?after=20&limit=2"), [31, 30, 29, 27, 26, 25, 24, 23, 22, 21]);
     let part = explored.get("/t/long/log?upto=1&rows=7");
     assert_eq!(
         (&part["transactions"][0]["left_out"], &part["next"]),
