@@ -63,6 +63,8 @@ fn names_and_values_at_the_edge_are_shown() {
         browser.text(&format!("document.querySelector({}).innerText", json!(cell)))
     };
     browser.show("#/constructor");
+    let cut = "[...document.querySelectorAll('.head > div')].filter(it => it.scrollWidth > it.clientWidth).length";
+    assert_eq!(browser.get(cut), json!(0), "headings are whole");
     assert_eq!(cell(0, "constructor.id"), "-9223372036854775808");
     assert_eq!(cell(1, "constructor.id"), "9223372036854775807");
     assert_eq!(
