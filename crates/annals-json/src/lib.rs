@@ -13,7 +13,7 @@ mod values;
 mod versions;
 
 pub use events::push_event;
-pub use rows::{push_change, push_fields, push_row};
+pub use rows::{push_change, push_fields, push_row, push_values};
 pub use values::{Scalar, parse_value};
 pub use versions::{changes, push_blame, push_version};
 

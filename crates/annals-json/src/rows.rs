@@ -1,18 +1,28 @@
 //! Rows, and changes of rows.
 
-use annals::{FieldNumber, Row, RowChange, RowFields, RowId, Table, Value};
+use annals::{FieldNumber, Row, RowChange, RowFields, RowId, Table, Value, ValueRef};
 
 use crate::{key, push_display, push_string, push_value};
 
 /// Appends a row as an object: its `id`, then its fields in the order of the schema.
 pub fn push_row(text: &mut String, table: &Table, row: &Row<'_>) {
+    push_values(text, table, row.id(), |field| row.value(field));
+}
+
+/// Appends the values of a row in the same way.
+pub fn push_values<'v>(
+    text: &mut String,
+    table: &Table,
+    id: RowId,
+    value: impl Fn(FieldNumber) -> ValueRef<'v>,
+) {
     text.push_str("{\"id\":");
-    push_display(text, row.id().0);
+    push_display(text, id.0);
     for field in &table.fields {
         text.push(',');
         push_string(text, &key(table, field));
         text.push(':');
-        push_value(text, row.value(field.number));
+        push_value(text, value(field.number));
     }
     text.push('}');
 }

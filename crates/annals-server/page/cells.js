@@ -8,12 +8,31 @@ import { BlobValue, Bytes, ShortBytes } from './bytes.js';
 /** So many characters of a value are shown before it is asked for all of it. */
 const SHORT = 300;
 
+/** So many characters of a value that was there before are shown beside the one after. */
+export const WAS = 100;
+
 export const kindOf = (field) => field.type.split('(')[0];
 export const isNumeric = (field) => /^(u?int|float|decimal)/.test(kindOf(field));
 
-/** The width of a column: room for usual values, and for its name. */
+/** The text below the name of a column: its type. */
+export const typeOf = (field) => `${field.references ? `→ ${field.references}` : field.type}${field.is_nullable ? ' null' : ''}`;
+
+const [PADDING, ARROW, WIDEST] = [22, 16, 320];
+const pen = document.createElement('canvas').getContext('2d');
+const widths = new Map();
+
+/** The width of a column: room for usual values, for its name with the arrow of an order, and for its type. */
 export function widthOf(field) {
-  return Math.min(Math.max(usualWidth(field), 24 + 8 * field.key.length), 320);
+  const texts = `${field.key}\n${typeOf(field)}`;
+  if (!widths.has(texts)) {
+    const { fontFamily } = getComputedStyle(document.body);
+    const wide = (font, text) => {
+      pen.font = `${font} ${fontFamily}`;
+      return Math.ceil(pen.measureText(text).width) + PADDING;
+    };
+    widths.set(texts, Math.max(wide('600 13px', field.key) + ARROW, wide('11px', typeOf(field))));
+  }
+  return Math.min(Math.max(usualWidth(field), widths.get(texts)), WIDEST);
 }
 
 function usualWidth(field) {
@@ -26,9 +45,10 @@ function usualWidth(field) {
   return 160;
 }
 
-/** The text of a value, for cells; without a zone as the server writes it, for copies. */
+/** The text of a value, for people; without a zone as the server writes it, for copies. */
 export function textOf(field, value, zone) {
   if (value == null) return '';
+  if (zone && typeof value === 'boolean') return value ? 'yes' : 'no';
   if (zone && kindOf(field) === 'timestamp') return showTime(value, zone, true);
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
@@ -40,7 +60,7 @@ export function Cell({ field, value, link, zone }) {
     const to = writeLink({ ...link, view: 'row', table: field.references, id: value });
     return html`<a href=${to} title=${`${field.references} ${value}`}>${value} →</a>`;
   }
-  if (kindOf(field) === 'bool') return html`<span class=${value ? 'yes' : 'no'}>${value ? 'yes' : 'no'}</span>`;
+  if (kindOf(field) === 'bool') return html`<span class=${value ? 'yes' : 'no'}>${textOf(field, value, zone)}</span>`;
   if (kindOf(field) === 'enum') return html`<span class="variant">${value}</span>`;
   if (kindOf(field) === 'bytes') return html`<${ShortBytes} text=${value} />`;
   const text = textOf(field, value, zone);

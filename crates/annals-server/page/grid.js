@@ -4,7 +4,8 @@
 // there on. So a jump to any place costs one page, whatever the table's length.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from './vendor/preact.js';
-import { Cell, isNumeric, widthOf } from './cells.js';
+import { writeLink } from './state.js';
+import { Cell, WAS, isNumeric, textOf, typeOf, widthOf } from './cells.js';
 
 const HEIGHT = 28;
 /** Browsers don't make boxes of any height. */
@@ -12,6 +13,9 @@ const TALLEST = 8_000_000;
 const ID_WIDTH = 90;
 /** The heading has the names and the types of the fields. */
 const HEAD = 44;
+
+/** So many characters of a value are in a tip. */
+const LONG = 300;
 
 const idField = { key: 'id', type: 'id' };
 
@@ -80,13 +84,13 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
          onScroll=${() => see({ top: box.current.scrollTop, height: box.current.clientHeight })}>
       <div class="head" role="row" style=${{ gridTemplateColumns: template, width }}>
         ${columns(table).map((field) => html`
-          <div key=${field.key} role="columnheader" title=${`${field.key}: ${field.type}`} class=${isNumeric(field) ? 'number' : ''}>
+          <div key=${field.key} role="columnheader" title=${titleOf(field)} class=${isNumeric(field) ? 'number' : ''}>
             <${Head} model=${model} table=${table} field=${field} />
-            ${field.key !== 'id' && html`<small>${field.references ? `→ ${field.references}` : field.type}${field.is_nullable ? ' null' : ''}</small>`}</div>`)}
+            ${field.key !== 'id' && html`<small>${typeOf(field)}</small>`}</div>`)}
       </div>
       <div class="space" role="rowgroup" style=${{ height: tall, width }}>
         ${shown.map((row, place) => html`
-          <${Row} key=${row.id} row=${row} table=${table} template=${template} width=${width} link=${link} zone=${zone}
+          <${Row} key=${row.id} model=${model} row=${row} table=${table} template=${template} width=${width} zone=${zone}
             top=${seen.top - (seen.top % Math.min(perRow, HEIGHT)) + place * HEIGHT} change=${touched.get(row.id)}
             isSelected=${place === selected} />`)}
       </div>
@@ -94,14 +98,16 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
     </div>
     ${removed.length > 0 && html`<p class="removed">${removed.length === 1
       ? '1 row of this table was deleted: ' : `${removed.length} rows of this table were deleted: `}
-      ${removed.slice(0, 10).map((id) => html`<a href=${`#/${encodeURIComponent(table.name)}/${id}?at=txid:${model.txid - 1}`}>${id}</a>${' '}`)}${removed.length > 10 && 'and more'}</p>`}`;
+      ${removed.slice(0, 10).map((id) => html`<a href=${writeLink({ ...link, view: 'row', id, at: model.pinned?.from ?? model.txid - 1 })}>${id}</a>${' '}`)}${removed.length > 10 && 'and more'}</p>`}`;
 }
+
+const titleOf = (field) => (field.key === 'id' ? 'id' : `${field.key}: ${typeOf(field)}`);
 
 /** Says why there are no rows. */
 function nothing(model) {
   const { link } = model;
   if (link.only) return model.pinned ? 'No row of this table differs from the pinned moment.' : 'This transaction changed no row of this table.';
-  if (link.filter) return `No row that was searched has “${link.filter}” in a value.`;
+  if (link.filter) return html`No row that was searched has “${link.filter}” in a value. <a href=${writeLink({ ...link, view: 'search', text: link.filter, deleted: true })}>Search deleted rows, too</a>`;
   return link.from ? 'There are no rows from here on.' : 'The table has no rows at this moment.';
 }
 
@@ -111,21 +117,43 @@ function Head({ model, table, field }) {
   const mark = isOrder ? (index?.descending.includes(field.key) ? ' ↓' : ' ↑') : '';
   if (!index && field.key !== 'id') return html`<span>${field.key}</span>`;
   const order = field.key === 'id' ? null : index.name;
-  return html`<button class="order" aria-pressed=${isOrder} title=${order ? `sort by ${order}` : 'sort by id'}
+  return html`<button class="order" aria-pressed=${isOrder} title=${`${titleOf(field)} · sort by ${order ?? 'id'}`}
     onClick=${() => model.want({ order, from: 0 })}>${field.key}${mark}</button>`;
 }
 
-function Row({ row, table, template, width, link, zone, top, change, isSelected }) {
+/** Where the mouse was pressed: if it moved so many pixels since, it selects a text. */
+let pressed = null;
+const STILL = 4;
+
+/** Opens the row that was clicked, unless the click was on a link, or ended the selection of a text. */
+function clicked(event, model, row) {
+  const moved = pressed ? Math.hypot(event.clientX - pressed.clientX, event.clientY - pressed.clientY) : 0;
+  pressed = null;
+  const isOther = event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+  if (isOther || moved > STILL || event.target.closest('a, button, summary')) return;
+  model.want({ view: 'row', id: row.id });
+}
+
+function Row({ model, row, table, template, width, zone, top, change, isSelected }) {
+  const { link } = model;
   const kind = change ? ` ${change.kind}` : '';
+  const isChanged = (field) => change?.kind === 'update' && change.fields.has(field.key);
   return html`
-    <div class=${`row${kind}${isSelected ? ' selected' : ''}`} role="row" data-row=${row.id}
+    <div class=${`row${kind}${isSelected ? ' selected' : ''}`} role="row" data-row=${row.id} onMouseDown=${(event) => { pressed = event; }} onClick=${(event) => clicked(event, model, row)}
          style=${{ gridTemplateColumns: template, width, transform: `translateY(${top}px)` }}>
       ${columns(table).map((field) => html`
-        <div key=${field.key} role="gridcell" data-field=${field.key}
-             class=${`${isNumeric(field) ? 'number' : ''}${change?.kind === 'update' && change.fields.has(field.key) ? ' changed' : ''}`}>
+        <${GridCell} key=${field.key} field=${field} value=${row[field.key]} was=${isChanged(field) ? change.before[field.key] ?? null : undefined} zone=${zone}>
           ${field.key === 'id'
-            ? html`<a href=${`#/${encodeURIComponent(table.name)}/${row.id}${link.at == null ? '' : `?at=txid:${link.at}`}`}>${row.id}</a>`
+            ? html`<a href=${writeLink({ ...link, view: 'row', id: row.id })}>${row.id}</a>`
             : html`<${Cell} field=${field} value=${row[field.key]} link=${link} zone=${zone} />`}
-        </div>`)}
+        <//>`)}
     </div>`;
+}
+
+/** A cell; of a changed one also the value that it had. */
+function GridCell({ field, value, was, zone, children }) {
+  const isChanged = was !== undefined;
+  const [text, before] = [value, was].map((it) => textOf(field, it, zone) || (it == null ? 'null' : '(empty)'));
+  return html`<div role="gridcell" data-field=${field.key} class=${`${isNumeric(field) ? 'number' : ''}${isChanged ? ' changed' : ''}`}
+    data-was=${isChanged ? before.slice(0, WAS) : null} title=${isChanged ? `${text.slice(0, LONG)}\nwas ${before.slice(0, LONG)}` : null}>${children}</div>`;
 }

@@ -1,34 +1,59 @@
 // The transactions before the moment, each with its changes.
 
 import { html, useLayoutEffect, useState } from './vendor/preact.js';
-import { lines } from './net.js';
+import { get, lines, tablePath } from './net.js';
+import { MOST_TABLES } from './model.js';
 import { asking } from './ready.js';
 import { writeLink } from './state.js';
-import { number, showTime } from './moment.js';
+import { number, plural, showTime } from './moment.js';
 import { textOf } from './cells.js';
 
 const PAGE = 50;
 /** So many changes of a transaction are shown. */
 const CHANGES = 20;
+/** Of a table that changes rarely an answer has few transactions: so many are asked for, one after the other. */
+const ANSWERS = 20;
+
+/** Returns a page of transactions, the newest first, up to one; and where to continue. */
+async function page({ of, first, upto }, signal) {
+  if (upto < first) return { transactions: [], next: null };
+  if (of) return get(`${tablePath(of)}/log`, { upto, after: first - 1, limit: PAGE, rows: CHANGES }, signal);
+  const after = Math.max(first - 1, upto - PAGE);
+  const found = await lines('/log', { after, limit: upto - after, rows: CHANGES, fields: 'changed' }, signal);
+  return { transactions: found.toReversed(), next: after >= first ? after : null };
+}
 
 export function LogView({ model, zone }) {
-  const [list, setList] = useState(null);
-  const end = model.txid ?? 0;
-  useLayoutEffect(() => {
-    const after = Math.max(model.first - 1, end - PAGE);
-    const asked = { after, limit: Math.max(1, end - after), rows: CHANGES, fields: 'changed' };
-    return asking('log', async (signal) => setList(await lines('/log', asked, signal)), (error) => model.fail(error));
-  }, [end, model.first]);
+  const { of, pin } = model.link;
+  const [{ list, next }, set] = useState({ list: null, next: null });
+  const here = model.txid ?? 0;
+  // While moments are compared, the transactions between them.
+  const [first, end] = pin == null ? [model.first, here] : [Math.min(pin, here) + 1, Math.max(pin, here)];
+  const ask = async (upto, before, signal) => {
+    let [place, all] = [upto, before];
+    for (let turn = 0; turn < ANSWERS && place != null && all.length < before.length + PAGE; turn += 1) {
+      const answer = await page({ of, first, upto: place }, signal);
+      if (signal?.aborted) return;
+      [place, all] = [answer.next, [...all, ...answer.transactions]];
+      set({ list: all, next: place });
+    }
+  };
+  useLayoutEffect(() => asking('log', (signal) => ask(end, [], signal), (error) => model.fail(error)), [of, first, end]);
+  const tables = model.catalog.tables.slice(0, MOST_TABLES).map((it) => it.name);
   return html`
     <article class="log"><h2>Log</h2>
-      <p>What each transaction changed, the newest first, up to the moment of the slider. A struck-out value was there before.</p>
-      ${list?.toReversed().map((it) => html`<section key=${it.txid} data-transaction=${it.txid} class=${it.txid === model.txid ? 'shown' : ''}>
+      <p>What each transaction changed, the newest first, ${pin == null ? 'up to the moment of the slider' : 'between the two moments that are compared'}. A struck-out value was there before.</p>
+      <p><label>changes of <select aria-label="changes of" value=${of} onChange=${(event) => model.want({ of: event.target.value })}>
+        <option value="">all tables</option>${[...new Set([...tables, of])].filter(Boolean).map((it) => html`<option value=${it}>${it}</option>`)}</select></label>${' '}
+        ${pin == null && 'For a range of time: compare from its beginning, and go to its end.'}</p>
+      ${list?.map((it) => html`<section key=${it.txid} data-transaction=${it.txid} class=${it.txid === model.txid ? 'shown' : ''}>
         <h3><a href=${writeLink({ ...model.link, at: it.txid })}>transaction ${number(it.txid)}</a>
-          <small> ${showTime(it.time, zone)} · ${number(it.changes.length + (it.left_out ?? 0))} changes</small>${it.comment && html` <q>${it.comment}</q>`}</h3>
+          <small> ${showTime(it.time, zone)} · ${plural(it.changes.length + (it.left_out ?? 0), 'change')}${of && ` of ${of}`}</small>${it.comment && html` <q>${it.comment}</q>`}</h3>
         <ul>${it.changes.map((change) => html`<li><${Change} model=${model} change=${change} at=${it.txid} zone=${zone} /></li>`)}</ul>
         ${it.left_out > 0 && html`<p>and ${number(it.left_out)} more changes</p>`}
       </section>`)}
-      ${end - PAGE >= model.first && html`<p><a href=${writeLink({ ...model.link, at: end - PAGE })}>${PAGE} earlier transactions</a></p>`}
+      ${!list ? null : next == null ? html`<p>${list.length ? 'There are no earlier ones' : 'There is no transaction'}${pin == null ? '' : ' between these moments'}${of && `, of ${of}`}.</p>`
+        : html`<p>Searched down to transaction ${number(next + 1)}. <button data-do="earlier" onClick=${() => ask(next, list).catch((error) => model.fail(error))}>earlier ones</button></p>`}
     </article>`;
 }
 

@@ -5,14 +5,14 @@ import { MOST_TABLES, Model } from './model.js';
 import { name } from './net.js';
 import { writeLink } from './state.js';
 import { number, zones } from './moment.js';
-import { Timeline } from './timeline.js';
+import { Timeline, nameOf, steady } from './timeline.js';
 import { colourOf } from './plot.js';
 import { Grid } from './grid.js';
 import { RowView } from './row.js';
 import { SchemaView } from './schema.js';
 import { LogView } from './log.js';
 import { StorageView } from './storage.js';
-import { SearchView, useFiltered } from './search.js';
+import { Filter, SearchView, useFiltered } from './search.js';
 import { SqlView } from './sql.js';
 import { copy, fieldsOf, formats } from './copy.js';
 
@@ -74,10 +74,11 @@ function TableView({ model, table, zone }) {
   const filtered = useFiltered(model);
   const [said, say] = useState('');
   const isChanged = link.only === 'changed';
-  const isFiltered = isChanged || Boolean(link.filter);
+  // Until the first answer is here, all rows stay.
+  const isFiltered = isChanged || (Boolean(link.filter) && filtered.of != null);
   const isStale = model.countsOf !== model.txid;
   const listed = isChanged ? model.changedRows() : filtered.rows;
-  const source = isFiltered ? { rows: listed, order: 'filter', from: 0 } : model.rows;
+  const source = isFiltered ? { rows: listed, order: 'filter', from: 0 } : link.filter && model.rows?.txid !== model.txid ? null : model.rows;
   const count = model.counts.get(table.name) ?? 0;
   const isById = !isFiltered && !link.order;
   // In the order of ids the scroll bar stands for ids.
@@ -85,7 +86,7 @@ function TableView({ model, table, zone }) {
   const total = isFiltered ? listed.length : isById ? Math.max(table.next_id - start, count) : count;
   const place = (first) => {
     // A link that was just followed isn't replaced.
-    if (isFiltered || location.hash !== model.address || first === Math.max(start, link.from)) return;
+    if (isFiltered || link.filter || location.hash !== model.address || first === Math.max(start, link.from)) return;
     model.link = { ...link, from: first };
     model.replace(model.link);
     if (!model.rows?.has({ order: link.order, from: first, count: 60 })) model.go(model.link);
@@ -96,34 +97,35 @@ function TableView({ model, table, zone }) {
   };
   return html`
     <div class="tools">
-      <h2>${table.name}</h2>
-      <span class=${`count${isStale ? ' stale' : ''}`} data-count=${isStale ? '' : count}>${number(count)} row${count === 1 ? '' : 's'}</span>
-      <input type="search" aria-label="filter" placeholder="text, or field=value" title="only rows that have a text in a value, an id, or a value of a field, as closed=yes" value=${link.filter}
-        onChange=${(event) => model.want({ filter: event.target.value, only: '', from: 0 })} />
+      <div class="about"><h2>${table.name}</h2>
+        ${link.filter && html`<span data-found=${filtered.isOf ? listed.length : ''}>${filtered.isOf ? `${number(listed.length)}${filtered.next ? ' so far' : ''} of ` : 'searching ..'}</span>`}
+        <span class=${`count${isStale ? ' stale' : ''}`} data-count=${isStale ? '' : count}>${number(count)} row${count === 1 ? '' : 's'}</span>
+        ${link.filter && filtered.isOf && filtered.next && html`<button onClick=${filtered.more}>search on</button>`}
+        <span role="status">${said}</span><${Legend} model=${model} /></div>
+      <${Filter} key=${table.name} model=${model} />
       <button data-do="changes" aria-pressed=${isChanged} title="only the rows that the transaction changed, or that differ from the pinned moment (C)"
-        onClick=${() => model.want({ only: isChanged ? '' : 'changed', filter: '', from: 0 })}>${model.pinned ? 'only differences' : 'only changes'}: ${number(model.touched().size)}</button>
+        onClick=${() => model.want({ only: isChanged ? '' : 'changed', filter: '', from: 0 })}>${steady(`${model.pinned ? 'only differences' : 'only changes'}: ${number(model.touched().size)}`, 'only differences: 0,000')}</button>
       ${table.indexes.length > 0 && html`<label>sort by <select value=${link.order ?? ''}
         onChange=${(event) => model.want({ order: event.target.value || null, from: 0 })}>
         <option value="">id</option>${table.indexes.map((it) => html`<option value=${it.name}>${it.name}</option>`)}</select></label>`}
       <details class="menu copies"><summary>copy</summary><span>${Object.keys(formats).map((format) => html`<button
         onClick=${(event) => { event.target.closest('details').open = false; take(format); }}>${format}</button>`)}</span></details>
+      <a href=${writeLink({ ...link, view: 'log', of: table.name })} title="the transactions that changed this table">log</a>
       <button data-do="print" onClick=${() => model.print()}>print</button>
-      <span role="status">${said}</span>
-      ${model.pinned?.note && html`<span>${model.pinned.note}</span>`}
-      ${link.filter && html`<span data-found=${listed.length}>${number(listed.length)}${filtered.next ? ' found so far' : ' found'}</span>`}
-      ${link.filter && filtered.next && html`<button onClick=${filtered.more}>search on</button>`}
     </div>
-    <${Legend} model=${model} />
-    ${source && html`<${Grid} key=${`${table.name}/${link.order}/${link.filter}/${link.only}`} model=${model} table=${table} rows=${source}
+    ${source && html`<${Grid} key=${`${table.name}/${link.order}/${(isFiltered && filtered.of) || ''}/${link.only}`} model=${model} table=${table} rows=${source}
       start=${start} total=${total} from=${link.from} onPlace=${place} zone=${zone} />`}`;
 }
 
-/** What the colours mean, when there are any. */
+/** What the colours mean. */
 function Legend({ model }) {
-  if (!model.touched().size) return null;
-  const since = model.pinned ? `since transaction ${number(model.pinned.from)}` : 'by this transaction';
-  const sign = (colour, text) => html`<span><i style=${{ background: `var(--${colour})` }}></i>${text} ${since}</span>`;
-  return html`<div class="legend">${sign('changed', 'changed')}${sign('inserted', 'inserted')}${model.link.only && sign('deleted', 'deleted')}</div>`;
+  const { pinned } = model;
+  const differing = pinned?.tables.get(model.link.table) ?? 0;
+  if (!model.touched().size) return html`<div class="legend">${pinned ? 'no row of this table differs from the pinned moment' : 'this transaction changed no row of this table'}</div>`;
+  const since = pinned ? `since ${nameOf(pinned, model.link.zone)}` : 'by this transaction';
+  const sign = (colour, text) => html`<span><i style=${{ background: `var(--${colour})` }}></i>${text}</span>`;
+  return html`<div class="legend">${sign('changed', 'changed')}${sign('inserted', 'inserted')}${model.link.only && sign('deleted', 'deleted')}<span>${since}</span>
+    ${differing > pinned?.changes.length && html`<span>the first ${number(pinned.changes.length)} of ${number(differing)} rows that differ</span>`}</div>`;
 }
 
 function Tables({ model }) {
@@ -138,9 +140,18 @@ function Tables({ model }) {
       <ul>${all.slice(0, MOST_TABLES).map((it) => html`<li key=${it.name}>
         <a href=${writeLink({ ...model.link, view: 'table', table: it.name, from: 0, order: null, filter: '', only: '' })}
           aria-current=${it.name === model.link.table ? 'page' : null}><i style=${{ background: colourOf(model, it.name) }}></i>${it.name}</a>
-        <small class=${`${changed.has(it.name) ? 'changed' : ''}${isStale ? ' stale' : ''}`}>${model.counts.has(it.name) && number(model.counts.get(it.name))}</small></li>`)}</ul>
+        <${OfTable} model=${model} table=${it.name} isChanged=${changed.has(it.name)} isStale=${isStale} /></li>`)}</ul>
       ${all.length > MOST_TABLES && html`<p>and ${number(all.length - MOST_TABLES)} more</p>`}
     </nav>`;
+}
+
+/** How many rows a table has; while moments are compared, how many of them differ. */
+function OfTable({ model, table, isChanged, isStale }) {
+  const { pinned } = model;
+  const count = model.counts.get(table);
+  const differing = pinned?.tables.get(table);
+  if (differing) return html`<small class="changed" data-differs=${differing} title=${`${number(differing)} rows differ from ${nameOf(pinned, model.link.zone)}`}>≠ ${number(differing)}</small>`;
+  return html`<small class=${`${isChanged && !pinned ? 'changed' : ''}${isStale ? ' stale' : ''}`}>${count != null && number(count)}</small>`;
 }
 
 function toggleTheme() {

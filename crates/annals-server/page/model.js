@@ -1,6 +1,6 @@
 // What is shown, and how it becomes something else. The link says what is wanted; this fetches what is missing.
 
-import { Refused, asked, follow, get } from './net.js';
+import { Refused, asked, follow, get, lines } from './net.js';
 import { begin, end } from './ready.js';
 import { Rows, added, changedRows, touched, transaction } from './rows.js';
 import { readLink, writeLink } from './state.js';
@@ -9,7 +9,7 @@ import { readLink, writeLink } from './state.js';
 const NEAR = 64;
 /** Of so many tables the numbers of rows are asked for at each jump; of more only that of the table that is shown. */
 export const MOST_TABLES = 200;
-/** So many rows may differ from the pinned moment to be coloured. */
+/** So many rows that differ from the pinned moment are coloured. */
 const MOST_DIFFERENT = 5000;
 
 export class Model {
@@ -182,7 +182,8 @@ export class Model {
     if (asked) this.rows.take(await asked);
     else if (isTable && !link.filter) await this.showRows({ txid, found, before }, signal);
     this.count({ txid, found, before });
-    if (link.pin !== this.pinned?.from || this.pinned?.to !== txid) {
+    const { pinned } = this;
+    if (link.pin !== (pinned?.from ?? null) || (pinned && (pinned.to !== txid || pinned.table !== link.table))) {
       this.pinned = link.pin == null ? null : await this.compare(link.pin, txid, signal);
     }
     if (turn !== this.turn) return;
@@ -250,16 +251,20 @@ export class Model {
     }, 150);
   }
 
+  /** Says what differs from a pinned moment: how many rows of each table, and which ones of the table that is shown. */
   async compare(pin, txid, signal) {
-    const [from, to] = [`txid:${pin}`, `txid:${txid}`];
-    const asked = { from, to, table: this.link.table, limit: MOST_DIFFERENT };
-    const compared = { from: pin, to: txid };
-    try {
-      return { ...compared, changes: await get('/diff', asked, signal) };
-    } catch (error) {
-      if (error.error !== 'too_many') throw error;
-      return { ...compared, changes: [], note: error.message };
-    }
+    const { table } = this.link;
+    const asked = { from: `txid:${pin}`, to: `txid:${txid}`, table, limit: MOST_DIFFERENT };
+    const [time, { tables, rows }] = await Promise.all([this.timeOf(pin, signal), get('/compare', asked, signal)]);
+    return { from: pin, to: txid, table, time, tables: new Map(Object.entries(tables)), changes: rows };
+  }
+
+  /** Returns when a transaction was committed; null if that isn't kept. */
+  async timeOf(txid, signal) {
+    const known = [this.found, this.pinned && { ...this.pinned, txid: this.pinned.from }].find((it) => it?.txid === txid);
+    if (known) return known.time;
+    const [found] = await lines('/log', { after: txid - 1, limit: 1, rows: 0, fields: 'changed' }, signal);
+    return found?.time ?? null;
   }
 
   /** What the transaction changed; with a pinned moment what differs from it. */

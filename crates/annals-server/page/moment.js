@@ -45,6 +45,9 @@ export function endOfDay(day, zone) {
 
 export const number = (value) => Number(value).toLocaleString('en-US');
 
+/** A number of things, as `1 change` and `2 changes`. */
+export const plural = (count, what) => `${number(count)} ${what}${count === 1 ? '' : 's'}`;
+
 export function bytes(count) {
   if (count == null) return 'not known';
   const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];

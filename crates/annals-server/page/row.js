@@ -3,7 +3,7 @@
 import { html, useEffect, useLayoutEffect, useState } from './vendor/preact.js';
 import { get, post, tablePath } from './net.js';
 import { asking } from './ready.js';
-import { Value } from './cells.js';
+import { Value, WAS, isNumeric, textOf } from './cells.js';
 import { number, showTime } from './moment.js';
 import { writeLink } from './state.js';
 
@@ -18,6 +18,37 @@ export function blame(versions, txid) {
     for (const field of Object.keys(version.new ?? {})) since.set(field, version);
   }
   return since;
+}
+
+/** True if the table was listed in another order than that of ids, or only some rows of it. */
+const isInPart = (link) => Boolean(link.filter || link.only || link.order);
+
+/** Returns the versions whose comment is said beside a field: each once, beside the first one that has it. */
+function commented(table, since) {
+  const [said, firsts] = [new Set(), new Map()];
+  for (const { key } of table.fields) {
+    const version = since.get(key);
+    if (!version?.comment || said.has(version.comment)) continue;
+    said.add(version.comment);
+    firsts.set(key, version.comment);
+  }
+  return firsts;
+}
+
+/** Returns the values of a row after a transaction, as far as its versions say them; null if there was no row. */
+export function valuesAt(versions, txid) {
+  let values = null;
+  for (const version of versions) {
+    if (version.txid > txid) break;
+    values = version.new && { ...(version.old ? values : null), ...version.new };
+  }
+  return values;
+}
+
+/** Returns the value that a field had at the pinned moment, or before the transaction; undefined if it is the same. */
+function valueBefore(field, { row, pinned, version, txid }) {
+  const was = pinned ? pinned[field.key] : version?.txid === txid ? version.old?.[field.key] : undefined;
+  return JSON.stringify(was) === JSON.stringify(row[field.key]) ? undefined : was;
 }
 
 export function RowView({ model, table, zone }) {
@@ -44,37 +75,46 @@ export function RowView({ model, table, zone }) {
     }, (error) => setProblem(error.message));
   }, [path, txid, last]);
   const since = blame(versions, txid);
+  const comments = commented(table, since);
+  const shown = versions.findLast((it) => it.txid <= txid);
+  const pinned = model.link.pin == null ? null : valuesAt(versions, model.link.pin) ?? {};
+  const ofCell = (field) => {
+    const version = since.get(field.key);
+    const was = valueBefore(field, { row, pinned, version, txid });
+    const isChanged = was !== undefined || (!pinned && version?.txid === txid);
+    return { 'data-field': field.key, class: `${isNumeric(field) ? 'number' : ''}${isChanged ? ' changed' : ''}`, 'data-was': was === undefined ? null : (textOf(field, was, zone) || (was == null ? 'null' : '(empty)')).slice(0, WAS) };
+  };
   return html`
     <article class="of-row" data-row=${id}>
-      <h2><a href=${writeLink({ ...model.link, view: 'table', from: id })}>${table.name}</a> ${id}</h2>
+      <h2><a href=${writeLink({ ...model.link, view: 'table', from: isInPart(model.link) ? 0 : id })}>${table.name}</a> ${id}</h2>
       ${problem && html`<p class="error">${problem}</p>`}
       ${!row && html`<p class="none">There is no such row at this moment${versions.length ? ': see its versions' : ', and was none in the kept history'}.</p>`}
       <div>${row && html`<h3>${txid < last ? 'As it was' : 'As it is'}</h3>
         <table class="fields"><thead><tr><th>field</th><th>value</th><th>this value is there since</th></tr></thead><tbody>
-        ${table.fields.map((field, place) => html`<tr key=${field.key}>
+        ${table.fields.map((field) => html`<tr key=${field.key}>
           <th scope="row" title=${field.type}>${field.key}</th>
-          <td data-field=${field.key} class=${since.get(field.key)?.txid === txid ? 'changed' : ''}>
+          <td ...${ofCell(field)}>
             <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} origin=${{ table: table.name, id, txid }} /></td>
-          <td class="since"><${Since} model=${model} version=${since.get(field.key)} above=${since.get(table.fields[place - 1]?.key)} zone=${zone} /></td>
+          <td class="since"><${Since} model=${model} version=${since.get(field.key)} comment=${comments.get(field.key)} zone=${zone} /></td>
         </tr>`)}
       </tbody></table>`}
       <${Referrers} model=${model} path=${path} table=${table} /></div>
       <section aria-label="versions"><h3>Versions: ${number(versions.length)}</h3>
       ${versions.length >= MOST && html`<p>The newest ${MOST}; there are older ones.</p>`}
       <ol class="versions">${versions.toReversed().map((version) => html`
-        <${Version} key=${version.txid} model=${model} table=${table} path=${path} version=${version} zone=${zone} />`)}</ol></section>
+        <${Version} key=${version.txid} model=${model} table=${table} path=${path} version=${version} shown=${shown} zone=${zone} />`)}</ol></section>
     </article>`;
 }
 
-/** Since when a value is there; a comment isn't said twice, one below the other. */
-function Since({ model, version, above, zone }) {
+/** Since when a value is there. */
+function Since({ model, version, comment, zone }) {
   if (!version) return null;
   const to = writeLink({ ...model.link, at: version.txid });
   return html`${showTime(version.time, zone)} <a href=${to} title=${`transaction ${number(version.txid)}`}>${number(version.txid)}</a>
-    ${version.comment && version !== above && html` <q title=${version.comment}>${version.comment}</q>`}`;
+    ${comment && html` <q title=${comment}>${comment}</q>`}`;
 }
 
-function Version({ model, table, path, version, zone }) {
+function Version({ model, table, path, version, shown: atMoment, zone }) {
   const fields = Object.keys(version.new ?? version.old ?? {});
   const ofKey = (key) => table.fields.find((field) => field.key === key) ?? { key, type: 'string' };
   const shown = (side, key) => (version[side] == null ? null : html`
@@ -93,10 +133,11 @@ function Version({ model, table, path, version, zone }) {
       model.fail(error);
     }
   };
-  const isShown = version.txid === model.txid;
-  return html`<li class=${`version ${version.kind}${isShown ? ' shown' : ''}`} data-version=${version.txid}>
+  const isShown = version === atMoment;
+  const isLater = version.txid > model.txid;
+  return html`<li class=${`version ${version.kind}${isShown ? ' shown' : ''}${isLater ? ' later' : ''}`} data-version=${version.txid}>
     <p><strong>${showTime(version.time, zone)}</strong> <span class=${`kind ${version.kind}`}>${KINDS[version.kind] ?? version.kind}</span>${' '}
-      <a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>${isShown && ' · shown'}${version.comment && html` · <q>${version.comment}</q>`}
+      <a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>${isShown && html` · <strong>shown</strong>`}${isLater && html` · <strong>later than the moment shown</strong>`}${version.comment && html` · <q>${version.comment}</q>`}
       ${model.catalog.can_write && html` <button data-do="restore" onClick=${restore}>restore</button>`}</p>
     <table><tbody>${fields.map((key) => html`<tr key=${key}><th scope="row">${key}</th>
       <td class="old">${shown('old', key)}</td><td class="new">${shown('new', key)}</td></tr>`)}</tbody></table>

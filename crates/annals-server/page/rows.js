@@ -100,7 +100,7 @@ export function changedRows(changes, table) {
   return rows.sort((one, other) => one.id - other.id);
 }
 
-/** Returns the cells of a table that changes touched: a map from row to the set of its fields. */
+/** Returns the cells of a table that changes touched: a map from row to the set of its fields, and to its values before. */
 export function touched(changes, table) {
   const rows = new Map();
   for (const change of changes ?? []) {
@@ -108,7 +108,7 @@ export function touched(changes, table) {
     const [before, after] = [change.before, change.after].map((it) => it && rename(change, it));
     const fields = Object.keys(after ?? before ?? {}).filter((field) =>
       !before || !after || JSON.stringify(before[field]) !== JSON.stringify(after[field]));
-    rows.set(change.id, { kind: before ? (after ? 'update' : 'delete') : 'insert', fields: new Set(fields) });
+    rows.set(change.id, { kind: before ? (after ? 'update' : 'delete') : 'insert', fields: new Set(fields), before });
   }
   return rows;
 }

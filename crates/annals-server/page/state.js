@@ -1,7 +1,7 @@
 // The link: all of what is shown is in the address, after `#`.
 //
 //   #/T?at=txid:17                     a table     #/T/5?at=txid:17     a row
-//   #:schema  #:log  #:storage  #:search?text=..  #:sql?sql=SELECT ..&chart=KIND,ACROSS,UP   pages of their own
+//   #:schema  #:log  #:storage  #:search?text=..&deleted=1  #:log?of=TABLE  #:sql?sql=SELECT ..&chart=KIND,ACROSS,UP   pages of their own
 //
 // Further parameters: `pin=txid:3` the moment to compare with, `order=INDEX`, `from=ID`, `filter=TEXT`, `only=changed`, `follow=1`,
 // `zone=ZONE` the one in which times are written.
@@ -21,6 +21,8 @@ export function readLink(hash) {
     filter: parameters.get('filter') ?? '',
     only: parameters.get('only') === 'changed' ? 'changed' : '',
     text: parameters.get('text') ?? '',
+    deleted: parameters.get('deleted') === '1',
+    of: parameters.get('of') ?? '',
     sql: parameters.get('sql') ?? '',
     chart: parameters.get('chart') ?? '',
     follow: parameters.get('follow') === '1',
@@ -44,6 +46,8 @@ export function writeLink(link) {
   if (isTable && link.only) parameters.set('only', link.only);
   if (link.view === 'table' && link.from) parameters.set('from', link.from);
   if (link.view === 'search' && link.text) parameters.set('text', link.text);
+  if (link.view === 'search' && link.deleted) parameters.set('deleted', '1');
+  if (link.view === 'log' && link.of) parameters.set('of', link.of);
   for (const key of link.view === 'sql' ? ['sql', 'chart'] : []) if (link[key]) parameters.set(key, link[key]);
   if (link.zone !== 'UTC') parameters.set('zone', link.zone);
   let path = `:${link.view}`;

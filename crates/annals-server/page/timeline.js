@@ -1,14 +1,12 @@
 // Time: all transactions as a slider, with how much happened when.
 
 import { html, useEffect, useRef, useState } from './vendor/preact.js';
-import { endOfDay, number, showTime } from './moment.js';
+import { endOfDay, number, plural, showTime } from './moment.js';
 import { colourOf, draw } from './plot.js';
 
 const KINDS = { schema: 'schema', erasure: 'erased', valid_data: 'valid data' };
 /** So many tables and marks are named over a place of the plot. */
 const NAMED = 5;
-
-const plural = (count, what) => `${number(count)} ${what}${count === 1 ? '' : 's'}`;
 
 /** Plays while `isPlaying`: a transaction each half second, up to now. */
 function usePlaying(model) {
@@ -65,7 +63,13 @@ function Plot({ model, zone }) {
   </div>`;
 }
 
-/** Says which moment is shown, in words. */
+/** A text of a button that is as wide as its longest one: so nothing beside it moves. */
+export const steady = (text, longest) => html`<span class="steady"><span>${text}</span><span aria-hidden="true">${longest}</span></span>`;
+
+/** The name of a pinned moment: its time, if that is known. */
+export const nameOf = (pinned, zone) => (pinned.time ? showTime(pinned.time, zone) : `transaction ${number(pinned.from)}`);
+
+/** Says which moment is shown, in words: always two lines, so that nothing below them moves. */
 function Said({ model, zone }) {
   const { found, txid, link, activity } = model;
   const at = link.at ?? model.last;
@@ -75,21 +79,21 @@ function Said({ model, zone }) {
   const [day, time] = isHere ? showTime(found.time, zone).split(' ') : [];
   const isReading = activity && activity.known < activity.last && !activity.failure;
   return html`<output class=${isPast ? 'past' : ''}>
-    <span class="past-or-now">${isPast ? 'past' : 'now'}</span>
-    ${isHere && html`<time class="when">${day} <small>${time}</small></time> `}
-    transaction <b>${number(at)}</b> of ${number(model.last)}
+    <span class="line"><span class="past-or-now">${isPast ? 'past' : 'now'}</span>
+    ${isHere && html`<time class="when">${day} <small>${time}</small></time>`}</span>
+    <span class="line more" title=${isHere && found.comment}>${link.pin === at && html`<b class="hint">now move to another moment</b> `}transaction <b>${number(at)}</b> of ${number(model.last)}
     ${isHere && html`${' · '}${plural(found.changes.length + (found.left_out ?? 0), 'change')}
       ${found.comment && html`${' · '}<q>${found.comment}</q>`}`}
     ${marks.slice(0, 2).map((mark) => html`${' '}<span class=${`mark ${mark.kind}`}>${KINDS[mark.kind]}${mark.text && `: ${mark.text}`}</span>`)}
     ${marks.length > 2 && html`${' '}<span class="mark">and ${plural(marks.length - 2, 'more mark')}</span>`}
     ${isReading && html`${' · '}reading the journal: ${Math.floor((100 * activity.known) / activity.last)} %`}
-    ${activity?.failure && html`${' · '}the plot has a gap: ${activity.failure}`}
+    ${activity?.failure && html`${' · '}the plot has a gap: ${activity.failure}`}</span>
   </output>`;
 }
 
 export function Timeline({ model, zone }) {
   const [isPlaying, play] = usePlaying(model);
-  const { found, txid, link } = model;
+  const { found, txid, link, pinned } = model;
   const at = link.at ?? model.last;
   const step = (sign, what, key, go) => html`<button title=${`${what} (${key})`} aria-label=${what} onClick=${go}>${sign}</button>`;
   return html`
@@ -106,10 +110,10 @@ export function Timeline({ model, zone }) {
           ${step('»', 'one day on', 'shift →', () => model.stepDay(1))}
           ${step('⇥', 'now', 'End', () => model.wantTxid(model.last))}
         </div>
-        <input type="date" aria-label="day" title="go to the end of a day" value=${found && txid === at ? showTime(found.time, zone).slice(0, 10) : ''}
-          onChange=${(event) => event.target.value && model.wantTime(endOfDay(event.target.value, zone))} />
-        <button data-do="pin" aria-pressed=${link.pin != null} title="keep this moment, and colour what differs from it at others (M)"
-          onClick=${() => model.want({ pin: link.pin == null ? at : null })}>${link.pin == null ? 'compare from here' : `comparing with ${number(link.pin)} ✕`}</button>
+        <label class="day">end of <input type="date" aria-label="end of day" title="go to the state at the end of a day" value=${found && txid === at ? showTime(found.time, zone).slice(0, 10) : ''}
+          onChange=${(event) => event.target.value && model.wantTime(endOfDay(event.target.value, zone))} /></label>
+        <button data-do="pin" aria-pressed=${link.pin != null} title=${link.pin == null ? 'keep this moment, and colour what differs from it at others (M)' : `transaction ${number(link.pin)}: compare no more (M)`}
+          onClick=${() => model.want({ pin: link.pin == null ? at : null })}>${steady(link.pin == null ? 'compare from here' : `comparing with ${pinned?.time ? nameOf(pinned, zone).slice(0, 10) : number(link.pin)} ✕`, 'comparing with 0000-00-00 ✕')}</button>
         <button data-do="follow" aria-pressed=${link.follow} title="show what is committed, as it happens (F)"
           onClick=${() => model.want({ follow: !link.follow, at: null })}>follow live</button>
       </div>

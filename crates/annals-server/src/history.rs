@@ -217,7 +217,7 @@ fn push_fields(
     most: Option<usize>,
 ) -> Answer<()> {
     for txid in txids.start().0..=txids.end().0 {
-        let found = now.changed_fields(Txid(txid), most.unwrap_or(usize::MAX))?;
+        let found = now.changed_fields(Txid(txid), None, most.unwrap_or(usize::MAX))?;
         let Some(changed) = found else { break };
         push_changed_fields(text, now.schema(), &changed);
         text.push('\n');

@@ -5,11 +5,13 @@
 
 mod activity;
 mod catalog;
+mod compare;
 mod page;
 mod referrers;
 mod restore;
 mod search;
 mod storage;
+mod table_log;
 
 use std::sync::Arc;
 
@@ -20,7 +22,12 @@ use crate::shared::Shared;
 /// Returns the routes that are described.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     let routes = catalog::routes().merge(activity::routes()).merge(search::routes());
-    routes.merge(referrers::routes()).merge(restore::routes()).merge(storage::routes())
+    let routes = routes.merge(table_log::routes());
+    routes
+        .merge(compare::routes())
+        .merge(referrers::routes())
+        .merge(restore::routes())
+        .merge(storage::routes())
 }
 
 /// Returns the routes of the page itself.

@@ -1,10 +1,15 @@
-//! Finding rows by what is in them: a scan, which ends after a while and says where to continue.
+//! Finding rows by their values: a scan, which ends after a while and says where to continue.
+//!
+//! It passes over the ids of a table in order. With deleted rows, it asks the history index for each gap between the ids
+//! that are in use.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
-use annals::{Row, RowId, Snapshot, Table};
+use annals::{Deletions, FieldNumber, RowId, Snapshot, Table, Txid, ValueRef};
+use annals_replica::Local;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
@@ -43,6 +48,8 @@ struct Asked {
     from: Option<u64>,
     /// True: only that table.
     only: Option<bool>,
+    /// True: also rows that were deleted before the moment, by their last values.
+    deleted: Option<bool>,
 }
 
 /// Rows that were found.
@@ -51,6 +58,8 @@ struct Searched {
     found: Vec<Hit>,
     /// Where to continue; null if all was searched.
     next: Option<Place>,
+    /// Tables without a history index: their deleted rows can't be found.
+    left_out: Vec<String>,
 }
 
 /// A row that was found.
@@ -63,6 +72,15 @@ struct Hit {
     value: serde_json::Value,
     /// All of its values.
     row: serde_json::Value,
+    /// When it was deleted; null if it is there.
+    deleted: Option<Deleted>,
+}
+
+/// The transaction that deleted a row.
+#[derive(Serialize, ToSchema)]
+struct Deleted {
+    txid: u64,
+    time: String,
 }
 
 /// A place in a table.
@@ -81,7 +99,7 @@ async fn search(
     headers: HeaderMap,
 ) -> Answer {
     let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
-    let found = blocking::run(move || find(&state(&local, asked.at.as_deref())?, &asked));
+    let found = blocking::run(move || find(&local, &asked));
     Ok(Json(found.await?).into_response())
 }
 
@@ -96,60 +114,139 @@ struct Search {
     found: Vec<Hit>,
 }
 
-fn find(now: &Snapshot, asked: &Asked) -> Answer<Searched> {
-    if asked.text.is_empty() {
-        return Err(Refusal::bad("text: write what to look for"));
-    }
+/// A row that may be found.
+struct Candidate<'v, V: Fn(FieldNumber) -> ValueRef<'v>> {
+    id: RowId,
+    value: V,
+    deleted: Option<Deleted>,
+}
+
+fn find(local: &Local, asked: &Asked) -> Answer<Searched> {
+    let mut search = Search::of(&asked.text)?;
+    let now = state(local, asked.at.as_deref())?;
+    // History is read up to the moment, from the present.
+    let past = asked.deleted.unwrap_or(false).then(|| local.refresh()).transpose()?;
     let schema = now.schema();
     let first = asked.table.as_ref().map(|name| table(schema, name)).transpose()?;
     let tables = schema.tables().iter();
     let tables = tables.skip_while(|table| first.is_some_and(|first| first.number != table.number));
-    let deadline = SystemClock.elapsed() + LONGEST;
-    let text = asked.text.to_lowercase();
-    let wanted = asked
-        .text
-        .split_once('=')
-        .map(|(field, value)| (field.trim().to_owned(), value.trim().to_lowercase()));
-    let mut search = Search { text, wanted, deadline, looked_at: 0, found: Vec::new() };
-    for (place, table) in tables.enumerate() {
+    let most = if asked.only == Some(true) { 1 } else { usize::MAX };
+    let mut left_out = Vec::new();
+    for (place, table) in tables.take(most).enumerate() {
         let from = asked.from.filter(|_| place == 0 && first.is_some()).unwrap_or(0);
-        if place > 0 && asked.only == Some(true) {
-            break;
+        let deletions = past.as_ref().map(|past| past.deletions(table.number)).transpose()?;
+        if matches!(deletions, Some(None)) {
+            left_out.push(table.name.clone());
         }
-        for row in now.table(table.number)?.range(RowId(from)..) {
-            let row = row?;
-            if search.is_over() {
-                let next = Some(Place { table: table.name.clone(), id: row.id().0 });
-                return Ok(Searched { found: search.found, next });
-            }
-            search.look_at(table, &row);
+        let is_late = place > 0 && search.is_late();
+        let next = match is_late {
+            true => Some(from),
+            false => search.look_in(&now, table, from, deletions.flatten().as_ref())?,
+        };
+        if let Some(id) = next {
+            let next = Some(Place { table: table.name.clone(), id });
+            return Ok(Searched { found: search.found, next, left_out });
         }
     }
-    Ok(Searched { found: search.found, next: None })
+    Ok(Searched { found: search.found, next: None, left_out })
 }
 
 impl Search {
-    fn is_over(&mut self) -> bool {
-        self.looked_at += 1;
-        self.found.len() >= MOST
-            || (self.looked_at.is_multiple_of(STRIDE) && SystemClock.elapsed() >= self.deadline)
+    fn of(text: &str) -> Answer<Self> {
+        if text.is_empty() {
+            return Err(Refusal::bad("text: write what to look for"));
+        }
+        let wanted = text.split_once('=');
+        let wanted =
+            wanted.map(|(field, value)| (field.trim().to_owned(), value.trim().to_lowercase()));
+        let deadline = SystemClock.elapsed() + LONGEST;
+        Ok(Self { text: text.to_lowercase(), wanted, deadline, looked_at: 0, found: Vec::new() })
     }
 
-    fn look_at(&mut self, table: &Table, row: &Row<'_>) {
-        let id = row.id().0;
+    fn is_late(&self) -> bool {
+        SystemClock.elapsed() >= self.deadline
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.looked_at += 1;
+        self.found.len() >= MOST || (self.looked_at.is_multiple_of(STRIDE) && self.is_late())
+    }
+
+    /// Looks at the rows of a table from an id on; returns where to continue.
+    fn look_in(
+        &mut self,
+        now: &Snapshot,
+        table: &Table,
+        from: u64,
+        deletions: Option<&Deletions>,
+    ) -> Answer<Option<u64>> {
+        let gone = deletions.map(|deletions| Gone { deletions, table, upto: now.txid() });
+        let mut next = from;
+        for row in now.table(table.number)?.range(RowId(from)..) {
+            let row = row?;
+            let id = row.id();
+            if let Some(gone) = &gone
+                && let Some(place) = self.look_at_gone(gone, next..id.0)?
+            {
+                return Ok(Some(place));
+            }
+            if self.is_over() {
+                return Ok(Some(id.0));
+            }
+            let value = |field| row.value(field);
+            self.look_at(table, Candidate { id, value, deleted: None });
+            next = id.0 + 1;
+        }
+        gone.map_or(Ok(None), |gone| self.look_at_gone(&gone, next..RowId::MAX.0 + 1))
+    }
+
+    /// Looks at the deleted rows with these ids, of which none is in use; returns where to continue.
+    fn look_at_gone(&mut self, gone: &Gone<'_>, ids: Range<u64>) -> Answer<Option<u64>> {
+        let mut next = ids.start;
+        while next < ids.end {
+            if self.found.len() >= MOST {
+                return Ok(Some(next));
+            }
+            let left = RowId(next)..RowId(ids.end);
+            let Some((id, deletion)) = gone.deletions.first_in(left, gone.upto)? else { break };
+            next = id.0 + 1;
+            if let Some(version) = deletion
+                && let Some(values) = &version.change.before
+            {
+                let value = |field: FieldNumber| {
+                    values.get(field.0 as usize).map_or(ValueRef::Null, annals::Value::as_ref)
+                };
+                let deleted =
+                    Some(Deleted { txid: version.txid.0, time: version.time.to_string() });
+                self.look_at(gone.table, Candidate { id, value, deleted });
+            }
+            // After a row, so that each answer gets on.
+            if self.is_late() {
+                return Ok(Some(next));
+            }
+        }
+        Ok(None)
+    }
+
+    fn look_at<'v, V: Fn(FieldNumber) -> ValueRef<'v>>(
+        &mut self,
+        table: &Table,
+        candidate: Candidate<'v, V>,
+    ) {
+        let Candidate { id, value: value_of, deleted } = candidate;
         let hit = |field, value| {
             let mut json = String::new();
-            annals_json::push_row(&mut json, table, row);
+            annals_json::push_values(&mut json, table, id, &value_of);
             let row = serde_json::from_str(&json).unwrap_or_default();
-            Hit { table: table.name.clone(), id, field, value, row }
+            Hit { table: table.name.clone(), id: id.0, field, value, row, deleted }
         };
-        if self.text.parse() == Ok(id) {
-            return self.found.push(hit(None, id.into()));
+        if self.text.parse() == Ok(id.0) {
+            return self.found.push(hit(None, id.0.into()));
         }
         let mut json = String::new();
         for field in &table.fields {
             json.clear();
-            annals_json::push_value(&mut json, row.value(field.number));
+            annals_json::push_value(&mut json, value_of(field.number));
             let is_wanted = |(name, value): &(String, String)| {
                 field.name.eq_ignore_ascii_case(name) && is_value(&json, value)
             };
@@ -161,6 +258,13 @@ impl Search {
             }
         }
     }
+}
+
+/// The rows of a table that were deleted up to a transaction.
+struct Gone<'g> {
+    deletions: &'g Deletions,
+    table: &'g Table,
+    upto: Txid,
 }
 
 /// True if a value, as JSON, is one that a person writes.

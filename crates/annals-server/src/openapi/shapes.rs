@@ -38,6 +38,24 @@ pub(crate) struct Erasure {
     from: u64,
 }
 
+/// Transactions that changed a table.
+#[derive(ToSchema)]
+pub(crate) struct TableLog {
+    /// The newest one first, with the changes of the table only.
+    transactions: Vec<Transaction>,
+    /// Where to continue; null at the end.
+    next: Option<u64>,
+}
+
+/// What differs between two moments.
+#[derive(ToSchema)]
+pub(crate) struct Compared {
+    /// How many rows of each table differ; tables without such rows are left out.
+    tables: BTreeMap<String, u64>,
+    /// Rows of the table that was asked for.
+    rows: Vec<Change>,
+}
+
 /// Facts of a database.
 #[derive(ToSchema)]
 pub(crate) struct Facts {

@@ -55,6 +55,7 @@ fn compare(url: &str, description: &Value) -> usize {
             "diff" => format!("{asked}?from=txid:1"),
             "at" => format!("{asked}?moment=txid:2"),
             "changes" => format!("{asked}?after=1"),
+            "compare" => format!("{asked}?from=txid:1&to=txid:2&table=all"),
             "search" => format!("{asked}?text=plum"),
             _ => asked,
         };
@@ -118,11 +119,11 @@ fn answers_have_the_shapes_that_the_description_says() {
     let (status, refusal) = post(&json!({ "changes": 1 }));
     let failure = &operation["responses"]["400"]["content"]["application/json"]["schema"];
     assert_eq!((status, mistakes(&description, failure, &refusal)), (400, Vec::new()));
-    assert_eq!(compare(&running.url, &description), 19);
+    assert_eq!(compare(&running.url, &description), 21);
 
     // That of one database knows its tables.
     let (_, one) = get(&format!("{here}/openapi.json"));
-    assert_eq!(compare(&here, &one), 22);
+    assert_eq!(compare(&here, &one), 25);
     let row = &one["components"]["schemas"]["t.all"];
     assert_eq!(row["properties"]["large"]["maximum"], json!(u64::MAX));
     let wrong = json!({ "id": 0, "text": 1 });

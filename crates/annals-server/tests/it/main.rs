@@ -10,6 +10,7 @@ mod cuts;
 mod described;
 mod effort;
 mod erased;
+mod explored;
 mod feeds;
 mod files;
 mod lazy;

@@ -101,5 +101,5 @@ pub use stats::{CacheStats, Latencies, OldestState, Stats};
 #[cfg(feature = "tokio")]
 pub use time::SubscriptionStream;
 pub use time::{
-    ChangedFields, Changes, Events, FieldValues, History, RowFields, Subscription, Tail,
+    ChangedFields, Changes, Deletions, Events, FieldValues, History, RowFields, Subscription, Tail,
 };

@@ -6,12 +6,14 @@ use super::browser::Browser;
 use super::{Explored, library};
 
 /// Every page.
-const LINKS: [&str; 9] = [
+const LINKS: [&str; 11] = [
     "#/book?at=txid:9&pin=txid:3",
     "#/book/5?at=txid:9",
     "#:schema",
     "#:log",
+    "#:log?of=book&pin=txid:3",
     "#:search?text=germ",
+    "#:search?text=book+3&deleted=1",
     "#:storage",
     "#:sql",
     "#:sql?sql=SELECT+txid,+changes+FROM+annals_log&chart=bars,txid,changes",

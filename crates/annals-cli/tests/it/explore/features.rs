@@ -35,6 +35,11 @@ fn headings_sort_and_ids_are_found() {
     let explored = Explored::start(folder.path(), "library.annals", &[]);
     let Some(browser) = explored.browse() else { return };
     browser.show("#/author");
+    // A heading says the type.
+    assert_eq!(
+        browser.text("document.querySelectorAll('.head button')[1].title"),
+        "name: string · sort by author_by_name"
+    );
     let head = "[...document.querySelectorAll('.head button')].find(it => it.innerText.startsWith('name'))";
     browser.run(&format!("{head}.click()"));
     browser.until(
@@ -60,6 +65,52 @@ fn headings_sort_and_ids_are_found() {
          it.dispatchEvent(new PointerEvent('pointermove', { clientX: left + 1, clientY: top + 9, bubbles: true }))");
     browser.until("document.querySelector('.tip')?.innerText.includes('author: 2 changes')");
     assert!(browser.text("document.querySelector('.tip').innerText").contains("the first two"));
+    browser.check();
+}
+
+#[test]
+fn a_filter_applies_while_it_is_typed_and_a_click_opens_a_row() {
+    let folder = tempfile::tempdir().unwrap();
+    library(folder.path());
+    let explored = Explored::start(folder.path(), "library.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    browser.show("#/book");
+    let places = "[...document.querySelectorAll('.tools > *')].map(it => it.getBoundingClientRect()).map(it => [it.x, it.y, it.width])";
+    let before = browser.get(places);
+    browser.run("globalThis.mark = performance.getEntriesByType('resource').length; document.querySelector('[aria-label=filter]').focus()");
+    browser.type_keys(&[], &"shelf=high".chars().collect::<Vec<_>>());
+    browser.until("document.querySelector('[data-found]')?.dataset.found === '2'");
+    assert_eq!(browser.text("document.querySelector('.about').innerText.split('rows')[0].replace(/\\s+/g, ' ').trim()"), "book 2 of 60");
+    assert_eq!(browser.get(places), before, "nothing moved");
+    let asked = "performance.getEntriesByType('resource').slice(mark).filter(it => it.name.includes('/search')).length";
+    assert!(browser.get(asked).as_u64().unwrap() <= 3, "not one for each key");
+    assert_eq!(browser.text("document.activeElement.value"), "shelf=high");
+    browser.ready();
+    // Dragging over a text selects it; a click opens the row.
+    let mouse = |kind: &str, x: f64, y: f64| {
+        let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": 1, "clickCount": 1 });
+        browser.devtools("Input.dispatchMouseEvent", &event);
+    };
+    let place = browser.get("(it => [it.left + 11, it.top + 14])(document.querySelector('[data-row=\"5\"] [data-field=title]').getBoundingClientRect())");
+    let (x, y) = (place[0].as_f64().unwrap(), place[1].as_f64().unwrap());
+    for (kind, x) in [("mousePressed", x), ("mouseMoved", x + 90.0), ("mouseReleased", x + 90.0)] {
+        mouse(kind, x, y);
+    }
+    assert_eq!(browser.text("getSelection().toString().trim()"), "Germinal");
+    assert_eq!(
+        browser.text("document.body.dataset.table + location.hash"),
+        "book#/book?filter=shelf%3Dhigh"
+    );
+    mouse("mousePressed", x + 90.0, y);
+    mouse("mouseReleased", x + 90.0, y);
+    browser.until("document.querySelector('.of-row h2')?.innerText === 'book 5'");
+    // What was typed is one step back.
+    browser.run("history.back()");
+    browser.until("document.querySelector('[data-found]')?.dataset.found === '2'");
+    browser.run("history.back()");
+    browser.until(
+        "location.hash === '#/book' && document.querySelectorAll('.grid [data-row]').length > 10",
+    );
     browser.check();
 }
 

@@ -92,8 +92,53 @@ fn changed_cells_and_a_pinned_moment_are_coloured() {
     assert_eq!(browser.get(coloured), json!([]));
     browser.show("#/book?at=txid:10&pin=txid:8");
     assert_eq!(browser.get(coloured), json!(["5.title", "5.shelf"]));
-    browser.show("#/book?at=txid:4");
+    browser.show("#/book?at=txid:3");
     assert_eq!(browser.get("document.querySelectorAll('.row.insert').length > 0"), json!(true));
+    // Another table at the same moments has its own differences.
+    browser.show("#/author?at=txid:9&pin=txid:7");
+    assert_eq!(browser.get(coloured), json!(["1.born"]));
+    browser.show("#/book?at=txid:9&pin=txid:7");
+    assert_eq!(browser.get(coloured), json!(["5.title", "5.shelf"]));
+    browser.check();
+}
+
+#[test]
+fn a_comparison_says_what_to_do_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    library(folder.path());
+    let explored = Explored::start(folder.path(), "library.annals", &[]);
+    let Some(browser) = explored.browse() else { return };
+    let said = || browser.text("document.querySelector('output').innerText");
+    let places = "['play', 'pin', 'follow', 'changes', 'print'].map(it => document.querySelector(`[data-do=${it}]`).getBoundingClientRect()).map(it => [it.x, it.y, it.width])";
+    let was = "[...document.querySelectorAll('[data-was]')].map(it => [it.dataset.field, it.dataset.was, it.innerText])";
+    let expected = json!([["title", "Book 5", "Germinal"], ["shelf", "low", "high"]]);
+    browser.show("#/book?at=txid:8");
+    let before = browser.get(places);
+    browser.press(&[], &['m']);
+    assert!(said().contains("now move to another moment"), "{}", said());
+    browser.press(&[], &[RIGHT]);
+    browser.press(&[], &[RIGHT]);
+    assert!(!said().contains("move"), "{}", said());
+    let button = browser.text("document.querySelector('[data-do=pin]').innerText");
+    assert!(button.starts_with("comparing with 20") && button.contains('-'), "{button}");
+    assert_eq!(browser.get(places), before, "nothing moved");
+    assert_eq!(browser.get(was), expected);
+    let differ = "[...document.querySelectorAll('[data-differs]')].map(it => [it.parentNode.querySelector('a').innerText.trim(), it.innerText])";
+    assert_eq!(browser.get(differ), json!([["book", "≠ 2"]]));
+    // It stays in the row, and in the table again.
+    browser.run(
+        "document.body.dataset.ready = '0'; document.querySelector('[data-row=\"5\"] a').click()",
+    );
+    browser.ready();
+    assert_eq!(browser.text("location.hash"), "#/book/5?at=txid:10&pin=txid:8");
+    assert_eq!(browser.get(was), expected);
+    browser.run("history.back()");
+    browser.until("document.querySelector('.grid [data-was]') !== null");
+    assert_eq!(browser.text("location.hash"), "#/book?at=txid:10&pin=txid:8");
+    // The log has what is between the moments.
+    browser.press(&[], &['l']);
+    let transactions = "[...document.querySelectorAll('[data-transaction]')].map(it => Number(it.dataset.transaction))";
+    assert_eq!(browser.get(transactions), json!([10, 9]));
     browser.check();
 }
 
@@ -117,6 +162,13 @@ fn a_row_has_its_versions_and_since_when_its_values_are_there() {
     );
     browser.show("#/author/1?at=txid:3");
     assert_eq!(field("born"), "null");
+    // The version that is shown is marked, and one of the future isn't taken for the present.
+    let marked = |class: &str| {
+        browser.get(&format!("document.querySelector('.version.{class}').dataset.version"))
+    };
+    assert_eq!((marked("shown"), marked("later")), (json!("1"), json!("8")));
+    let later = browser.text("document.querySelector('.version.later').innerText");
+    assert!(later.contains("later than the moment shown"), "{later}");
     browser.run("document.querySelector('[data-do=referrers]').click()");
     browser.until("document.querySelector('.referrers') !== null");
     assert!(
@@ -151,12 +203,31 @@ fn log_schema_search_and_storage_show_what_there_is() {
     browser.show("#:log?at=txid:9");
     assert!(main().contains("delete book 3"), "{}", main());
     assert!(main().contains("title: Book 5 Germinal"), "{}", main());
+    browser.show("#:log?of=author");
+    let transactions = "[...document.querySelectorAll('[data-transaction]')].map(it => Number(it.dataset.transaction))";
+    assert_eq!(browser.get(transactions), json!([8, 1]));
+    assert!(main().contains("There are no earlier ones, of author."), "{}", main());
     browser.show("#:schema");
     assert_eq!(browser.get("document.querySelectorAll('svg .arrow').length"), json!(1));
     browser.until("document.querySelector('.history').innerText.includes('add_field author note')");
     browser.show("#:search?text=germ");
     browser.until("document.querySelector('main').innerText.includes('book 5 · title: Germinal')");
     assert!(main().contains("All rows were searched: 1 found."));
+    // A row that was deleted has a link to the moment before.
+    browser.show("#:search?text=title%3DBook+3");
+    browser.until(
+        "document.querySelector('main').innerText.includes('All rows were searched: 0 found.')",
+    );
+    browser.run("document.querySelector('[name=deleted]').click()");
+    browser.until(
+        "document.querySelectorAll('.gone').length === 1 && document.body.dataset.ready === '1'",
+    );
+    assert_eq!(browser.text("location.hash"), "#:search?text=title%3DBook+3&deleted=1");
+    let gone = browser.text("document.querySelector('.gone').innerText");
+    assert!(gone.contains("book 3 deleted 20") && gone.contains("title: Book 3"), "{gone}");
+    browser.run("document.querySelector('.gone a').click()");
+    browser.until("document.querySelector('.of-row [data-field=title]')?.innerText === 'Book 3'");
+    assert_eq!(browser.text("location.hash"), "#/book/3?at=txid:8");
     browser.show("#:search?text=date%20was");
     browser.until("document.querySelector('main').innerText.includes('comment: a date was found')");
     browser.show("#/book?filter=terre");

@@ -63,6 +63,8 @@ fn names_and_values_at_the_edge_are_shown() {
         browser.text(&format!("document.querySelector({}).innerText", json!(cell)))
     };
     browser.show("#/constructor");
+    let cut = "[...document.querySelectorAll('.head > div')].filter(it => it.scrollWidth > it.clientWidth).length";
+    assert_eq!(browser.get(cut), json!(0), "headings are whole");
     assert_eq!(cell(0, "constructor.id"), "-9223372036854775808");
     assert_eq!(cell(1, "constructor.id"), "9223372036854775807");
     assert_eq!(
@@ -91,6 +93,12 @@ fn names_and_values_at_the_edge_are_shown() {
         );
         assert!(browser.get("document.body.innerText.length < 60000").as_bool().unwrap(), "{link}");
     }
+    // A long value is broken, and no name.
+    browser.show("#/constructor/1");
+    let lines = "[...document.querySelectorAll('.fields th[scope=row]')].map(it => { const all = document.createRange(); all.selectNodeContents(it); return all.getClientRects().length; })";
+    assert_eq!(browser.get(lines), json!([1, 1, 1]));
+    assert!(browser.get("document.documentElement.scrollWidth <= 1200").as_bool().unwrap());
+    browser.show("#:sql?sql=SELECT+*+FROM+constructor");
     browser.run("document.querySelector('textarea').select()");
     browser.type_keys(&[], &"select constructor.".chars().collect::<Vec<_>>());
     browser.check();

@@ -16,8 +16,8 @@ fn values_are_shown_by_their_types() {
     let script = format!(
         "create_table thing\nadd_field thing seen timestamp null\nadd_field thing more json null\n\
          add_field thing picture bytes null\nadd_field thing words bytes null\nadd_field thing scan blob null\n\
-         add_field thing size uint64 null\nwrite_blob \"a scan's text\"\n\
-         insert thing 2024-02-29T12:00:00.25Z \"{{\\\"a\\\":[1,2]}}\" 0x{PICTURE} 0x{} blob:1 18446744073709551615\n",
+         add_field thing size uint64 null\nadd_field thing flag bool\nwrite_blob \"a scan's text\"\n\
+         insert thing 2024-02-29T12:00:00.25Z \"{{\\\"a\\\":[1,2]}}\" 0x{PICTURE} 0x{} blob:1 18446744073709551615 true\n",
         "68656c6c6f"
     );
     let made = run(dir, &["shell", "a.annals"], script.as_bytes());
@@ -52,9 +52,14 @@ fn values_are_shown_by_their_types() {
     browser.run("document.querySelector('.copies button').click()");
     browser.until("globalThis.copied !== undefined");
     let expected = format!(
-        "id,seen,more,picture,words,scan,size\n0,2024-02-29T12:00:00.25Z,\"{{\"\"a\"\":[1,2]}}\",0x{PICTURE},0x68656c6c6f,blob:1,18446744073709551615\n"
+        "id,seen,more,picture,words,scan,size,flag\n0,2024-02-29T12:00:00.25Z,\"{{\"\"a\"\":[1,2]}}\",0x{PICTURE},0x68656c6c6f,blob:1,18446744073709551615,true\n"
     );
     assert_eq!(browser.text("copied"), expected);
+    // People read the same words everywhere.
+    for link in ["#:log", "#:search?text=flag%3Dyes"] {
+        browser.show(link);
+        browser.until("document.querySelector('main').innerText.includes('flag: yes')");
+    }
     browser.check();
 }
 
@@ -123,7 +128,8 @@ fn only_what_changed_is_listed_and_a_day_is_gone_to() {
     assert_eq!(browser.get(rows), json!([[3, true], [5, false], [60, false]]));
     browser.press(&[], &['c']);
     assert!(browser.get(&format!("{rows}.length > 10")).as_bool().unwrap());
-    // Days before all, and after all.
+    // Days before all, and after all. The page says which state of a day is meant.
+    assert!(browser.text("document.querySelector('.day').innerText").starts_with("end of"));
     let day = |day: &str| {
         browser.run(&format!(
             "document.body.dataset.ready = '0'; const it = document.querySelector('[type=date]'); \

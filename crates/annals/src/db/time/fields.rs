@@ -79,17 +79,17 @@ impl ChangedFields {
     pub(in crate::db) fn of(
         published: &Arc<Published>,
         txid: u64,
-        most: usize,
+        wanted: Wanted,
     ) -> Result<Option<Self>> {
         if txid == 0 || txid > published.point.txid.0 {
             return Ok(None);
         }
         let Some(beginning) = Source::of(published).beginning(txid - 1)? else {
-            return Self::through_state(published, txid, most);
+            return Self::through_state(published, txid, wanted);
         };
         let lazy::Beginning { base, since, schema, past } = beginning;
         let mut cursor = JournalCursor::at(since, schema);
-        let mut touched = TouchedRows::new(&published.view, most);
+        let mut touched = TouchedRows::new(&published.view, wanted);
         let end = End { file: &published.file, position: published.point.position };
         cursor.read(&end, txid, u64::MAX, &mut touched)?;
         let Some((time, left_out)) = touched.ended else { return Ok(None) };
@@ -101,13 +101,21 @@ impl ChangedFields {
     }
 
     /// Does so with the state before, where the history index doesn't lead to the transaction.
-    fn through_state(published: &Arc<Published>, txid: u64, most: usize) -> Result<Option<Self>> {
+    fn through_state(
+        published: &Arc<Published>,
+        txid: u64,
+        Wanted { table: only, most }: Wanted,
+    ) -> Result<Option<Self>> {
         let mut changes = Changes::between(published, &(Txid(txid)..=Txid(txid)))?;
         let Some(changed) = changes.next().transpose()? else { return Ok(None) };
-        let left_out = changed.rows.len().saturating_sub(most) as u64;
+        let mut rows = changed.rows;
+        rows.retain(|row| only.is_none_or(|only| only == row.table));
+        let left_out = rows.len().saturating_sub(most) as u64;
         let schema = published.view.schema();
-        let rows = changed.rows.into_iter().take(most);
-        let rows = rows.filter_map(|row| Some(RowFields::of(schema.table(row.table)?, row)));
+        let rows = rows
+            .into_iter()
+            .take(most)
+            .filter_map(|row| Some(RowFields::of(schema.table(row.table)?, row)));
         Ok(Some(Self {
             txid: changed.txid,
             time: changed.time,
@@ -116,6 +124,15 @@ impl ChangedFields {
             left_out,
         }))
     }
+}
+
+/// Which rows are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::db) struct Wanted {
+    /// Those of this table only, if there is one.
+    pub(in crate::db) table: Option<TableNumber>,
+    /// The most of them.
+    pub(in crate::db) most: usize,
 }
 
 /// A row that the transaction touched.
@@ -183,7 +200,7 @@ impl TouchedRow {
 /// Takes the events of a transaction.
 struct TouchedRows<'v> {
     present: &'v Schema,
-    most: usize,
+    wanted: Wanted,
     rows: Vec<TouchedRow>,
     /// Where each row is in the list; none: it is left out.
     places: HashMap<Key, Option<usize>>,
@@ -193,10 +210,10 @@ struct TouchedRows<'v> {
 }
 
 impl<'v> TouchedRows<'v> {
-    fn new(present: &'v View, most: usize) -> Self {
+    fn new(present: &'v View, wanted: Wanted) -> Self {
         Self {
             present: present.schema(),
-            most,
+            wanted,
             rows: Vec::new(),
             places: HashMap::new(),
             comments: Vec::new(),
@@ -204,12 +221,18 @@ impl<'v> TouchedRows<'v> {
         }
     }
 
+    /// True if the rows of a table are wanted, and it is there at present.
+    fn is_wanted(&self, table: TableNumber) -> bool {
+        let is_wanted = self.wanted.table.is_none_or(|only| only == table);
+        is_wanted && self.present.table(table).is_some()
+    }
+
     /// Returns the row, which an event touches; `None` if it is left out.
     fn touch(&mut self, key: Key, is_insertion: bool) -> Option<&mut After> {
         let place = match self.places.entry(key) {
             Entry::Occupied(place) => *place.get(),
             Entry::Vacant(room) => {
-                let place = (self.rows.len() < self.most).then_some(self.rows.len());
+                let place = (self.rows.len() < self.wanted.most).then_some(self.rows.len());
                 if place.is_some() {
                     let after = After::Fields(BTreeMap::new());
                     self.rows.push(TouchedRow { key, was_there: !is_insertion, after });
@@ -243,7 +266,7 @@ impl<'v> TouchedRows<'v> {
 
 impl Sink for TouchedRows<'_> {
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
-        let of = |number| schema.table(number).filter(|_| self.present.table(number).is_some());
+        let of = |number| schema.table(number).filter(|_| self.is_wanted(number));
         let ids = |first: RowId, count| (first.0..first.0.saturating_add(count)).map(RowId);
         match *event {
             Event::Comment(comment) => self.comments.push(comment.to_owned()),

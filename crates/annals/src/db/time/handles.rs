@@ -4,8 +4,9 @@ use crate::db::changes::changed::RowChange;
 use crate::db::replay::scan::Sink;
 use crate::db::time::blame::blame_of;
 use crate::db::time::changes::{Changes, events_after};
+use crate::db::time::deletions::Deletions;
 use crate::db::time::events::Events;
-use crate::db::time::fields::ChangedFields;
+use crate::db::time::fields::{ChangedFields, Wanted};
 use crate::db::time::subscription::Feeding;
 use crate::db::time::subscription::Subscription;
 use crate::db::time::versions::History;
@@ -362,16 +363,32 @@ impl Snapshot {
         Changes::between(&self.published, &txids)
     }
 
-    /// Returns the fields that a transaction changed, of the first `most` rows that it touched; `None` if there is no
-    /// such transaction up to this snapshot.
+    /// Returns what finds the rows of a table that were deleted up to this snapshot, by the history index; `None` if the
+    /// table has none.
+    ///
+    /// Cost: that of [`history_of`](Self::history_of), without reading a row's history.
+    ///
+    /// # Errors
+    /// As [`Database::history_of`].
+    pub fn deletions(&self, table: TableNumber) -> Result<Option<Deletions>> {
+        Deletions::open(&self.published, table)
+    }
+
+    /// Returns the fields that a transaction changed, of the first `most` rows that it touched, or of those of one table;
+    /// `None` if there is no such transaction up to this snapshot.
     ///
     /// Cost: reading the transaction, and for each row the last earlier place that set the same fields. Only a row that
     /// was deleted, and a field that isn't found in the last 64 changes of its row, may take the state before.
     ///
     /// # Errors
     /// As [`Database::changes`].
-    pub fn changed_fields(&self, txid: Txid, most: usize) -> Result<Option<ChangedFields>> {
-        ChangedFields::of(&self.published, txid.0, most)
+    pub fn changed_fields(
+        &self,
+        txid: Txid,
+        table: Option<TableNumber>,
+        most: usize,
+    ) -> Result<Option<ChangedFields>> {
+        ChangedFields::of(&self.published, txid.0, Wanted { table, most })
     }
 
     /// Returns the rows that differ between two earlier moments, the ends of two transactions, in order of tables and

@@ -187,7 +187,7 @@ impl Past {
     /// Compares the fields that a transaction changed with its whole rows.
     fn compare_fields(&self, changed: &Changed) {
         let now = self.database.as_ref().unwrap().read();
-        let found = now.changed_fields(changed.txid, usize::MAX).unwrap().unwrap();
+        let found = now.changed_fields(changed.txid, None, usize::MAX).unwrap().unwrap();
         assert_eq!((found.txid, found.time), (changed.txid, changed.time));
         assert_eq!((&found.comments, found.left_out), (&changed.comments, 0));
         let part = |row: &RowChange, side: &Option<Vec<Value>>| {
@@ -203,8 +203,45 @@ impl Past {
             after: part(row, &row.after),
         });
         assert_eq!(found.rows, expected.collect::<Vec<_>>(), "transaction {}", changed.txid);
-        let one = now.changed_fields(changed.txid, 1).unwrap().unwrap();
+        let one = now.changed_fields(changed.txid, None, 1).unwrap().unwrap();
         assert!(one.rows.len() <= 1 && one.left_out + 1 >= found.rows.len() as u64);
+        for table in now.schema().tables().iter().map(|table| table.number) {
+            let of_table = now.changed_fields(changed.txid, Some(table), usize::MAX);
+            let expected = found.rows.iter().filter(|row| row.table == table);
+            assert!(of_table.unwrap().unwrap().rows.iter().eq(expected), "{}", changed.txid);
+        }
+    }
+
+    /// Compares the rows that were deleted up to a moment, and aren't there then, with the states before.
+    fn compare_deletions(&self, txid: u64) {
+        let mut expected = std::collections::BTreeMap::new();
+        for txid in 1..=txid {
+            let (before, after) = (self.rows(txid - 1), self.rows(txid));
+            expected.retain(|key, _| !after.contains_key(key));
+            let gone = before.into_iter().filter(|(key, _)| !after.contains_key(key));
+            expected.extend(gone.map(|(key, values)| (key, (txid, values))));
+        }
+        let now = self.database.as_ref().unwrap().read();
+        for table in now.schema().tables() {
+            let Some(deletions) = now.deletions(table.number).unwrap() else {
+                assert!(!table.history_index, "{}", table.name);
+                continue;
+            };
+            let of_table = expected.iter().filter(|((number, _), _)| *number == table.number.0);
+            let mut of_table = of_table.map(|((_, id), gone)| (*id, gone));
+            let mut from = RowId(0);
+            while let Some((row, deletion)) =
+                deletions.first_in(from..RowId(u64::MAX), Txid(txid)).unwrap()
+            {
+                assert!(row >= from);
+                from = RowId(row.0 + 1);
+                let Some(version) = deletion else { continue };
+                let (id, (txid, values)) = of_table.next().expect("it was deleted");
+                assert_eq!((row.0, version.txid.0, version.change.id), (id, *txid, row));
+                assert!(same_rows(version.change.before.as_ref(), Some(values)));
+            }
+            assert_eq!(of_table.next(), None, "up to transaction {txid}");
+        }
     }
 
     /// Compares all that can be asked of the past with the states that there were.
@@ -224,6 +261,8 @@ impl Past {
             }
             self.compare_fields(changed);
         }
+        self.compare_deletions(last);
+        self.compare_deletions(self.states.len() as u64 / 2);
         for _ in 0..6 {
             let from = self.random.below(last + 1);
             let to = self.random.below(last + 1);

@@ -1,0 +1,84 @@
+//! What differs between two moments: how many rows of each table, and those of one table.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use annals::Moment;
+use annals_replica::Local;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::answer::{Answer, Refusal};
+use crate::openapi;
+use crate::rows::{LARGEST, json, table};
+use crate::shared::Shared;
+use crate::{Role, blocking};
+
+/// The most rows of an answer.
+const MOST: usize = 10_000;
+
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new().routes(routes!(compare))
+}
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Asked {
+    /// A moment: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`.
+    from: String,
+    /// Another one, which may be earlier.
+    to: String,
+    /// The table whose rows are in the answer.
+    table: Option<String>,
+    /// The most of these rows, 0 to 10,000: the first ones by their ids. They end after about 8 MiB, too.
+    limit: Option<usize>,
+}
+
+/// Returns how many rows of each table differ between two moments, and those of one table.
+#[utoipa::path(get, path = "/v1/{name}/compare", params(Asked), responses((status = 200, body = openapi::Compared)))]
+async fn compare(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+) -> Answer {
+    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    Ok(json(blocking::run(move || answer(&local, &asked)).await?))
+}
+
+fn answer(local: &Local, asked: &Asked) -> Answer<String> {
+    let limit = asked.limit.unwrap_or(MOST);
+    if limit > MOST {
+        return Err(Refusal::bad(format!("limit: write a number up to {MOST}")));
+    }
+    let txid = |what: &str, text: &str| {
+        let moment: Moment =
+            text.parse().map_err(|error| Refusal::bad(format!("{what}: {error}")))?;
+        Ok::<_, Refusal>(local.txid_of(moment)?)
+    };
+    let now = local.refresh()?;
+    let schema = now.schema();
+    let shown = asked.table.as_ref().map(|name| table(schema, name)).transpose()?;
+    let (mut counts, mut rows, mut count) = (BTreeMap::new(), String::new(), 0);
+    for row in now.differences(txid("from", &asked.from)?, txid("to", &asked.to)?)? {
+        let Some(table) = schema.table(row.table) else { continue };
+        *counts.entry(table.name.as_str()).or_insert(0_u64) += 1;
+        let has_room = count < limit && rows.len() < LARGEST;
+        if has_room && shown.is_some_and(|shown| shown.number == row.table) {
+            rows.push_str(if count > 0 { ",\n" } else { "\n" });
+            annals_json::push_change(&mut rows, table, &row);
+            count += 1;
+        }
+    }
+    let mut text = "{\"tables\":{".to_owned();
+    for (place, (name, count)) in counts.into_iter().enumerate() {
+        text.push_str(if place > 0 { "," } else { "" });
+        annals_json::push_string(&mut text, name);
+        text.push_str(&format!(":{count}"));
+    }
+    Ok(format!("{text}}},\"rows\":[{rows}]}}\n"))
+}
