@@ -1,6 +1,7 @@
 //! `annals explore`, in a real browser. Without one these tests say that they are skipped.
 
 mod accessible;
+mod address;
 mod browser;
 mod features;
 mod large;
