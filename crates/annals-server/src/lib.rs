@@ -48,6 +48,7 @@ mod openapi;
 mod patient;
 mod procedures;
 mod ranges;
+mod refusal_page;
 mod rows;
 mod server;
 mod shared;

@@ -8,6 +8,7 @@ mod catalog;
 mod page;
 mod referrers;
 mod restore;
+mod schema;
 mod search;
 mod storage;
 
@@ -20,6 +21,7 @@ use crate::shared::Shared;
 /// Returns the routes that are described.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     let routes = catalog::routes().merge(activity::routes()).merge(search::routes());
+    let routes = routes.merge(schema::routes());
     routes.merge(referrers::routes()).merge(restore::routes()).merge(storage::routes())
 }
 

@@ -8,7 +8,9 @@ mod large;
 mod live;
 mod pages;
 mod pictures;
+mod refused;
 mod safe;
+mod shapes;
 mod sql;
 mod values;
 
