@@ -2,7 +2,8 @@
 
 import { html, render, useEffect, useReducer, useState } from './vendor/preact.js';
 import { MOST_TABLES, Model } from './model.js';
-import { name } from './net.js';
+import { asked, name } from './net.js';
+import { waiting } from './ready.js';
 import { writeLink } from './state.js';
 import { number, zones } from './moment.js';
 import { Timeline, nameOf, steady } from './timeline.js';
@@ -88,7 +89,7 @@ function TableView({ model, table, zone }) {
     // A link that was just followed isn't replaced.
     if (isFiltered || link.filter || location.hash !== model.address || first === Math.max(start, link.from)) return;
     model.link = { ...link, from: first };
-    model.replace(model.link);
+    model.writeSoon();
     if (!model.rows?.has({ order: link.order, from: first, count: 60 })) model.go(model.link);
   };
   const take = async (format) => {
@@ -191,6 +192,6 @@ function keyPressed(event, model, toggleHelp) {
 }
 
 const model = new Model();
-globalThis.explorer = model;
+globalThis.explorer = Object.assign(model, { asked, waiting });
 render(html`<${App} model=${model} />`, document.body);
 model.start();

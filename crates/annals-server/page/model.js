@@ -11,6 +11,9 @@ const NEAR = 64;
 export const MOST_TABLES = 200;
 /** So many rows that differ from the pinned moment are coloured. */
 const MOST_DIFFERENT = 5000;
+/** The address may be written so often at once, and then again after so many milliseconds. Browsers ignore what is written
+ *  more often (Safari allows 100 in half a minute, others 200 in ten seconds), and then also the links that are followed. */
+const [WRITES, CALM] = [10, 350];
 
 export class Model {
   constructor() {
@@ -28,10 +31,18 @@ export class Model {
     this.counts = new Map();
     this.error = null;
     this.turn = 0;
-    /** The link in the address, as it was when it was followed. */
-    this.address = '';
+    /** What the address says, as it was followed or written. */
+    this.address = location.hash;
+    /** How often it may be written, and since when that is so. */
+    this.writes = { free: WRITES, since: 0, timer: null };
     this.news = 0;
-    addEventListener('hashchange', () => this.go(readLink(location.hash), true));
+    addEventListener('hashchange', () => {
+      this.dropWrite();
+      this.address = location.hash;
+      this.go(readLink(location.hash));
+    });
+    // Back from a link leads to what was shown.
+    addEventListener('click', () => this.writes.timer && this.write(), true);
   }
 
   on(listener) {
@@ -63,7 +74,7 @@ export class Model {
   async start() {
     try {
       await Promise.all([this.loadCatalog(), this.loadActivity()]);
-      await this.go(this.link, true);
+      await this.go(this.link);
     } catch (error) {
       this.fail(error);
     }
@@ -104,10 +115,42 @@ export class Model {
   /** Wants something else; changes of the moment alone don't fill the browser's history. */
   want(change, isMinor = false) {
     const link = { ...this.link, ...change };
+    if (isMinor) {
+      this.link = link;
+      this.writeSoon();
+      return this.go(link);
+    }
+    if (this.writes.timer) this.write();
     const address = writeLink(link);
-    if (address === location.hash) return this.go(link, true);
-    history[isMinor ? 'replaceState' : 'pushState'](null, '', address);
-    return this.go(link, true);
+    if (address !== location.hash) history.pushState(null, '', address);
+    this.address = location.hash;
+    return this.go(link);
+  }
+
+  /** Writes the link into the address in place of the one that is there: at once, or soon if that was done often just now. */
+  writeSoon() {
+    const { writes } = this;
+    if (writes.timer) return;
+    const now = performance.now();
+    writes.free = Math.min(WRITES, writes.free + (now - writes.since) / CALM);
+    writes.since = now;
+    if (writes.free >= 1) this.write();
+    else writes.timer = setTimeout(() => this.write(), (1 - writes.free) * CALM);
+  }
+
+  dropWrite() {
+    clearTimeout(this.writes.timer);
+    this.writes.timer = null;
+  }
+
+  write() {
+    this.dropWrite();
+    const address = writeLink(this.link);
+    // A link that was just followed isn't replaced: its event comes.
+    if (location.hash !== this.address || address === this.address) return;
+    this.writes.free -= 1;
+    history.replaceState(null, '', address);
+    this.address = location.hash;
   }
 
   wantTxid(txid) {
@@ -119,7 +162,6 @@ export class Model {
   async go(link) {
     const turn = ++this.turn;
     this.link = link;
-    this.address = location.hash;
     this.wait?.abort();
     this.wait = new AbortController();
     begin('model');
@@ -138,12 +180,6 @@ export class Model {
     }
   }
 
-  /** Writes a link into the address that says the same as the one that is there. */
-  replace(link) {
-    history.replaceState(null, '', writeLink(link));
-    this.address = location.hash;
-  }
-
   fail(error) {
     this.error = error instanceof Refused ? error.message : `${error}`;
     if (!(error instanceof Refused)) console.warn(error);
@@ -157,7 +193,7 @@ export class Model {
     if (link.moment) {
       const { txid } = await get('/at', { moment: link.moment }, signal);
       this.link = { ...link, at: txid === this.last ? null : txid, moment: null };
-      this.replace(this.link);
+      this.writeSoon();
     }
     if (this.link.view === 'table' && this.link.table == null) this.link = { ...this.link, table: this.tableOrLast };
     if (this.table()) this.lastTable = this.link.table;

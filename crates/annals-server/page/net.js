@@ -3,8 +3,8 @@
 export const name = decodeURIComponent(location.pathname.split('/')[2] ?? '');
 const base = `/v1/${encodeURIComponent(name)}`;
 
-/** How many requests were made, for tests and for the curious. */
-export const asked = { count: 0, paths: [] };
+/** How many requests were made, the newest of them, and those that have no answer yet: for tests and for the curious. */
+export const asked = { count: 0, paths: [], open: new Set() };
 
 export class Refused extends Error {
   constructor(status, error, message) {
@@ -28,6 +28,16 @@ async function request(path, options) {
   asked.count += 1;
   asked.paths.push(path);
   if (asked.paths.length > 1000) asked.paths.shift();
+  const open = { path, begun: Math.round(performance.now()) };
+  asked.open.add(open);
+  try {
+    return await answered(path, options);
+  } finally {
+    asked.open.delete(open);
+  }
+}
+
+async function answered(path, options) {
   let answer;
   try {
     answer = await fetch(path, options);

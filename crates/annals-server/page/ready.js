@@ -1,6 +1,7 @@
 // Says on the body whether what the link asks for is shown: for tests, and for whoever scripts the page.
 
-const waiting = new Set();
+/** The parts that are being fetched. */
+export const waiting = new Set();
 
 /** Says that a part of the page is being fetched. */
 export function begin(part) {

@@ -5,9 +5,6 @@ import { each, get } from './net.js';
 import { bytes, number } from './moment.js';
 import { colourOf } from './plot.js';
 
-/** So many tables are named. */
-const MOST = 20;
-
 export function StorageView({ model }) {
   const [found, setFound] = useState(null);
   const [progress, setProgress] = useState(null);
@@ -29,21 +26,23 @@ export function StorageView({ model }) {
   return html`
     <article class="storage"><h2>Storage</h2>
       ${found && html`<${Files} found=${found} />`}
+      ${found && html`<${Tables} model=${model} journal=${journalOf(found)} />`}
       ${found?.segments.length > 0 && html`<${Segments} list=${found.segments} />`}
       <h3>Check</h3>
       <p><button data-do="check" class="primary" disabled=${progress != null} onClick=${check}>check the file</button>${' '}
         ${progress ? html`<progress aria-label="check" value=${progress.done} max=${progress.total}></progress> ${Math.floor((100 * progress.done) / progress.total)} %`
           : !found?.check && 'It reads the journal once, and verifies each frame of it, the image and the history index.'}</p>
       ${found?.check && html`<${Result} check=${found.check} />`}
-      <${Changes} model=${model} />
     </article>`;
 }
 
 const Share = ({ part, of }) => html`<svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="part" width=${(100 * part) / (of || 1)} height="8" /></svg>`;
 
+const journalOf = (found) => found.segments.reduce((sum, segment) => sum + segment.bytes, 0);
+
 /** What takes the bytes. */
 function Files({ found }) {
-  const journal = found.segments.reduce((sum, segment) => sum + segment.bytes, 0);
+  const journal = journalOf(found);
   const all = journal + (found.image_bytes ?? 0);
   const line = (what, size, why, part) => html`<tr><th scope="row">${what}</th><td class="number">${bytes(size)}</td>
     <td>${part && html`<${Share} part=${size} of=${all} />`}</td><td>${why}</td></tr>`;
@@ -72,15 +71,18 @@ function Result({ check }) {
   </div>`;
 }
 
-/** Whose changes the journal has. */
-function Changes({ model }) {
-  const counts = new Map();
-  for (const bucket of model.activity?.buckets ?? []) {
-    for (const [table, count] of Object.entries(bucket.changes)) counts.set(table, (counts.get(table) ?? 0) + count);
-  }
-  const list = [...counts].sort(([, one], [, other]) => other - one);
-  if (!list.length) return null;
-  return html`<h3>Changes of rows in the journal</h3>
-    <table class="changes"><tbody>${list.slice(0, MOST).map(([table, count]) => html`<tr><th scope="row"><i style=${{ background: colourOf(model, table) }}></i>${table || 'other tables'}</th>
-      <td class="number">${number(count)}</td><td><${Share} part=${count} of=${list[0][1]} /></td></tr>`)}</tbody></table>`;
+/** Whose bytes the journal has. */
+function Tables({ model, journal }) {
+  const { tables, known, last, first, failure } = model.activity ?? {};
+  if (!tables?.length) return null;
+  const rest = Math.max(0, journal - tables.reduce((sum, it) => sum + it.bytes, 0));
+  const others = `the rest: heads of frames, comments, commands of the schema${first > 1 ? ', and the state with which the kept history begins' : ''}`;
+  return html`<h3>What takes the bytes of the journal</h3>
+    <table class="changes"><thead><tr><th>table</th><th>bytes</th><th>share</th><th>changes of rows</th></tr></thead><tbody>
+      ${tables.map((it) => html`<tr data-taken=${it.table}><th scope="row"><i style=${{ background: colourOf(model, it.table) }}></i>${it.table || 'other or dropped tables'}</th>
+        <td class="number" data-bytes=${it.bytes}>${bytes(it.bytes)}</td><td><${Share} part=${it.bytes} of=${journal} /></td><td class="number">${number(it.changes)}</td></tr>`)}
+      ${known === last && html`<tr><th scope="row">${others}</th><td class="number">${bytes(rest)}</td><td><${Share} part=${rest} of=${journal} /></td><td></td></tr>`}
+    </tbody></table>
+    <p>Each table's events, and the blobs in them. The image isn't divided: its pages are shared by all states that it keeps.
+      ${known < last && ` Of transactions up to ${number(known)}${failure ? `; the rest can't be read: ${failure}` : ': the rest is being read'}.`}</p>`;
 }

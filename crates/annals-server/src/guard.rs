@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::Role;
 use crate::answer::{Answer, Refusal};
+use crate::refusal_page::{for_people, is_for_people};
 use crate::shared::{Served, Shared};
 
 /// The most bytes of a refusal of the router.
@@ -22,10 +23,13 @@ pub(crate) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
-    match check_host(&shared, &request).and_then(|()| check_origin(&shared, request.headers())) {
+    let is_for_people = is_for_people(&request);
+    let checked = check_host(&shared, &request);
+    let answer = match checked.and_then(|()| check_origin(&shared, request.headers())) {
         Ok(()) => in_json(next.run(request).await).await,
         Err(refusal) => refusal.into_response(),
-    }
+    };
+    if is_for_people { for_people(answer) } else { answer }
 }
 
 /// Puts the refusals of the router itself, of a query that can't be read or a method that isn't there, into the form of all

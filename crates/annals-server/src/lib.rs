@@ -49,6 +49,7 @@ mod openapi;
 mod patient;
 mod procedures;
 mod ranges;
+mod refusal_page;
 mod rows;
 mod server;
 mod shared;

@@ -5,16 +5,20 @@
 
 mod buckets;
 mod marks;
+mod taken;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use annals::event::Event;
-use annals::{Committed, Erasure, Error, ErrorKind, Schema, Sink, Txid};
+use annals::{Committed, Erasure, Error, ErrorKind, Schema, Sink, TableNumber, Txid};
 use annals_replica::Local;
+
+use self::taken::Taking;
 
 pub(crate) use buckets::{Bucket, Buckets, MOST};
 pub(crate) use marks::{Kind, Mark, Marks};
+pub(crate) use taken::Taken;
 
 /// What is known of a database's history.
 #[derive(Debug, Default)]
@@ -30,6 +34,8 @@ pub(crate) struct Known {
     is_reading: bool,
     pub(crate) buckets: Buckets,
     pub(crate) marks: Marks,
+    /// What the tables have of the journal: as many entries as there were tables.
+    pub(crate) taken: BTreeMap<TableNumber, Taken>,
     /// Why the rest can't be read.
     pub(crate) failure: Option<String>,
 }
@@ -82,46 +88,32 @@ fn read(activity: &Weak<Activity>, local: &Weak<Local>, first: Txid) {
 /// A transaction that is being read.
 struct Collecting<'a> {
     activity: &'a Weak<Activity>,
-    transaction: Bucket,
+    taking: Taking,
     marks: Vec<(Kind, String)>,
 }
 
 impl<'a> Collecting<'a> {
-    const fn new(activity: &'a Weak<Activity>) -> Self {
-        let transaction = Bucket { first: 0, last: 0, time: 0, changes: BTreeMap::new() };
-        Self { activity, transaction, marks: Vec::new() }
+    fn new(activity: &'a Weak<Activity>) -> Self {
+        Self { activity, taking: Taking::default(), marks: Vec::new() }
     }
 }
 
 impl Sink for Collecting<'_> {
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> annals::Result<()> {
-        let (table, count) = match *event {
-            Event::Insert { table, .. }
-            | Event::Update { table, .. }
-            | Event::Delete { table, .. } => (table, 1),
-            Event::InsertVector { table, count, .. } | Event::DeleteVector { table, count, .. } => {
-                (table, count)
-            }
-            Event::UpdateVector { table, field, ref values, .. } => {
-                let ty = schema.table(table).and_then(|table| table.field(field)).map(|it| it.ty);
-                (table, ty.map_or(0, |ty| values.iter(ty).count() as u64))
-            }
+        self.taking.event(schema, event);
+        match *event {
             Event::Schema(command) => {
                 self.marks.push((Kind::Schema, schema.command_text(command)));
-                return Ok(());
             }
-            Event::Comment(text) => {
-                self.marks.push((Kind::Comment, text.to_owned()));
-                return Ok(());
-            }
-            Event::ValidData => {
-                self.marks.push((Kind::ValidData, String::new()));
-                return Ok(());
-            }
-            Event::Blob { .. } | Event::Timestamp(_) => return Ok(()),
-        };
-        self.transaction.count(Some(table), count);
+            Event::Comment(text) => self.marks.push((Kind::Comment, text.to_owned())),
+            Event::ValidData => self.marks.push((Kind::ValidData, String::new())),
+            _ => {}
+        }
         Ok(())
+    }
+
+    fn bytes(&mut self, count: usize) {
+        self.taking.bytes(count as u64);
     }
 
     fn erasure(&mut self, schema: &Schema, erasure: &Erasure) -> annals::Result<()> {
@@ -135,13 +127,15 @@ impl Sink for Collecting<'_> {
             return Err(Error::new(ErrorKind::Closed, "nobody asks any more"));
         };
         let Committed { txid, time, .. } = *committed;
-        let transaction = Bucket {
-            first: txid.0,
-            last: txid.0,
-            time: time.0,
-            changes: std::mem::take(&mut self.transaction.changes),
-        };
+        let mut transaction =
+            Bucket { first: txid.0, last: txid.0, time: time.0, changes: BTreeMap::new() };
         let mut known = activity.lock();
+        for (table, taken) in self.taking.end() {
+            if taken.changes > 0 {
+                transaction.count(Some(table), taken.changes);
+            }
+            known.taken.entry(table).or_default().add(taken);
+        }
         known.upto = txid;
         known.buckets.add(transaction);
         for (kind, text) in self.marks.drain(..) {

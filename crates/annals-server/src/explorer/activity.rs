@@ -1,5 +1,6 @@
 //! What happened when, for the slider.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,13 +15,15 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::activity::{Activity, Kind, MOST, Mark};
+use crate::activity::{Activity, Kind, Known, MOST, Mark, Taken};
 use crate::answer::{Answer, Refusal};
 use crate::shared::Shared;
 use crate::{Role, blocking};
 
 /// How many buckets an answer has, if the request doesn't say.
 const USUAL: usize = 400;
+/// The most tables whose bytes are said apart.
+const MOST_TABLES: usize = 24;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(activity))
@@ -43,6 +46,8 @@ struct WhatHappened {
     known: u64,
     buckets: Vec<OfBucket>,
     marks: Vec<OfMark>,
+    /// What tables have of the journal, the largest first: at most 24, and then all others as `""`.
+    tables: Vec<OfTable>,
     /// Why the rest can't be read.
     failure: Option<String>,
 }
@@ -56,6 +61,18 @@ struct OfBucket {
     time: String,
     /// How many changes of rows there were, by table; `""` are further tables.
     changes: BTreeMap<String, u64>,
+}
+
+/// What a table has of the journal.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TakenByTable)]
+struct OfTable {
+    /// Its name; empty: further tables, and those that were dropped.
+    table: String,
+    /// How many changes of its rows.
+    changes: u64,
+    /// How many bytes their events have, and the blobs in them.
+    bytes: u64,
 }
 
 /// Something that stands out.
@@ -90,14 +107,11 @@ fn answer(activity: &Arc<Activity>, local: &Arc<Local>, most: usize) -> Answer<W
     let now = local.refresh()?;
     let first = local.source().facts()?.first;
     let known = activity.look(local, first, now.txid())?;
-    let name = |table: &Option<TableNumber>| {
-        let table = table.and_then(|table| now.schema().table(table));
-        table.map_or_else(String::new, |table| table.name.clone())
-    };
+    let name = |table: TableNumber| now.schema().table(table).map(|table| table.name.clone());
     let buckets = known.buckets.at_most(most).map(|bucket| {
         let mut changes = BTreeMap::new();
         for (table, count) in &bucket.changes {
-            *changes.entry(name(table)).or_default() += count;
+            *changes.entry(table.and_then(name).unwrap_or_default()).or_default() += count;
         }
         let time = Timestamp(bucket.time).to_string();
         OfBucket { first: bucket.first, last: bucket.last, time, changes }
@@ -113,6 +127,28 @@ fn answer(activity: &Arc<Activity>, local: &Arc<Local>, most: usize) -> Answer<W
         known: known.upto.0,
         buckets: buckets.collect(),
         marks: marks.collect(),
+        tables: largest(&known, name),
         failure: known.failure.clone(),
     })
+}
+
+/// Returns what the largest tables have, and at the end what all others have.
+fn largest(known: &Known, name: impl Fn(TableNumber) -> Option<String>) -> Vec<OfTable> {
+    let mut list: Vec<_> = known.taken.iter().map(|(table, taken)| (*table, *taken)).collect();
+    list.sort_by_key(|(table, taken)| (Reverse(taken.bytes), *table));
+    let (mut tables, mut others) = (Vec::new(), Taken::default());
+    for (number, taken) in list {
+        match name(number).filter(|_| tables.len() < MOST_TABLES) {
+            Some(table) => {
+                let Taken { changes, bytes } = taken;
+                tables.push(OfTable { table, changes, bytes });
+            }
+            None => others.add(taken),
+        }
+    }
+    if others != Taken::default() {
+        let Taken { changes, bytes } = others;
+        tables.push(OfTable { table: String::new(), changes, bytes });
+    }
+    tables
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use annals::{Index, Snapshot, Table, Type};
+use annals::{Snapshot, Table};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::HeaderMap;
@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::schema::{Shape, shape};
 use crate::answer::Answer;
 use crate::rows::{state, table};
 use crate::shared::Shared;
@@ -43,38 +44,14 @@ struct Catalog {
 /// A table.
 #[derive(Serialize, ToSchema)]
 struct OfTable {
-    name: String,
+    #[serde(flatten)]
+    shape: Shape,
     /// How many rows it has.
     rows: u64,
     /// The id of its first row; `next_id` if it has none.
     first_id: u64,
     /// Larger than each id that a row has or had.
     next_id: u64,
-    fields: Vec<OfField>,
-    indexes: Vec<OfIndex>,
-}
-
-/// A field.
-#[derive(Serialize, ToSchema)]
-struct OfField {
-    /// The key of its values in rows: its name, or `TABLE.id` if that is `id`.
-    key: String,
-    /// The word of the schema language for its type, with its parameter.
-    r#type: String,
-    is_nullable: bool,
-    /// The table to whose rows it refers.
-    references: Option<String>,
-}
-
-/// An index.
-#[derive(Serialize, ToSchema)]
-struct OfIndex {
-    name: String,
-    /// The keys of its fields.
-    fields: Vec<String>,
-    /// Those of them that are in descending order.
-    descending: Vec<String>,
-    is_unique: bool,
 }
 
 /// Returns the tables of a database with their fields, indexes, and numbers of rows.
@@ -97,40 +74,14 @@ fn of_state(now: &Snapshot, can_write: bool, only: Option<&str>) -> Answer<Catal
     let only = only.map(|name| table(schema, name)).transpose()?.map(|table| table.number);
     let of_table = |table: &Table| {
         let rows = now.table(table.number)?;
-        let indexes = schema.indexes().iter().filter(|index| index.table == table.number);
-        let references = |ty| match ty {
-            Type::Reference(to, _) => schema.table(to).map(|to| to.name.clone()),
-            _ => None,
-        };
-        let of_field = |field: &annals::Field| OfField {
-            key: annals_json::key(table, field),
-            r#type: field.ty.to_string(),
-            is_nullable: field.nullable,
-            references: references(field.ty),
-        };
         Ok(OfTable {
-            name: table.name.clone(),
+            shape: shape(schema, table),
             rows: rows.len(),
             first_id: rows.rows().next().transpose()?.map_or(rows.next_id(), |row| row.id().0),
             next_id: rows.next_id(),
-            fields: table.fields.iter().map(of_field).collect(),
-            indexes: indexes.map(|index| of_index(table, index)).collect(),
         })
     };
     let tables = schema.tables().iter().filter(|it| only.is_none_or(|only| it.number == only));
     let tables = tables.map(|table| of_table(table)).collect::<Answer<_>>()?;
     Ok(Catalog { txid: now.txid().0, can_write, tables })
-}
-
-fn of_index(table: &Table, index: &Index) -> OfIndex {
-    let keys = |numbers: &[annals::FieldNumber]| {
-        let fields = numbers.iter().filter_map(|number| table.field(*number));
-        fields.map(|field| annals_json::key(table, field)).collect()
-    };
-    OfIndex {
-        name: index.name.clone(),
-        fields: keys(&index.fields),
-        descending: keys(&index.descending),
-        is_unique: index.unique,
-    }
 }

@@ -9,6 +9,7 @@ mod compare;
 mod page;
 mod referrers;
 mod restore;
+mod schema;
 mod search;
 mod storage;
 mod table_log;
@@ -21,13 +22,10 @@ use crate::shared::Shared;
 
 /// Returns the routes that are described.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
-    let routes = catalog::routes().merge(activity::routes()).merge(search::routes());
-    let routes = routes.merge(table_log::routes());
-    routes
-        .merge(compare::routes())
-        .merge(referrers::routes())
-        .merge(restore::routes())
-        .merge(storage::routes())
+    let asked = catalog::routes().merge(activity::routes()).merge(search::routes());
+    let past = compare::routes().merge(schema::routes()).merge(table_log::routes());
+    let rest = referrers::routes().merge(restore::routes()).merge(storage::routes());
+    asked.merge(past).merge(rest)
 }
 
 /// Returns the routes of the page itself.

@@ -14,6 +14,13 @@ use tokio::runtime::Runtime;
 /// How long the page may take for anything: it says when it is ready.
 const LONGEST: Duration = Duration::from_secs(30);
 
+/// What the page was asked for, what it waits for, and what it shows.
+const STATE: &str = "JSON.stringify({
+    asked: location.hash, ready: document.body.dataset, now: Math.round(performance.now()), link: globalThis.explorer?.link,
+    waits: [...globalThis.explorer?.waiting ?? []], open: [...globalThis.explorer?.asked.open ?? []],
+    requests: globalThis.explorer?.asked.paths.slice(-8), error: globalThis.explorer?.error, is_hidden: document.hidden,
+  }, null, 1) + document.body.outerHTML.slice(0, 300) + document.body.innerText.slice(0, 2000)";
+
 /// A browser with one page.
 pub(super) struct Browser {
     runtime: Runtime,
@@ -94,7 +101,12 @@ impl Browser {
 
     /// Runs a script in the page; returns what it returns.
     pub(super) fn run(&self, script: &str) -> Value {
-        self.runtime.block_on(self.client().execute(script, Vec::new())).unwrap()
+        let execute =
+            |script: &str| self.runtime.block_on(self.client().execute(script, Vec::new()));
+        execute(script).unwrap_or_else(|error| {
+            let state = execute(&format!("return {STATE}")).unwrap_or_default();
+            panic!("{script}: {error}\n{}", state.as_str().unwrap_or_default())
+        })
     }
 
     /// Returns what an expression is.
@@ -114,9 +126,7 @@ impl Browser {
     pub(super) fn until_within(&self, longest: Duration, expression: &str) {
         let begun = Instant::now();
         while self.get(expression) != Value::Bool(true) {
-            let body =
-                "document.body.outerHTML.slice(0, 300) + document.body.innerText.slice(0, 2000)";
-            assert!(begun.elapsed() < longest, "{expression} isn't so:\n{}", self.text(body));
+            assert!(begun.elapsed() < longest, "{expression} isn't so:\n{}", self.text(STATE));
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -167,7 +167,7 @@ fn a_server_shows_it_to_those_who_may_read() {
     let page = format!("http://{}/explore/library", served.address());
     let Some(browser) = Browser::start(1200, 800) else { return };
     browser.go(&format!("{page}?token=annals_wrong"));
-    assert!(browser.text("document.body.innerText").contains("unauthenticated"));
+    assert!(browser.text("document.body.innerText").contains("needs its whole link"));
     browser.go(&format!("{page}/"));
     assert!(browser.get("document.body.dataset.ready === undefined").as_bool().unwrap());
     browser.go(&format!("{page}?token={token}"));

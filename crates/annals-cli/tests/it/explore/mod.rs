@@ -1,13 +1,16 @@
 //! `annals explore`, in a real browser. Without one these tests say that they are skipped.
 
 mod accessible;
+mod address;
 mod browser;
 mod features;
 mod large;
 mod live;
 mod pages;
 mod pictures;
+mod refused;
 mod safe;
+mod shapes;
 mod sql;
 mod values;
 

@@ -35,6 +35,11 @@ pub trait Sink {
     /// Any error ends the scan.
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
 
+    /// Takes how many bytes of the journal the last event has. Does nothing unless it is written.
+    fn bytes(&mut self, count: usize) {
+        let _ = count;
+    }
+
     /// Takes the end of a transaction: the events since the last one are committed.
     ///
     /// # Errors
@@ -155,15 +160,46 @@ pub(in crate::db) fn take_frame(
     if !frame.header.has_events() {
         return Ok(());
     }
-    // An error of the sink says nothing about the file.
-    let mut refused = false;
-    event::decode(frame.payload, position, schema, &mut |schema, event| {
-        sink.event(schema, event).inspect_err(|_| refused = true)
-    })
-    .map_err(|error| if refused { error } else { explain(error, shown, frame) })?;
+    let left = frame.payload.len();
+    let mut passing = Passing { sink, left, is_event: false, refused: false };
+    let decoded = event::decode_to(frame.payload, position, schema, &mut passing);
+    decoded.map_err(|error| if passing.refused { error } else { explain(error, shown, frame) })?;
     match Committed::of(frame) {
         Some(committed) => sink.commit(schema, &committed),
         None => Ok(()),
+    }
+}
+
+/// Passes events on, each with its bytes.
+struct Passing<'s, S> {
+    sink: &'s mut S,
+    /// How many bytes of the frame there were after the event before.
+    left: usize,
+    /// True after an event; false after what only says for which table or row the next one is.
+    is_event: bool,
+    /// True if the error is one of the sink, which says nothing about the file.
+    refused: bool,
+}
+
+impl<S: Sink> event::Sink for Passing<'_, S> {
+    const RUN: usize = 1;
+
+    #[inline]
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        self.is_event = true;
+        self.sink.event(schema, event).inspect_err(|_| self.refused = true)
+    }
+
+    #[inline]
+    fn end(&mut self, left: usize, _: event::Context) {
+        if std::mem::take(&mut self.is_event) {
+            self.sink.bytes(self.left.saturating_sub(left));
+            self.left = left;
+        }
+    }
+
+    fn rows(&mut self, _: TableNumber, _: RowId, _: u64, _: &[Vec<ValueRef<'_>>]) -> Result<()> {
+        Err(Error::invalid("nobody asked for runs"))
     }
 }
 

@@ -87,3 +87,53 @@ fn the_end_of_a_long_history_costs_little() {
         }
     }
 }
+
+/// Sums the bytes of the events of each table.
+#[derive(Default)]
+struct Bytes {
+    table: Option<annals::TableNumber>,
+    sums: std::collections::BTreeMap<Option<annals::TableNumber>, usize>,
+}
+
+impl Sink for Bytes {
+    fn event(&mut self, _: &Schema, event: &Event<'_>) -> Result<()> {
+        self.table = match *event {
+            Event::Insert { table, .. } | Event::Update { table, .. } => Some(table),
+            _ => None,
+        };
+        Ok(())
+    }
+
+    fn bytes(&mut self, count: usize) {
+        *self.sums.entry(self.table).or_default() += count;
+    }
+
+    fn commit(&mut self, _: &Schema, _: &Committed) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn each_event_has_its_bytes() {
+    let database = options(&MemoryDirectory::new()).open(NAME).unwrap();
+    database.write(define).unwrap();
+    let after = database.read().txid();
+    for comment in ["", "said"] {
+        let tx = |tx: &mut annals::Transaction<'_>| {
+            if !comment.is_empty() {
+                tx.comment(comment)?;
+            }
+            tx.insert(
+                TABLE,
+                &[ValueRef::String(&"x".repeat(1000)), ValueRef::Int64(7), ValueRef::Null],
+            )
+        };
+        database.write(tx).unwrap();
+    }
+    let mut bytes = Bytes::default();
+    database.read().read_events(after, &mut bytes).unwrap();
+    // The length of a string, a number, a null bit, and the table; of a comment its code, its length and its text.
+    let rows = bytes.sums[&Some(TABLE)];
+    assert!((2010..2040).contains(&rows), "{rows}");
+    assert_eq!(bytes.sums[&None], "said".len() + 2);
+}
