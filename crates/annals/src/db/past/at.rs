@@ -65,8 +65,8 @@ struct Part {
 impl Present<'_> {
     /// Returns the whole state after a transaction.
     pub(in crate::db) fn after(&self, txid: u64, through: Through) -> Result<Snapshot> {
-        let (view, point) = self.state_of(txid, through)?;
-        let file = Arc::clone(self.file());
+        let (view, Since { segment, point }) = self.state_of(txid, through)?;
+        let file = self.file().ending_in(segment)?;
         Ok(Snapshot::new(Arc::new(Published { view, point, file })))
     }
 
@@ -75,7 +75,7 @@ impl Present<'_> {
         self.state_of(txid, through).map(|(view, _)| view)
     }
 
-    fn state_of(&self, txid: u64, through: Through) -> Result<(Arc<View>, Point)> {
+    fn state_of(&self, txid: u64, through: Through) -> Result<(Arc<View>, Since)> {
         let part = self.part_with(txid)?;
         loop {
             let (store, point) = self.replayed(&part, txid)?;
@@ -86,7 +86,10 @@ impl Present<'_> {
             match view {
                 // From another root, then.
                 Err(error) if error.kind() == ErrorKind::PageLost => {}
-                view => return Ok((view?, point)),
+                view => {
+                    let segment = part.head.header.segment;
+                    return Ok((view?, Since { segment, point }));
+                }
             }
         }
     }

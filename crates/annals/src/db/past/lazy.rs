@@ -96,7 +96,8 @@ impl Source {
     /// there.
     pub(in crate::db) fn lazily(&self, txid: u64) -> Result<Option<Published>> {
         let Some(past) = self.past_state(txid)? else { return Ok(None) };
-        let (point, file) = (past.end.since.point, Arc::clone(&self.published.file));
+        let Since { segment, point } = past.end.since;
+        let file = self.published.file.ending_in(segment)?;
         let view = Arc::new(View::lazily(&self.published.view, Arc::new(past)));
         Ok(Some(Published { view, point, file }))
     }

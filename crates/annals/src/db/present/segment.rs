@@ -8,7 +8,6 @@ use std::time::Duration;
 use annals_schema::Txid;
 use arc_swap::ArcSwap;
 
-use crate::Result;
 use crate::db::present::turns::{Claim, Turns};
 use crate::image::RootPin;
 use crate::journal::segments::{Place, kept_name};
@@ -16,6 +15,7 @@ use crate::journal::{Checkpoints, Head, lock};
 use crate::storage::{Access, Directory, SortedMap, Storage};
 use crate::store::View;
 use crate::store::history::HistoryIndex;
+use crate::{Error, Result};
 
 /// The current segment, which all parts of a database share.
 pub(in crate::db) type Current = ArcSwap<Segment>;
@@ -83,9 +83,9 @@ pub(in crate::db) struct JournalFile {
     /// The head of the segment, read at first use: its header doesn't change.
     head: OnceLock<Head>,
     /// Segments before this one, from which something was read.
-    kept: Mutex<SortedMap<u64, Arc<dyn Storage>>>,
+    kept: Arc<Mutex<SortedMap<u64, Arc<dyn Storage>>>>,
     /// Those of them that were removed, and can't be opened again.
-    removed: Mutex<SortedMap<u64, ()>>,
+    removed: Arc<Mutex<SortedMap<u64, ()>>>,
     /// The history index as far as somebody asked for it, if that is farther than the image's.
     pub(in crate::db) index: Mutex<Option<Noted>>,
     pub(in crate::db) past: LastPast,
@@ -176,8 +176,8 @@ impl JournalFile {
         journal: &str,
     ) -> Self {
         let name = directory.display(journal);
-        let (journal, kept) = (journal.to_owned(), Mutex::default());
-        let (head, removed) = (OnceLock::new(), Mutex::default());
+        let (journal, kept) = (journal.to_owned(), Arc::default());
+        let (head, removed) = (OnceLock::new(), Arc::default());
         let (index, past) = (Mutex::default(), LastPast::default());
         let exposed = ExposedRoots::default();
         Self {
@@ -231,6 +231,23 @@ impl JournalFile {
         let next = Self::new(storage, segment, Arc::clone(&self.directory), &self.journal);
         let next = next.behind(self.reach(end));
         if self.past.0.is_some() { next.keeping_past() } else { next }
+    }
+
+    /// Returns a segment up to this one, as that in which a history ends. What this holds, that can read, too.
+    ///
+    /// # Errors
+    /// `Io`: it can't be opened.
+    pub(in crate::db) fn ending_in(self: &Arc<Self>, segment: u64) -> Result<Arc<Self>> {
+        if segment == self.segment {
+            return Ok(Arc::clone(self));
+        }
+        let name = self.name_of(segment);
+        let storage = self.kept(segment);
+        let storage =
+            storage.map_err(|error| Error::io(format!("{name}: can't open it"), error))?;
+        let earlier = Self::new(storage, segment, Arc::clone(&self.directory), &self.journal);
+        let (kept, removed) = (Arc::clone(&self.kept), Arc::clone(&self.removed));
+        Ok(Arc::new(Self { name, kept, removed, roots_until: self.roots_until, ..earlier }))
     }
 
     /// Returns how long the journal is up to a position in this segment, in bytes, including earlier segments that

@@ -1,5 +1,6 @@
 //! Segments: the journal continues in a new file, history reaches into the old ones, and can be forgotten.
 
+mod asked;
 mod fixture;
 pub(crate) mod forget;
 mod imaged;
