@@ -115,7 +115,7 @@ impl Sink for Bytes {
 
 #[test]
 fn each_event_has_its_bytes() {
-    let database = options(&MemoryDirectory::new()).open(NAME).unwrap();
+    let database = super::try_open(&options(), &MemoryDirectory::new()).unwrap();
     database.write(define).unwrap();
     let after = database.read().txid();
     for comment in ["", "said"] {
