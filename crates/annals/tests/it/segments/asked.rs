@@ -22,7 +22,7 @@ fn told(database: &Database, txid: u64) -> String {
         writeln!(text, "{:?}", change.unwrap().txid).unwrap();
     }
     let mut events = Text::default();
-    past.read_events(Txid(2), &mut events).unwrap();
+    past.read_events(Txid(0), &mut events).unwrap();
     text + &events.1
 }
 
