@@ -32,7 +32,7 @@ fn the_diagram_is_the_schema_of_the_moment() {
     // The last step: a table was dropped, another renamed, and a field dropped.
     browser.press(&[], &[LEFT]);
     let author = ["author now person", "name string", "year dropped since", "note string null"];
-    let loan = ["loan dropped since", "who → author"];
+    let loan = ["loan dropped since", "who → author null"];
     assert_eq!((shapes(), arrows()), (json!([author, loan, ["book", "title string"]]), json!(1)));
     assert_eq!(browser.get("document.querySelectorAll('svg .gone').length"), json!(2));
     let links =
