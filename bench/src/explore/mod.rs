@@ -184,9 +184,15 @@ fn last_row(browser: &Browser, measured: &mut Measured) {
 /// Drags, steps and scrolls for some minutes, and compares what page and server have in memory.
 fn remember(looked: &Looked, browser: &Browser, measured: &mut Measured) -> Result<(), Failure> {
     let begun = Instant::now();
-    let mut is_first = true;
+    // When it is looked at, and as what: so it shows whether memory still grows.
+    let mut looks = [
+        (0, ["memory of the page after one round", "memory of the server after one round"]),
+        (1, ["memory of the page after half the time", "memory of the server after half the time"]),
+    ]
+    .into_iter()
+    .peekable();
     let minutes = Duration::from_secs(60 * looked.minutes);
-    while is_first || begun.elapsed() < minutes {
+    while looks.peek().is_some_and(|(half, _)| *half == 0) || begun.elapsed() < minutes {
         for share in [0.1, 0.9, 0.5] {
             wait(browser, &format!("await drag({share})"));
             wait(browser, "for (let i = 0; i < 10; i += 1) await step('ArrowRight')");
@@ -202,14 +208,9 @@ fn remember(looked: &Looked, browser: &Browser, measured: &mut Measured) -> Resu
         ] {
             browser.show(link);
         }
-        if is_first {
-            add_memory(
-                browser,
-                ["memory of the page after one round", "memory of the server after one round"],
-                measured,
-            )?;
+        if let Some((_, what)) = looks.next_if(|(half, _)| begun.elapsed() >= minutes / 2 * *half) {
+            add_memory(browser, what, measured)?;
         }
-        is_first = false;
     }
     add_memory(
         browser,
