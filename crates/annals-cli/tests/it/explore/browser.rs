@@ -101,8 +101,10 @@ impl Browser {
 
     /// Runs a script in the page; returns what it returns.
     pub(super) fn run(&self, script: &str) -> Value {
-        let execute =
-            |script: &str| self.runtime.block_on(self.client().execute(script, Vec::new()));
+        let execute = |script: &str| {
+            let executed = self.runtime.block_on(self.client().execute(script, Vec::new()));
+            executed.map_err(Box::new)
+        };
         execute(script).unwrap_or_else(|error| {
             let state = execute(&format!("return {STATE}")).unwrap_or_default();
             panic!("{script}: {error}\n{}", state.as_str().unwrap_or_default())
