@@ -52,11 +52,14 @@ struct Subscriber {
     last: u64,
     /// How often it has asked.
     resumed: u64,
+    /// True once it was answered.
+    is_answered: Arc<AtomicBool>,
 }
 
 impl Subscriber {
     fn new(url: String, as_events: bool) -> Self {
-        Self { http: Client::new(), url, as_events, last: 0, resumed: 0 }
+        let is_answered = Arc::default();
+        Self { http: Client::new(), url, as_events, last: 0, resumed: 0, is_answered }
     }
 
     /// Asks once, and reads until the connection ends, or until it has a transaction; each must be the next one.
@@ -72,6 +75,7 @@ impl Subscriber {
         };
         let Ok(response) = request.send() else { return };
         assert_eq!(response.status().as_u16(), 200);
+        self.is_answered.store(true, Ordering::Relaxed);
         let mut lines = BufReader::new(response);
         let mut line = Vec::new();
         while self.last < until && lines.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
@@ -299,11 +303,16 @@ fn a_stream_ends_after_the_last_commit_when_the_database_is_closed() {
     create(&database);
     let running = serve(&database);
     let mut subscriber = Subscriber::new(running.of("origin"), true);
+    let is_answered = Arc::clone(&subscriber.is_answered);
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| {
             subscriber.ask(u64::MAX);
             subscriber.last
         });
+        // Whoever asks later is told that it is closed.
+        while !is_answered.load(Ordering::Relaxed) && !reading.is_finished() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         (0..10).for_each(|_| insert(&database, &[1; 1000]));
         database.clone().close().unwrap();
         assert_eq!(reading.join().unwrap(), 11);
