@@ -175,8 +175,17 @@ impl Http {
     /// Returns the error that a server answered with.
     pub(crate) fn refused(&self, response: Response<'_>) -> Error {
         let status = response.status();
-        let text = self.read(response, MOST_OF_REFUSAL).unwrap_or_default();
-        let problem: Problem = serde_json::from_slice(&text).unwrap_or_default();
+        self.refusal(response).unwrap_or_else(|_| self.problem(status, &[]))
+    }
+
+    /// Returns the error that a server answered with; fails if that was cut off.
+    fn refusal(&self, response: Response<'_>) -> Result<Error> {
+        let status = response.status();
+        Ok(self.problem(status, &self.read(response, MOST_OF_REFUSAL)?))
+    }
+
+    fn problem(&self, status: StatusCode, text: &[u8]) -> Error {
+        let problem: Problem = serde_json::from_slice(text).unwrap_or_default();
         let kind = match status {
             StatusCode::UNAUTHORIZED => ErrorKind::Unauthenticated,
             StatusCode::FORBIDDEN => ErrorKind::Forbidden,
@@ -260,7 +269,11 @@ impl Http {
             StatusCode::INTERNAL_SERVER_ERROR
             | StatusCode::BAD_GATEWAY
             | StatusCode::GATEWAY_TIMEOUT => Ok(Pushed::Unknown(self.refused(response))),
-            _ => Err(self.refused(response)),
+            // The same frames may be pushed again, and then the reason may arrive.
+            _ => Err(match self.refusal(response) {
+                Ok(error) => error,
+                Err(cut_off) => return Ok(Pushed::Unknown(cut_off)),
+            }),
         }
     }
 
