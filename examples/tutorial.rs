@@ -10,7 +10,7 @@ fn main() -> annals::Result<()> {
     let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
 
     let remi = db.write(|tx| {
-        let lille = tx.insert(city::New { name: "Lille" })?;
+        let lille = tx.upsert(city::New { name: "Lille" })?; // found by its unique name, or inserted
         let remi = person::New { first_name: "Rémi", last_name: "Coulom", home: lille.into() };
         Ok(tx.insert(remi)?)
     })?; // durable here; an error rolls everything back

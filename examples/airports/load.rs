@@ -53,7 +53,7 @@ fn apply(tx: &mut Transaction<'_>, change: &Change) -> Result<(), Anything> {
     let (table, id, fields) = (change.table.as_str(), change.id, &change.fields);
     match change.operation.as_str() {
         "insert" => of_table!(table, insert(tx, id, fields)),
-        "update" => fields.keys().try_for_each(|name| of_table!(table, set(tx, id, fields, name))),
+        "update" => fields.names().try_for_each(|name| of_table!(table, set(tx, id, fields, name))),
         "delete" => delete(tx, table, id),
         other => Err(format!("there is no operation {other}").into()),
     }

@@ -18,7 +18,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-annals::schema!("airports/airports.schema");
+annals::schema!("airports.schema");
 
 /// Any error: of the database, of the data, of the disk.
 type Anything = Box<dyn Error + Send + Sync>;
@@ -46,12 +46,12 @@ fn main() -> Result<(), Anything> {
 
 /// The journal alone is the database, all else is made from it: opens a copy that has nothing else, and compares.
 fn replayed(file: &Path) -> Result<(), Anything> {
-    let folder = tempfile::tempdir()?;
-    let copy = folder.path().join("copy.annals");
+    let copy = file.with_extension("copy.annals");
     std::fs::copy(file, &copy)?;
     let db = timed("opened a copy of the journal", || Ok(airports::Database::open(&copy)?))?;
     timed("compared again", || verify::last_day(&db.read()))?;
-    Ok(db.close()?)
+    db.close()?;
+    removed(&copy)
 }
 
 /// Returns the file to work on, which is not there: the argument, or one in the build folder.
@@ -63,16 +63,22 @@ fn target_file() -> Result<PathBuf, Anything> {
         }
         return Ok(path);
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     std::fs::create_dir_all(&folder)?;
     let path = folder.canonicalize()?.join("airports.annals");
-    for old in [image_of(&path), path.clone()] {
+    removed(&path)?;
+    Ok(path)
+}
+
+/// Removes a journal and its image, if they are there.
+fn removed(file: &Path) -> Result<(), Anything> {
+    for old in [image_of(file), file.to_owned()] {
         match std::fs::remove_file(&old) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
     }
-    Ok(path)
+    Ok(())
 }
 
 /// Returns where the image of a journal is.

@@ -1,7 +1,7 @@
-//! Where the data comes from: compressed CSV files, and changes as one JSON object a line.
+//! Where the data comes from: compressed CSV files.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
@@ -28,14 +28,25 @@ impl Fields for CsvRow<'_> {
     }
 }
 
-/// The fields of a change.
-pub(crate) type JsonFields = serde_json::Map<String, serde_json::Value>;
+/// The fields of a change: names and values in turn.
+pub(crate) struct Pairs(csv::StringRecord);
 
-impl Fields for JsonFields {
-    fn field(&self, column: &str) -> Option<&str> {
-        self.get(column)?.as_str()
+impl Pairs {
+    /// Returns the names of the fields.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().skip(CHANGE).step_by(2)
     }
 }
+
+impl Fields for Pairs {
+    fn field(&self, column: &str) -> Option<&str> {
+        let place = self.names().position(|name| name == column)?;
+        self.0.get(CHANGE + place * 2 + 1)
+    }
+}
+
+/// The columns of a change before its fields: when, which table, what, which row.
+const CHANGE: usize = 4;
 
 /// One change: an insert, update or delete.
 pub(crate) struct Change {
@@ -48,7 +59,7 @@ pub(crate) struct Change {
     /// The row.
     pub(crate) id: u64,
     /// The fields with their new values.
-    pub(crate) fields: JsonFields,
+    pub(crate) fields: Pairs,
 }
 
 fn open(name: &str) -> Result<impl Read, Anything> {
@@ -59,7 +70,7 @@ fn open(name: &str) -> Result<impl Read, Anything> {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/ourairports")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/ourairports")
 }
 
 /// Calls `each` with every row of a table on one day.
@@ -82,23 +93,18 @@ pub(crate) fn rows(
 
 /// Reads all changes in order of time.
 pub(crate) fn changes() -> Result<Vec<Change>, Anything> {
-    let mut changes = Vec::new();
-    for line in BufReader::new(open("changes.ndjson.gz")?).lines() {
-        let mut object: JsonFields = serde_json::from_str(&line?)?;
-        let mut text = |name: &str| match object.remove(name) {
-            Some(serde_json::Value::String(text)) => Ok(text),
-            other => Err(format!("a change has no {name}: {other:?}")),
-        };
-        let (at, table, operation) = (text("at")?, text("table")?, text("op")?);
-        let id =
-            object.get("id").and_then(serde_json::Value::as_u64).ok_or("a change has no id")?;
-        let fields = match object.remove("fields") {
-            Some(serde_json::Value::Object(fields)) => fields,
-            _ => JsonFields::new(),
-        };
-        changes.push(Change { at, table: table.replace('-', "_"), operation, id, fields });
-    }
-    Ok(changes)
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(open("changes.csv.gz")?);
+    let change = |row: csv::StringRecord| -> Result<Change, Anything> {
+        let text = |place: usize| row.get(place).ok_or_else(|| format!("{row:?}: too few columns"));
+        Ok(Change {
+            at: text(0)?.to_owned(),
+            table: text(1)?.replace('-', "_"),
+            operation: text(2)?.to_owned(),
+            id: text(3)?.parse()?,
+            fields: Pairs(row),
+        })
+    };
+    reader.records().map(|row| change(row?)).collect()
 }
 
 /// Makes a progress bar, which shows on a terminal only.

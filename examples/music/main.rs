@@ -1,6 +1,6 @@
 //! A music shop like the database Chinook: seven queries in Annals and in SQLite, compared.
 //!
-//! `cargo run --release --example music` makes 200,000 rows, and prints the times of both.
+//! `cargo run --release -p annals-music --example music` makes 200,000 rows, and prints the times of both.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "it shows times")]
 
@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use data::Shop;
 use music::Snapshot;
 
-annals::schema!("music/music.schema");
+annals::schema!("music.schema");
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 

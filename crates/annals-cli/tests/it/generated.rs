@@ -109,8 +109,7 @@ fn complete(script: &Path, words: &[&str]) -> Vec<String> {
 #[test]
 fn bash_completes() {
     if Command::new("bash").arg("--version").output().is_err() {
-        println!("skipped: there is no bash here");
-        return;
+        return annals_untested::untested("bash isn't installed");
     }
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("annals");

@@ -118,8 +118,9 @@ fn check(dir: &Path, name: &str, dialect: &str) {
 fn postgres_holds_the_same() {
     let reached = psql("SELECT 1;").is_some_and(|output| output.status.success());
     if !reached {
-        println!("skipped: psql reaches no server");
-        return;
+        return annals_untested::untested(
+            "psql reaches no server of PostgreSQL; start one, and set PGHOST",
+        );
     }
     for seed in 3000..3030 {
         let dir = tempfile::tempdir().unwrap();

@@ -41,8 +41,8 @@ impl Browser {
     /// Starts a browser with a window of this size; `None`, having said so, where there is none.
     pub(super) fn start(width: u32, height: u32) -> Option<Self> {
         let (Some(chromium), Some(chromedriver)) = (find("chromium"), find("chromedriver")) else {
-            println!(
-                "skipped: no chromium and chromedriver here; Debian has them as chromium and chromium-driver"
+            annals_untested::untested(
+                "no chromium and chromedriver; Debian has them as chromium and chromium-driver",
             );
             return None;
         };

@@ -20,7 +20,7 @@ impl Mounted {
         let made = run("mkfs.ext4", &["-q", "-F", "-m", "0", image]);
         made.and_then(|()| run("mount", &["-o", "loop", image, mounted.place()]))
             .map(|()| mounted)
-            .map_err(|why| println!("skipped: {why}"))
+            .map_err(|why| annals_untested::untested(&why))
             .ok()
     }
 
@@ -30,7 +30,7 @@ impl Mounted {
         let size = format!("size={mebibytes}M");
         run("mount", &["-t", "tmpfs", "-o", &size, "annals-test", mounted.place()])
             .map(|()| mounted)
-            .map_err(|why| println!("skipped: {why}"))
+            .map_err(|why| annals_untested::untested(&why))
             .ok()
     }
 

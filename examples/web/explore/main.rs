@@ -1,13 +1,13 @@
 //! Four years of the world's runways in the browser: builds the history of the airports, and opens the explorer on it.
 //!
-//! `cargo run --release --example explore [--no-open]`; Ctrl-C ends it. With `--once` it ends when the page answers.
+//! `cargo run --release -p annals-examples-web --example explore [--no-open]`; Ctrl-C ends it. With `--once` it ends when the page answers.
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
 
-#[path = "../airports/load.rs"]
+#[path = "../../airports/load.rs"]
 mod load;
-#[path = "../airports/source.rs"]
+#[path = "../../airports/source.rs"]
 mod source;
-#[path = "../airports/tables.rs"]
+#[path = "../../airports/tables.rs"]
 #[allow(dead_code, reason = "the example that it belongs to compares rows, too")]
 mod tables;
 
@@ -16,7 +16,7 @@ use std::process::Command;
 
 use annals_server::{NewToken, Role, Server};
 
-annals::schema!("airports/airports.schema");
+annals::schema!("../airports/airports.schema");
 
 /// Any error: of the database, of the data, of the disk.
 type Anything = Box<dyn Error + Send + Sync>;

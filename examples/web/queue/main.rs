@@ -1,7 +1,7 @@
 //! A queue of jobs over HTTP, with priorities, leases, attempts, and the history of each job.
 //!
-//! Run `cargo run --release --example queue` for a demonstration, or serve a file with
-//! `cargo run --release --example queue -- jobs.annals 127.0.0.1:8080`.
+//! Run `cargo run --release -p annals-examples-web --example queue` for a demonstration, or serve a file with
+//! `cargo run --release -p annals-examples-web --example queue -- jobs.annals 127.0.0.1:8080`.
 
 #![allow(clippy::print_stdout, reason = "a program that shows what it does")]
 #![allow(clippy::disallowed_methods, reason = "leases need the time")]

@@ -1,6 +1,6 @@
 //! A chat: a server, two replicas that write through it, and a page that follows.
 //!
-//! `cargo run --release --example chat` runs a conversation and ends. With `--serve` it stays, for a browser.
+//! `cargo run --release -p annals-examples-web --example chat` runs a conversation and ends. With `--serve` it stays, for a browser.
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![allow(clippy::disallowed_methods, reason = "the time of a message is the clock's")]
 
