@@ -29,6 +29,7 @@ pub(super) fn outer_items(schema: &Schema, names: &Names, customs: &Customs) -> 
 /// Writes the changes of any table.
 fn change(schema: &Schema, names: &Names) -> String {
     let (mut variants, mut arms, mut kinds) = (String::new(), String::new(), String::new());
+    let mut rows = String::new();
     for (table, names) in schema.tables().iter().zip(&names.tables) {
         let TableNames { name, variant, .. } = names;
         variants +=
@@ -37,6 +38,7 @@ fn change(schema: &Schema, names: &Names) -> String {
             "            {} => ::annals::typed::any_change(change, Self::{variant}),\n",
             table.number.0
         );
+        rows += &format!("            Self::{variant}(change) => change.row(),\n");
         kinds += &format!(
             "
 impl From<{name}::Change> for Change {{
@@ -47,12 +49,24 @@ impl From<{name}::Change> for Change {{
 "
         );
     }
+    let row = match rows.is_empty() {
+        true => "match *self {}".to_owned(),
+        false => format!("match self {{\n{rows}        }}"),
+    };
     let variants = if variants.is_empty() { "{}".to_owned() } else { format!("{{\n{variants}}}") };
     format!(
         "\
 /// What became of a row, of whichever table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {variants}
+
+impl Change {{
+    /// Returns the row, of whichever table, and what became of it.
+    #[must_use]
+    pub fn row(&self) -> ::annals::typed::ChangedRow<'_> {{
+        {row}
+    }}
+}}
 
 impl ::annals::typed::AnyChange for Change {{
     fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {{
@@ -87,7 +101,7 @@ pub(super) fn accessors(schema: &Schema, names: &Names, view: &str) -> Vec<Strin
         };
         if table.single_row {
             let doc = format!("Returns the only row of the table `{}`.", table.name);
-            let body = format!("::annals::typed::only_row::<{name}::Kind>({view})");
+            let body = format!("::annals::typed::only_row::<{name}::{}>({view})", names.kind);
             let gives = format!("::annals::Result<{name}::Row<'_>>");
             return function(&[&doc, "", "# Errors", "It can't be loaded."], &gives, &body);
         }

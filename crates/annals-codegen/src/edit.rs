@@ -6,9 +6,9 @@ use super::{Function, block, call};
 use annals_schema::Table;
 
 /// Generates the type that changes a row.
-pub(super) fn edit(table: &Table, columns: &[Column<'_>]) -> String {
+pub(super) fn edit(table: &Table, kind: &str, columns: &[Column<'_>]) -> String {
     let name = &table.name;
-    let only = if table.single_row { ONLY } else { "" };
+    let only = if table.single_row { only(kind) } else { String::new() };
     let setters: Vec<_> = columns.iter().map(setter).collect();
     let setters = match setters.is_empty() {
         true => String::new(),
@@ -19,11 +19,11 @@ pub(super) fn edit(table: &Table, columns: &[Column<'_>]) -> String {
 {only}/// A row of `{name}` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
 #[derive(Debug)]
 #[must_use]
-pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, Kind>);
+pub struct Edit<'t, 'db>(::annals::typed::Editor<'t, 'db, {kind}>);
 
-impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {{
+impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, {kind}>> for Edit<'t, 'db> {{
     #[inline]
-    fn from(editor: ::annals::typed::Editor<'t, 'db, Kind>) -> Self {{
+    fn from(editor: ::annals::typed::Editor<'t, 'db, {kind}>) -> Self {{
         Self(editor)
     }}
 }}
@@ -31,11 +31,16 @@ impl<'t, 'db> From<::annals::typed::Editor<'t, 'db, Kind>> for Edit<'t, 'db> {{
     )
 }
 
-const ONLY: &str = "\
+/// Writes the constant that names the only row.
+fn only(kind: &str) -> String {
+    format!(
+        "\
 /// The only row of the table, to be changed: `tx.edit(ROW)`.
-pub const ROW: ::annals::typed::OnlyRow<Kind> = ::annals::typed::OnlyRow::new();
+pub const ROW: ::annals::typed::OnlyRow<{kind}> = ::annals::typed::OnlyRow::new();
 
-";
+"
+    )
+}
 
 /// Writes the setter of a field.
 fn setter(column: &Column<'_>) -> String {

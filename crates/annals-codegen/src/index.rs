@@ -6,25 +6,25 @@ use super::{Function, array, block, call};
 use annals_schema::{FieldNumber, Index, Type};
 
 /// Writes the type of an index.
-pub(super) fn lookup(index: &Index, ty: &str, columns: &[Column<'_>]) -> String {
+pub(super) fn lookup(index: &Index, kind: &str, ty: &str, columns: &[Column<'_>]) -> String {
     let find = |&number: &FieldNumber| columns.iter().find(|column| column.field.number == number);
     let fields: Vec<_> = index.fields.iter().filter_map(find).collect();
     let list = fields.iter().zip(index.columns());
     let list = list.map(|(column, (_, word))| format!("`{}{word}`", column.field.name));
     let list: Vec<_> = list.collect();
-    let (name, number) = (&index.name, index.number.0);
+    let name = &index.name;
     let unique = if index.unique { "unique index" } else { "index" };
     format!(
         "\
 /// The {unique} `{name}`: rows in order of {}.
 #[derive(Clone, Copy, Debug)]
 pub struct {ty}<'a> {{
-    index: ::annals::typed::Index<'a, Kind>,
+    index: ::annals::typed::Index<'a, {kind}>,
 }}
 
 {}
 impl<'a> ::std::ops::Deref for {ty}<'a> {{
-    type Target = ::annals::typed::Index<'a, Kind>;
+    type Target = ::annals::typed::Index<'a, {kind}>;
     #[inline]
     fn deref(&self) -> &Self::Target {{
         &self.index
@@ -33,7 +33,7 @@ impl<'a> ::std::ops::Deref for {ty}<'a> {{
 
 impl<'a> IntoIterator for {ty}<'a> {{
     type Item = ::annals::Result<Row<'a>>;
-    type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+    type IntoIter = ::annals::typed::IndexRows<'a, {kind}>;
     #[inline]
     fn into_iter(self) -> Self::IntoIter {{
         self.index.iter()
@@ -41,13 +41,17 @@ impl<'a> IntoIterator for {ty}<'a> {{
 }}
 ",
         list.join(", "),
-        block(&format!("impl<'a> {ty}<'a>"), &functions(index, name, number, &fields))
+        block(&format!("impl<'a> {ty}<'a>"), &functions(index, kind, &fields))
     )
 }
 
-const ROWS: &str = "::annals::typed::IndexRows<'a, Kind>";
+/// Returns the type of the rows that a lookup finds.
+fn rows(kind: &str) -> String {
+    format!("::annals::typed::IndexRows<'a, {kind}>")
+}
 
-fn functions(index: &Index, name: &str, number: u32, fields: &[&Column<'_>]) -> Vec<String> {
+fn functions(index: &Index, kind: &str, fields: &[&Column<'_>]) -> Vec<String> {
+    let (name, number) = (&index.name, index.number.0);
     let mut functions = vec![format!(
         "#[inline]\npub(super) fn new(view: &'a ::annals::View) -> Self {{\n    \
          let number = ::annals::IndexNumber({number});\n    \
@@ -57,13 +61,14 @@ fn functions(index: &Index, name: &str, number: u32, fields: &[&Column<'_>]) -> 
     if index.unique {
         functions.extend([get(fields), require(fields)]);
     } else {
-        functions.push(equal(&named("with", fields), "this key", fields));
+        functions.push(equal(&named("with", fields), "this key", fields, kind));
     }
     for (count, next) in fields.iter().enumerate() {
         let leading = fields.get(..count).unwrap_or(&[]);
-        let behind = Behind { leading, next };
+        let behind = Behind { leading, next, kind };
         if count > 0 {
-            functions.push(equal(&named("with", leading), "these leading fields", leading));
+            let name = named("with", leading);
+            functions.push(equal(&name, "these leading fields", leading, kind));
         }
         // In the order of a language, strings that begin alike needn't follow one another.
         if index.collation(next.field.number).is_none() {
@@ -72,10 +77,11 @@ fn functions(index: &Index, name: &str, number: u32, fields: &[&Column<'_>]) -> 
         functions.push(behind.range());
         functions.extend(behind.nulls());
         if count > 0 {
-            functions.push(cursor(&named("cursor_at", leading), "leading fields aren't", leading));
+            let name = named("cursor_at", leading);
+            functions.push(cursor(&name, "leading fields aren't", leading, kind));
         }
     }
-    functions.push(cursor("cursor_at", "key isn't", fields));
+    functions.push(cursor("cursor_at", "key isn't", fields, kind));
     functions
 }
 
@@ -136,18 +142,18 @@ fn require(fields: &[&Column<'_>]) -> String {
     .write()
 }
 
-fn equal(name: &str, what: &str, fields: &[&Column<'_>]) -> String {
+fn equal(name: &str, what: &str, fields: &[&Column<'_>], kind: &str) -> String {
     Function {
         doc: &[&format!("Returns the rows with {what}, in the order of the index.")],
         name: &generic(name, fields),
         parameters: parameters(fields),
-        gives: ROWS,
+        gives: &rows(kind),
         body: &format!("self.index.equal({})", keys(fields)),
     }
     .write()
 }
 
-fn cursor(name: &str, what: &str, fields: &[&Column<'_>]) -> String {
+fn cursor(name: &str, what: &str, fields: &[&Column<'_>], kind: &str) -> String {
     Function {
         doc: &[
             &format!("Returns a cursor before the first row whose {what} less than what is given."),
@@ -157,7 +163,7 @@ fn cursor(name: &str, what: &str, fields: &[&Column<'_>]) -> String {
         ],
         name: &generic(name, fields),
         parameters: parameters(fields),
-        gives: "::annals::Result<::annals::typed::Cursor<'a, Kind>>",
+        gives: &format!("::annals::Result<::annals::typed::Cursor<'a, {kind}>>"),
         body: &format!("self.index.cursor_at({})", keys(fields)),
     }
     .write()
@@ -167,6 +173,8 @@ fn cursor(name: &str, what: &str, fields: &[&Column<'_>]) -> String {
 struct Behind<'f, 'c> {
     leading: &'f [&'f Column<'c>],
     next: &'f Column<'c>,
+    /// The marker of the table.
+    kind: &'f str,
 }
 
 impl Behind<'_, '_> {
@@ -190,7 +198,8 @@ impl Behind<'_, '_> {
             name += "<'k>";
         }
         let parameters = parameters(self.leading).into_iter().chain(parameter).collect();
-        Function { doc, name: &name, parameters, gives: ROWS, body: &body(value) }.write()
+        let gives = &rows(self.kind);
+        Function { doc, name: &name, parameters, gives, body: &body(value) }.write()
     }
 
     /// Says which rows are found: those with the leading fields, and `what`.

@@ -22,8 +22,9 @@ const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// Reserved names for tables and indexes, which are methods and modules: the other methods and items of the outer
 /// module, and short names that its code uses.
-const OUTER: [&str; 59] = [
+const OUTER: [&str; 60] = [
     "Change",
+    "last_change",
     "insert",
     "insert_at",
     "insert_vector",
@@ -114,7 +115,7 @@ const METHODS: [&str; 20] = [
 
 /// Reserved names for the types of indexes in their table's module.
 const TYPES: [&str; 20] = [
-    "Kind",
+    "FnOnce",
     "Change",
     "Edit",
     "Columns",
@@ -153,6 +154,8 @@ pub(super) struct TableNames {
     pub(super) variant: String,
     /// The type of its values, in its module.
     pub(super) owned: String,
+    /// The marker of the table, in its module: `Kind`, unless an enum has that name.
+    pub(super) kind: String,
     /// Getters and parameters, in the order of the fields.
     pub(super) fields: Vec<String>,
     /// Constants, in the order of the fields.
@@ -237,9 +240,12 @@ impl Names {
             let (variant, owned) = (variants.declare(&camel), types.declare(&camel));
             let enums = table.fields.iter().map(|field| EnumNames::new(field, &owned, &mut types));
             let enums = enums.collect();
+            let kind =
+                if types.is_impossible("Kind") { format!("{owned}Kind") } else { "Kind".into() };
+            let kind = types.declare(&kind);
             scopes.push((types, Scope::new(&METHODS, std::iter::empty())));
             let own = Vec::new();
-            TableNames { number, name, variant, owned, fields, columns, enums, own }
+            TableNames { number, name, variant, owned, kind, fields, columns, enums, own }
         });
         let mut tables: Vec<_> = tables.collect();
         let indexes = schema.indexes().iter().map(|index| {

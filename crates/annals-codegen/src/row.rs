@@ -1,5 +1,6 @@
 //! A table's rows: getters, and the values of a new one.
 
+use super::names::TableNames;
 use super::types::Column;
 use super::{Function, block, indent, must_use};
 use annals_schema::{Table, Type};
@@ -81,7 +82,7 @@ fn copied(owned: &str, columns: &[Column<'_>]) -> String {
 }
 
 /// Writes the values of a new row.
-pub(super) fn new_row(table: &Table, columns: &[Column<'_>]) -> String {
+pub(super) fn new_row(table: &Table, kind: &str, columns: &[Column<'_>]) -> String {
     let borrows = columns.iter().any(Column::is_borrowed);
     let (generics, elided) = if borrows { ("<'a>", "<'_>") } else { ("", "") };
     let lifetime = if borrows { "'a " } else { "" };
@@ -108,7 +109,7 @@ pub(super) fn new_row(table: &Table, columns: &[Column<'_>]) -> String {
 pub struct New{generics} {body}
 
 impl ::annals::typed::NewRow for New{elided} {{
-    type Kind = Kind;
+    type Kind = {kind};
     #[inline]
     fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {{
         let values = {};
@@ -140,7 +141,8 @@ fn vectors_of_self(columns: &[Column<'_>]) -> String {
 }
 
 /// Writes the values of a row by themselves.
-pub(super) fn values(table: &Table, owned: &str, columns: &[Column<'_>]) -> String {
+pub(super) fn values(table: &Table, names: &TableNames, columns: &[Column<'_>]) -> String {
+    let TableNames { owned, kind, .. } = names;
     let fields = columns.iter().map(|column| {
         let (doc, name, ty) = (column.description(), column.name, column.owned());
         format!("    /// {doc}\n    pub {name}: {ty},\n")
@@ -165,7 +167,7 @@ pub(super) fn values(table: &Table, owned: &str, columns: &[Column<'_>]) -> Stri
 #[derive(Clone, Debug, PartialEq{eq})]
 pub struct {owned} {body}
 
-impl ::annals::typed::Versioned for Kind {{
+impl ::annals::typed::Versioned for {kind} {{
     type Values = {owned};
     fn values({row}: &mut ::annals::typed::RowValues) -> ::annals::Result<{owned}> {{
         {made}
@@ -173,17 +175,17 @@ impl ::annals::typed::Versioned for Kind {{
 }}
 {}",
         table.name,
-        if table.single_row { String::new() } else { as_new(owned, columns) },
+        if table.single_row { String::new() } else { as_new(names, columns) },
     )
 }
 
 /// Writes how values by themselves become those of a new row.
-fn as_new(owned: &str, columns: &[Column<'_>]) -> String {
+fn as_new(TableNames { owned, kind, .. }: &TableNames, columns: &[Column<'_>]) -> String {
     let values: Vec<_> = columns.iter().map(Column::value_of_owned).collect();
     format!(
         "
 impl ::annals::typed::NewRow for &{owned} {{
-    type Kind = Kind;
+    type Kind = {kind};
     #[inline]
     fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {{
         let values = [{}];
@@ -233,7 +235,7 @@ impl{generics} From<{of}> for New{generics} {{
 }
 
 /// Writes the columns of many new rows.
-pub(super) fn columns(table: &Table, columns: &[Column<'_>]) -> String {
+pub(super) fn columns(table: &Table, kind: &str, columns: &[Column<'_>]) -> String {
     let fields = columns.iter().map(|column| {
         let (doc, name) = (column.description(), column.name);
         format!("    /// {doc}\n    pub {name}: &'a [{}],\n", column.value_stored("'a "))
@@ -246,7 +248,7 @@ pub struct Columns<'a> {{
 {}}}
 
 impl ::annals::typed::NewRows for Columns<'_> {{
-    type Kind = Kind;
+    type Kind = {kind};
     #[inline]
     fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {{
         let vectors = {};

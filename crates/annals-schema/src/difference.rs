@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::{Collated, Command, Field, Index, Plan, Schema, Type, Variant};
+use crate::unordered::Item;
+use crate::{Collated, Command, Index, Plan, Schema};
 
 /// The relation of a file's schema to that of a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,20 +12,19 @@ pub enum Relation {
     Same,
     /// The file's becomes the program's by these steps.
     Upgrade(Plan),
-    /// The file's continues where the program's ends.
+    /// The file's has more than the program's: a command after its end, an index, or a rule of a table.
     Newer(Newer),
-    /// They went different ways.
+    /// They went different ways: their commands of tables and fields differ before the end of both.
     Different(Difference),
 }
 
-/// The additions of a file's schema to that of an older program.
+/// What a file's schema has, and an older program doesn't know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Newer {
-    /// The file's commands that the program doesn't know, as lines; without those of indexes,
-    /// single rows and the history index.
+    /// The file's commands that the program doesn't know, as lines: those of tables and fields in their order, then
+    /// those of rules and indexes.
     pub lines: Vec<String>,
-    /// The program's items that the file doesn't have any more: a phrase each. If there is none, the program can read
-    /// the file.
+    /// The program's items that the file doesn't have: a phrase each. If there is none, the program can read the file.
     pub missing: Vec<String>,
 }
 
@@ -72,8 +72,8 @@ impl fmt::Display for Difference {
 }
 
 /// Compares the schema of a file with that of a program: the commands of tables and fields, and the
-/// custom ones, in order; the indexes as a set, by name and definition; the single rows, and the
-/// tables of the history index, by outcome.
+/// custom ones, in order; indexes, by name and definition, and the rules of tables as a set. Nothing is dropped but by a
+/// command of the program: an index or a rule that the program's commands don't know makes the file newer.
 ///
 /// ```
 /// use annals_schema::{Relation, compare, parse};
@@ -88,19 +88,27 @@ impl fmt::Display for Difference {
 pub fn compare(file: &Schema, program: &Schema) -> Relation {
     let (in_file, in_program) = (ordered(file), ordered(program));
     let shared = shared(&in_file, &in_program);
-    let (rest_of_file, rest_of_program) = (in_file.get(shared..), in_program.get(shared..));
-    match (rest_of_file.unwrap_or_default(), rest_of_program.unwrap_or_default()) {
-        ([], missing) => {
-            let plan = Plan::new(file, program, missing);
-            if plan.steps().is_empty() { Relation::Same } else { Relation::Upgrade(plan) }
-        }
-        (more, []) => {
-            let mut lines = ordered_lines(file);
-            lines.drain(..lines.len() - more.len());
-            Relation::Newer(Newer { lines, missing: missing(file, program) })
-        }
-        _ => Relation::Different(difference_at(file, program, shared)),
+    let more = in_file.get(shared..).unwrap_or_default();
+    let rest = in_program.get(shared..).unwrap_or_default();
+    if !more.is_empty() && !rest.is_empty() {
+        return Relation::Different(difference_at(file, program, shared));
     }
+    let items: Vec<_> = Item::differing(file, program).collect();
+    let (newer, older): (Vec<_>, Vec<_>) =
+        items.iter().partition(|item| item.is_newer_in(file, program));
+    if more.is_empty() && newer.is_empty() {
+        let plan = Plan::new(file, program, rest);
+        return if plan.steps().is_empty() { Relation::Same } else { Relation::Upgrade(plan) };
+    }
+    let mut lines = ordered_lines(file);
+    lines.drain(..lines.len() - more.len());
+    let is_there = |item: &&&Item<'_>| file.table(item.table()).is_some();
+    lines.extend(newer.iter().filter(is_there).map(|item| item.line(file, item.is_in(file))));
+    let mut missing = missing(file, program);
+    missing.extend(ordered_lines(program).into_iter().skip(shared).map(|line| format!("`{line}`")));
+    let lacking = older.iter().chain(&newer).filter(|item| item.is_in(program) && is_there(item));
+    missing.extend(lacking.filter_map(|item| item.needed_as(program, file)));
+    Relation::Newer(Newer { lines, missing })
 }
 
 /// Finds the first difference of a file's schema from a program's; an upgrade, too, is one.
@@ -197,44 +205,23 @@ fn index_line(schema: &Schema, index: &Index) -> String {
     schema.command_text(&index.creating())
 }
 
-/// Describes items of a program that a file with a newer schema doesn't have any more.
+/// Describes the tables and fields of a program that a file with a newer schema doesn't have any more.
 fn missing(file: &Schema, program: &Schema) -> Vec<String> {
     let mut missing = Vec::new();
-    for table in program.tables() {
+    for table in program.tables().iter().filter(|table| table.number.0 < file.next_table) {
         let Some(there) = file.table(table.number) else {
             let dropping = Command::DropTable { table: table.number };
             missing.push(format!("table `{}`{}", table.name, by_line(file, &dropping)));
             continue;
         };
-        for field in &table.fields {
-            if let Some(added) = there.field(field.number).and_then(|there| unknown(field, there)) {
-                missing.push(format!(
-                    "variant `{added}` of field `{}` of table `{}`",
-                    field.name, table.name
-                ));
-            }
-            if there.field(field.number).is_none() {
-                let dropping = Command::DropField { table: table.number, field: field.number };
-                let name = format!("field `{}` of table `{}`", field.name, table.name);
-                missing.push(name + &by_line(file, &dropping));
-            }
-        }
-        if table.single_row && !there.single_row {
-            missing.push(format!("the single row of table `{}`", table.name));
-        }
-    }
-    for index in program.indexes() {
-        if same_index(file, index).is_none() && file.table(index.table).is_some() {
-            missing.push(format!("index `{}`", index_line(program, index)));
+        let known = table.fields.iter().filter(|field| field.number.0 < there.next_field);
+        for field in known.filter(|field| there.field(field.number).is_none()) {
+            let dropping = Command::DropField { table: table.number, field: field.number };
+            let name = format!("field `{}` of table `{}`", field.name, table.name);
+            missing.push(name + &by_line(file, &dropping));
         }
     }
     missing
-}
-
-/// Returns the first variant that a field of a file has, and that of the program hasn't.
-fn unknown(program: &Field, file: &Field) -> Option<Variant> {
-    let (Type::Enum(known), Type::Enum(all)) = (program.ty, file.ty) else { return None };
-    all.numbered().nth(known.count())
 }
 
 /// Names the line of a schema with a command, for the end of a phrase.

@@ -31,6 +31,7 @@ mod samples;
 mod text;
 mod time;
 mod types;
+mod unordered;
 mod uuid;
 mod value;
 mod variants;
@@ -53,6 +54,8 @@ pub use log::Commands;
 pub use model::{Field, Index, Schema, Table};
 pub use parser::{COMMANDS, Ignored, SchemaFile, parse, parse_command, parse_files};
 pub use plan::{Plan, Step};
+#[doc(hidden)]
+pub use samples::Evolution;
 pub use time::{Timestamp, TimestampError};
 pub use types::{OnDelete, Type};
 pub use uuid::{Uuid, UuidError};

@@ -3,15 +3,18 @@
 use std::fmt::{self, Write};
 
 use crate::difference::same_index;
-use crate::{Command, Schema, Uuid, Value, shorten, write_value};
+use crate::unordered::Item;
+use crate::{Command, Schema, Type, Uuid, Value, shorten, write_value};
 
 /// The steps that upgrade the schema of a file to that of a program, in order: dropped indexes and single rows, then
 /// changes of tables and fields with the custom functions between, then new single rows, then the tables of the history index,
 /// then new indexes.
 ///
 /// So a custom function can repair rows that would violate a new unique index or a single row. Old ones don't hinder
-/// it, and no field is dropped with an index on it. The text of a plan is in the schema language, with the effect of
-/// each line after it as a comment.
+/// it, and no field is dropped with an index on it. An index or a rule that the program dropped and made again is made
+/// as often in the file, so that the file shows its age. A new file without custom functions gets also the indexes that
+/// the program has dropped since, for the same reason; its tables are empty. The text of a plan is in the schema
+/// language, with the effect of each line after it as a comment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     steps: Vec<Step>,
@@ -30,30 +33,22 @@ pub struct Step {
 
 impl Plan {
     /// Plans the way of a schema to another one, which has `missing` after the ordered commands
-    /// that both have.
+    /// that both have, and whose commands know all that the file has.
     pub(crate) fn new(file: &Schema, program: &Schema, missing: &[&Command]) -> Self {
         let mut draft = Draft { schema: file.clone(), steps: Vec::new() };
-        for index in file.indexes() {
-            if same_index(program, index).is_none() {
-                draft.push(Command::DropIndex { index: index.number }, None);
-            }
-        }
-        draft.set_single_rows(program, false);
-        let is_custom = |command: &&Command| matches!(command, Command::Custom { .. });
         let customs = program.commands().iter().filter(is_custom).count();
-        let mut next = customs - missing.iter().copied().filter(is_custom).count();
-        for &command in missing {
-            let custom = is_custom(&command).then_some(next);
-            next += usize::from(custom.is_some());
-            draft.push(command.clone(), custom);
-        }
-        draft.set_single_rows(program, true);
-        draft.set_history_indexes(program);
-        for index in program.indexes() {
-            if same_index(&draft.schema, index).is_none() {
-                draft.push(index.creating(), None);
+        if file.commands().is_empty() && customs == 0 {
+            draft.begin(program);
+        } else {
+            draft.drop_items(program);
+            let mut next = customs - missing.iter().copied().filter(is_custom).count();
+            for &command in missing {
+                let custom = is_custom(&command).then_some(next);
+                next += usize::from(custom.is_some());
+                draft.push(command.clone(), custom);
             }
         }
+        draft.make_items(program);
         Self { steps: draft.steps }
     }
 
@@ -90,24 +85,65 @@ struct Draft {
     steps: Vec<Step>,
 }
 
+fn is_custom(command: &&Command) -> bool {
+    matches!(command, Command::Custom { .. })
+}
+
 impl Draft {
-    /// Returns commands that turn existing tables into tables of a single row or back, as in the program.
-    fn set_single_rows(&mut self, program: &Schema, single: bool) {
-        for table in program.tables().iter().filter(|table| table.single_row == single) {
-            let now = self.schema.table(table.number);
-            if now.is_some_and(|now| now.single_row != single) {
-                self.push(Command::SetSingleRow { table: table.number, single }, None);
+    /// Repeats the commands of a program in a new file, except those that make rules: a rule may hinder a later field.
+    fn begin(&mut self, program: &Schema) {
+        for command in program.commands() {
+            let makes_a_rule = matches!(
+                command,
+                Command::SetSingleRow { single: true, .. }
+                    | Command::SetHistoryIndex { indexed: false, .. }
+            );
+            if !makes_a_rule {
+                self.push(command.clone(), None);
             }
         }
     }
 
-    /// Makes the history index have the same tables as in the program.
-    fn set_history_indexes(&mut self, program: &Schema) {
-        for table in program.tables() {
-            let (now, indexed) = (self.schema.table(table.number), table.history_index);
-            if now.is_some_and(|now| now.history_index != indexed) {
-                self.push(Command::SetHistoryIndex { table: table.number, indexed }, None);
+    /// Drops the indexes and ends the rules that a program doesn't have any more.
+    fn drop_items(&mut self, program: &Schema) {
+        let file = self.schema.clone();
+        for index in file.indexes().iter().filter(|index| same_index(program, index).is_none()) {
+            self.push(Command::DropIndex { index: index.number }, None);
+        }
+        for rule in Item::rules(&file) {
+            if program.table(rule.table()).is_some() && !rule.is_in(program) {
+                self.age(&rule, program);
             }
+        }
+    }
+
+    /// Makes the rules and creates the indexes that only a program has.
+    fn make_items(&mut self, program: &Schema) {
+        for rule in Item::rules(program) {
+            if !rule.is_in(&self.schema) {
+                self.age(&rule, program);
+                self.push(rule.setting(true), None);
+            }
+        }
+        for index in program.indexes() {
+            if same_index(&self.schema, index).is_some() {
+                continue;
+            }
+            let item = Item::Index(index);
+            for _ in item.drops(&self.schema)..item.drops(program) {
+                self.push(index.creating(), None);
+                if let Some(index) = self.schema.index_named(&index.name).map(|made| made.number) {
+                    self.push(Command::DropIndex { index }, None);
+                }
+            }
+            self.push(index.creating(), None);
+        }
+    }
+
+    /// Ends a rule as often as a program did.
+    fn age(&mut self, rule: &Item<'_>, program: &Schema) {
+        for _ in rule.drops(&self.schema)..rule.drops(program) {
+            self.push(rule.setting(false), None);
         }
     }
 
@@ -143,6 +179,14 @@ impl Step {
                     true => "rows that are there read null; new ones get a uuid each".to_owned(),
                     false => "each row gets a uuid; fails if rows are there".to_owned(),
                 }
+            }
+            Command::AddField {
+                default: None,
+                ty: ty @ Type::Reference(..),
+                nullable: false,
+                ..
+            } if !ty.is_always_nullable() => {
+                "a custom function below must set it in rows that are there".to_owned()
             }
             Command::AddField { default, .. } => {
                 let mut text = "rows that are there read ".to_owned();

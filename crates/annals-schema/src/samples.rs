@@ -1,6 +1,62 @@
-//! Types and values of all kinds, for tests and fuzzing.
+//! Types, values and changes of schemas of all kinds, for tests and fuzzing.
 
 use crate::{AnyDecimal, Blob, Date, RowId, Type, Uuid, Value, Variants};
+
+/// A schema, and a line that the next version of the program adds to it.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Evolution {
+    /// The last lines of the older schema.
+    pub before: &'static str,
+    /// The line, whose first word is a command.
+    pub line: &'static str,
+    /// True if the newer file has all that the older program needs.
+    pub is_readable: bool,
+}
+
+impl Evolution {
+    /// The beginning of each older schema.
+    const BEGINNING: &'static str = "create_table t\nadd_field t a string\n\
+        add_field t e enum(x,y)\ncreate_table s\nadd_field s v int8\n";
+
+    /// One for each command that changes a schema; of a command whose effect depends on its words, one for each.
+    pub const ALL: [Self; 18] = [
+        Self::new("", "create_table more", true),
+        Self::new("", "drop_table s", false),
+        Self::new("", "rename_table s settings", true),
+        Self::new("", "add_field t n int32", true),
+        Self::new("", "drop_field s v", false),
+        Self::new("", "rename_field s v volume", true),
+        Self::new("", "add_variant t e z", true),
+        Self::new("", "rename_variant t e y why", true),
+        Self::new("", "drop_variant t e y", true),
+        Self::new("", "create_index t_by_a t a", true),
+        Self::new("", "create_unique_index t_by_a t a", true),
+        Self::new("create_index t_by_a t a\n", "drop_index t_by_a", false),
+        Self::new("create_unique_index t_by_a t a\n", "drop_index t_by_a", false),
+        Self::new("", "set_single_row s true", true),
+        Self::new("set_single_row s true\n", "set_single_row s false", false),
+        Self::new("", "no_history_index t", true),
+        Self::new("no_history_index t\n", "history_index t", true),
+        Self::new("", "custom fix", true),
+    ];
+
+    const fn new(before: &'static str, line: &'static str, is_readable: bool) -> Self {
+        Self { before, line, is_readable }
+    }
+
+    /// Returns the older schema.
+    #[must_use]
+    pub fn older(&self) -> String {
+        format!("{}{}", Self::BEGINNING, self.before)
+    }
+
+    /// Returns the newer schema.
+    #[must_use]
+    pub fn newer(&self) -> String {
+        format!("{}{}\n", self.older(), self.line)
+    }
+}
 
 impl Type {
     /// Returns types of all kinds but references.

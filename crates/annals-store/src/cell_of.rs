@@ -31,8 +31,3 @@ where
         Option::<T::Plain>::read(row, field).map(T::of)
     }
 }
-
-/// The number of a variant of an `enum`.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct VariantNumber(pub u16);

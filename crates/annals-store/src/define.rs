@@ -31,7 +31,9 @@ impl Store {
         self.check_default_reference(command)?;
         self.check_single_row(command)?;
         self.check_variant_unused(command)?;
-        self.apply_to_past(command)
+        self.apply_to_past(command)?;
+        self.note_unset(command);
+        Ok(())
     }
 
     /// Applies a command that the rows may contradict, if they do only by having a dropped variant.

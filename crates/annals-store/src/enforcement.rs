@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
-use annals_schema::{
-    Command, FieldNumber, OnDelete, RowId, TableNumber, Type, Uuid, Value, ValueRef,
-};
+use annals_schema::{Command, FieldNumber, OnDelete, RowId, TableNumber, Uuid, Value, ValueRef};
 
 use crate::columns::column::Column;
 use crate::pages::cells::place;
-use crate::reference::{Referrer, Run, number_in, target_of};
+use crate::reference::{Referrer, Run, Unset, number_in, target_of};
 use crate::table::Table;
 use crate::{Error, Result, Store, View, Violation};
 
@@ -110,6 +108,7 @@ impl Store {
         ids: Range<u64>,
         value: ValueRef<'_>,
     ) -> Result<()> {
+        self.doubts.note_filled(table, field, &ids);
         if let ValueRef::Reference(to) = value
             && let Some(target) = self.target_at(table, place)
             && !self.working.has_row(target, to.0)?
@@ -128,7 +127,25 @@ impl Store {
         ids: Range<u64>,
     ) {
         if self.target_at(table, place).is_some() {
+            self.doubts.note_filled(table, field, &ids);
             self.doubts.note_set(table, field, ids);
+        }
+    }
+
+    /// Records the rows that a new required reference without a default must be set in, for the commit to check.
+    pub(super) fn note_unset(&mut self, command: &Command) {
+        let Command::AddField { table: number, ty, nullable: false, default: None, .. } = *command
+        else {
+            return;
+        };
+        let Some(table) = self.working.tables.get(number.0 as usize) else { return };
+        if let Some(column) = table.columns.last()
+            && target_of(ty).is_some()
+            && !column.takes_null()
+            && table.rows.len() > 0
+        {
+            let (field, runs) = (column.field(), [(0, table.rows.next_id())].into());
+            self.doubts.unset.push(Unset { table: number, field, runs });
         }
     }
 
@@ -156,6 +173,9 @@ impl Store {
     pub fn check_references(&self) -> Result<()> {
         for &(table, field, run) in &self.doubts.set {
             self.check_set(table, field, run)?;
+        }
+        for unset in &self.doubts.unset {
+            self.check_filled(unset)?;
         }
         let mut lost = self.doubts.lost.clone();
         lost.sort_unstable_by_key(|(table, run)| (*table, run.first));
@@ -187,6 +207,25 @@ impl Store {
                 }
             }
             id = first + len;
+        }
+        Ok(())
+    }
+
+    /// Checks that a new required reference was set in all rows that are still there.
+    fn check_filled(&self, Unset { table, field, runs }: &Unset) -> Result<()> {
+        let view = &self.working;
+        let Some((data, _)) = view.referring_column(*table, *field) else { return Ok(()) };
+        for (&first, &end) in runs {
+            if let Some(id) = data.rows.first_in(first, end - first)? {
+                let of_table = view.schema.table(*table);
+                let name =
+                    of_table.and_then(|table| table.field(*field)).map_or("?", |it| &it.name);
+                return Err(Error::invalid(format!(
+                    "row {id} of `{}` has no `{name}`, which is required: set it in each row, by a `custom` below \
+                     the line that adds it, or give it a default",
+                    view.table_name(*table)
+                )));
+            }
         }
         Ok(())
     }
@@ -267,15 +306,6 @@ impl Store {
             return Err(Error::invalid(format!(
                 "`{0}` has rows, and `default v7` makes a new `{name}` for new rows only: write `null` before \
                  `default v7`, and the rows have null; a `custom` below can set theirs to `Uuid::NEW_V7`",
-                self.working.table_name(*table)
-            )));
-        }
-        let is_required =
-            matches!(ty, Type::Reference(..)) && !nullable && !ty.is_always_nullable();
-        if is_required && default.is_none() {
-            self.working.schema.check(command)?;
-            return Err(Error::invalid(format!(
-                "the rows of `{}` need a value of `{name}`, which is required: give it a default",
                 self.working.table_name(*table)
             )));
         }

@@ -59,12 +59,12 @@ use annals_storage::{Error, ErrorKind, Result, Violation};
 
 pub use blobs::Piece as BlobPiece;
 #[doc(hidden)]
-pub use cell_of::{CellOf, VariantNumber};
+pub use cell_of::CellOf;
 pub use check::Dangling;
 pub use columns::fetched::Fetched;
-pub use columns::primitive::Primitive;
 #[doc(hidden)]
 pub use columns::primitive::sealed;
+pub use columns::primitive::{Primitive, VariantNumber};
 pub use columns::primitive::{from_cells, to_cells};
 pub use columns::values::Values;
 pub use lookup::cursor::IndexCursor;

@@ -2,8 +2,10 @@
 //!
 //! A committed enforced reference is never dangling. A transaction may leave one dangling for a while: it was set
 //! before its row was inserted, or a row was deleted that `restrict` protects. That is noted as a [`Doubts`], in
-//! runs, and checked before the commit. Rows that refer to one that is deleted are found by [`crate::deletion`].
+//! runs, and checked before the commit. So are the rows of a table that got a required reference, until it is set. Rows
+//! that refer to one that is deleted are found by [`crate::deletion`].
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use annals_schema::{FieldNumber, OnDelete, TableNumber, Type, ValueRef};
@@ -34,6 +36,16 @@ pub(super) struct Doubts {
     pub(super) set: Vec<(TableNumber, FieldNumber, Run)>,
     /// Rows that were deleted and that `restrict` keeps if anything refers to them.
     pub(super) lost: Vec<(TableNumber, Run)>,
+    /// Required references that were added without a default, and the rows in which they aren't set yet.
+    pub(super) unset: Vec<Unset>,
+}
+
+/// A new required reference, and the runs of rows in which it isn't set yet: their ends, by their beginnings.
+#[derive(Clone, Debug)]
+pub(super) struct Unset {
+    pub(super) table: TableNumber,
+    pub(super) field: FieldNumber,
+    pub(super) runs: BTreeMap<u64, u64>,
 }
 
 /// How many of the last notes are searched for one that has the row or ends before it: more than a table usually has
@@ -57,12 +69,38 @@ impl Doubts {
         self.set.push((table, field, Run { first: ids.start, end: ids.end }));
     }
 
+    /// Records that a reference was set.
+    #[inline]
+    pub(super) fn note_filled(&mut self, table: TableNumber, field: FieldNumber, ids: &Range<u64>) {
+        if !self.unset.is_empty() {
+            let of_field =
+                self.unset.iter_mut().filter(|it| (it.table, it.field) == (table, field));
+            of_field.for_each(|unset| unset.fill(ids));
+        }
+    }
+
     /// Records that rows were deleted.
     pub(super) fn note_lost(&mut self, table: TableNumber, first: u64, count: u64) {
         match self.lost.last_mut() {
             Some((of, run)) if *of == table && run.end == first => run.end += count,
             Some((of, run)) if *of == table && run.first == first + count => run.first = first,
             _ => self.lost.push((table, Run { first, end: first + count })),
+        }
+    }
+}
+
+impl Unset {
+    fn fill(&mut self, ids: &Range<u64>) {
+        while let Some((&first, &end)) = self.runs.range(..ids.end).next_back() {
+            if end <= ids.start {
+                return;
+            }
+            self.runs.remove(&first);
+            for (first, end) in [(first, ids.start), (ids.end, end)] {
+                if first < end {
+                    self.runs.insert(first, end);
+                }
+            }
         }
     }
 }

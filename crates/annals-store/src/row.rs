@@ -9,9 +9,9 @@ use annals_schema::{
     column_types,
 };
 
-use crate::cell_of::VariantNumber;
 use crate::columns::column::Column;
 use crate::columns::fetched::Fetched;
+use crate::columns::primitive::VariantNumber;
 use crate::columns::raw::ValueKind;
 use crate::rows::RowIter;
 use crate::view::{TableView, no_row};
@@ -112,6 +112,12 @@ impl<'a> Row<'a> {
     #[inline(always)]
     fn parts(&self) -> Parts<'_> {
         Parts { table: self.table, slot: self.slot, held: self.held.as_deref() }
+    }
+
+    /// Returns the table that it is in.
+    #[must_use]
+    pub const fn table(&self) -> TableView<'a> {
+        self.table
     }
 
     /// Returns the row's id.

@@ -1,6 +1,8 @@
 //! Differences between a file's schema and a program's, and what is done about them.
 
-use annals_schema::{Newer, Plan, Relation, Schema, compare, first_difference, parse};
+use annals_schema::{
+    COMMANDS, Command, Evolution, Newer, Plan, Relation, Schema, compare, first_difference, parse,
+};
 
 const FILE: &str = "create_table city\nadd_field city name string\ncreate_index i city name\n";
 
@@ -95,7 +97,7 @@ fn the_history_index_is_compared_by_its_tables() {
         "no_history_index city  # histories of its rows are found by reading the whole journal"
     );
     assert_eq!(
-        plan(&left_out, FILE).to_string(),
+        plan(&left_out, &more).to_string(),
         "history_index city  # the next backfill reads the whole journal for it"
     );
 }
@@ -113,8 +115,8 @@ fn a_plan_shows_each_line_and_what_it_does() {
         create_table old\nadd_field old x int8\ncreate_index by_x old x\n\
         create_index by_name person name\n";
     let program = "create_table person\nadd_field person name string\nadd_field person nick \
-        string\ncreate_table old\nadd_field old x int8\n\
-        create_table city\ndrop_table old\nadd_field person home references city\n\
+        string\ncreate_table old\nadd_field old x int8\ncreate_index by_name person name\n\
+        drop_index by_name\ncreate_table city\ndrop_table old\nadd_field person home references city\n\
         add_field person born int16\nadd_field person mood string default \"good\"\n\
         rename_field person name full_name\ndrop_field person nick\ncustom find_homes\n\
         rename_table person people\ncreate_table settings\nset_single_row settings true\n\
@@ -180,16 +182,112 @@ fn a_newer_file_tells_what_is_new_and_what_is_gone() {
     );
     let single = "create_table s\nset_single_row s true";
     let less = newer("create_table s\nset_single_row s false\ncreate_table t", single);
-    assert_eq!(less.missing, ["the single row of table `s`"]);
+    assert_eq!(less.missing, ["the single row of table `s` (by `set_single_row s false`)"]);
 }
 
 #[test]
-fn a_file_with_more_indexes_than_the_program_has_all_that_it_needs() {
+fn an_index_is_dropped_by_a_line_alone() {
     let tables = "create_table city\nadd_field city name string\n";
-    assert!(plan(FILE, tables).adds_nothing());
+    let unknown = newer(FILE, tables);
+    assert_eq!(unknown, Newer { lines: vec!["create_index i city name".into()], missing: vec![] });
+    let dropped = format!("{FILE}drop_index i\n");
+    assert!(plan(FILE, &dropped).adds_nothing());
     assert!(!plan(tables, FILE).adds_nothing());
-    let unique = format!("{tables}create_unique_index i city name");
-    assert!(!plan(FILE, &unique).adds_nothing());
+    // Dropped by the newer program, and so by this file.
+    let less = newer(&dropped, FILE);
+    assert_eq!(less.lines, ["drop_index i"]);
+    assert_eq!(less.missing, ["index `create_index i city name` (by `drop_index i`)"]);
+    // Another definition is another index.
+    let unique = format!("{tables}create_unique_index i city name\n");
+    assert_eq!(newer(FILE, &unique).missing, ["index `create_unique_index i city name`"]);
+    let again = format!("{dropped}create_unique_index i city name\n");
+    assert!(!plan(FILE, &again).adds_nothing());
+    // A table goes with its indexes.
+    assert_eq!(plan(FILE, &format!("{tables}drop_table city\n")).steps().len(), 2);
+}
+
+/// Made, dropped, and made again: each program knows the files of those before it, and none of those after it.
+#[test]
+fn what_was_made_again_is_newer_than_its_drop() {
+    for (before, makes, drops) in [
+        ("add_field t a int8\n", "create_unique_index i t a\n", "drop_index i\n"),
+        ("", "set_single_row t true\n", "set_single_row t false\n"),
+        ("", "no_history_index t\n", "history_index t\n"),
+    ] {
+        let versions: Vec<_> = (0..6)
+            .map(|version| {
+                let lines = [makes, drops].into_iter().cycle().take(version);
+                format!("create_table t\n{before}{}", lines.collect::<String>())
+            })
+            .collect();
+        for (made, program) in versions.iter().enumerate() {
+            // A new file of that version, and one that each version before has opened.
+            let fresh = upgraded("", program);
+            let old = versions[..=made].iter().fold(String::new(), |file, it| upgraded(&file, it));
+            for file in [fresh, old] {
+                for (opened, other) in versions.iter().enumerate() {
+                    let relation = compare(&schema(&file), &schema(other));
+                    let is_same = opened % 2 == made % 2;
+                    match relation {
+                        Relation::Same => {
+                            assert!(is_same || opened.max(made) == 0, "{file}{other}")
+                        }
+                        Relation::Upgrade(_) => assert!(opened > made, "{file}\n{other}"),
+                        Relation::Newer(_) => assert!(opened < made, "{file}\n{other}"),
+                        Relation::Different(_) => panic!("{file}\n{other}"),
+                    }
+                    assert!(is_same || relation != Relation::Same, "{file}\n{other}");
+                }
+            }
+        }
+    }
+}
+
+/// Returns a file's schema after a program has opened it.
+fn upgraded(file: &str, program: &str) -> String {
+    let mut file = schema(file);
+    if let Relation::Upgrade(plan) = compare(&file, &schema(program)) {
+        plan.steps().iter().for_each(|step| file.apply(step.command.clone()).unwrap());
+    }
+    assert_eq!(compare(&file, &schema(program)), Relation::Same);
+    file.to_text()
+}
+
+#[test]
+fn each_command_makes_a_file_newer() {
+    for evolution in &Evolution::ALL {
+        let (older, newer_schema) = (evolution.older(), evolution.newer());
+        assert!(!plan(&older, &newer_schema).steps().is_empty(), "{evolution:?}");
+        assert_eq!(compare(&schema(&older), &schema(&older)), Relation::Same);
+        let newer = newer(&newer_schema, &older);
+        assert_eq!(newer.lines, [evolution.line]);
+        assert_eq!(newer.missing.is_empty(), evolution.is_readable, "{evolution:?} {newer:?}");
+    }
+    // None is left out: a new command doesn't compile here, and the parser's list has each.
+    let words = |command: &Command| match command {
+        Command::CreateTable { .. } => "create_table",
+        Command::AddField { .. } => "add_field",
+        Command::CreateIndex { unique: false, .. } => "create_index",
+        Command::CreateIndex { unique: true, .. } => "create_unique_index",
+        Command::DropTable { .. } => "drop_table",
+        Command::RenameTable { .. } => "rename_table",
+        Command::DropField { .. } => "drop_field",
+        Command::RenameField { .. } => "rename_field",
+        Command::AddVariant { .. } => "add_variant",
+        Command::RenameVariant { .. } => "rename_variant",
+        Command::DropVariant { .. } => "drop_variant",
+        Command::DropIndex { .. } => "drop_index",
+        Command::SetSingleRow { .. } => "set_single_row",
+        Command::SetHistoryIndex { indexed: false, .. } => "no_history_index",
+        Command::SetHistoryIndex { indexed: true, .. } => "history_index",
+        Command::Custom { .. } => "custom",
+    };
+    let lasts: Vec<_> = (Evolution::ALL.iter())
+        .map(|it| words(schema(&it.newer()).commands().iter().last().unwrap()))
+        .collect();
+    for command in COMMANDS.iter().filter(|command| **command != "namespace") {
+        assert!(lasts.contains(command), "{command} has no case");
+    }
 }
 
 /// A file of joedb holds no defaults; its rows have their values.

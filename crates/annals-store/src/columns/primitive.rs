@@ -27,6 +27,12 @@ pub mod sealed {
     pub trait Sealed {}
 }
 
+/// The number of a variant of an `enum`.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct VariantNumber(pub u16);
+
 macro_rules! primitive {
     ($($variant:ident: $rust:ty $(, $also:ident)?;)*) => {$(
         impl sealed::Sealed for $rust {}
@@ -46,6 +52,7 @@ primitive! {
     Date: Date;
     Blob: Blob;
     Reference: RowId;
+    Enum: VariantNumber;
 }
 
 impl sealed::Sealed for Uuid {}

@@ -15,6 +15,7 @@
 use std::collections::HashMap;
 
 use super::catalog::{Array, Catalog};
+use super::figures::Figures;
 use super::file::Image;
 use super::format::{NODE_MAX_LEN, Root};
 use super::frames;
@@ -98,9 +99,12 @@ impl Copying<'_> {
     /// Copies a key frame; returns the root of the copy.
     fn frame(&mut self, root: &Root) -> Result<Root> {
         let catalog = self.root(root)?;
+        self.write()?;
         let (number, end) = (self.draft.number, self.draft.end());
-        self.draft.number += 1;
-        Ok(Root { number, catalog, end, frames: None, ..*root })
+        let copy = Root { number, catalog, end, frames: None, ..*root };
+        let Figures { end, bytes, objects, spared } = Figures::of(self.to, &copy)?;
+        self.draft.next_root();
+        Ok(Root { end, bytes, objects, spared, ..copy })
     }
 
     /// Copies all that a root reaches, except its list of key frames; returns the entry of the new catalog.
@@ -190,6 +194,12 @@ impl Copying<'_> {
         self.draft.frames = frames.into();
         self.draft.set_spared(root.spared);
         let Root { segment, point, time, .. } = *root;
-        self.draft.publish(&NewRoot { segment, point, time, catalog, frames: list }).map(drop)
+        let new = NewRoot { segment, point, time, catalog, frames: list };
+        let _published = self.draft.publish(&new)?;
+        #[cfg(feature = "testing")]
+        if let Ok(Some(wrong)) = self.to.wrong_figures(&_published) {
+            panic!("{wrong}");
+        }
+        Ok(())
     }
 }

@@ -113,6 +113,10 @@ pub(super) fn advance(
     image.write(&objects)?;
     let time = i64::try_from(point.txid.0).unwrap();
     let root = draft.publish(&NewRoot { segment: 0, point, time, catalog: stored, frames })?;
+    #[cfg(feature = "testing")]
+    if let Ok(Some(wrong)) = image.wrong_figures(&root) {
+        panic!("{wrong}");
+    }
     Ok((root, catalog))
 }
 

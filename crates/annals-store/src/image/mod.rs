@@ -7,8 +7,9 @@
 //! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots. `walk` visits
 //! all objects of a root, noting its `units`; `space` is the free space. `file` is an open image, which is made by
 //! `create` and found by `open`; `batch` writes objects, and `publish` makes them a root, also after a draft was put
-//! `aside`. `frames` are older roots that are kept; `compact` copies the objects of one to another file. `check`
-//! verifies all of it, and `damage` is the known damage. `exposed` is one root as others may copy it. (`tests`, `miniature` and `testing` are for tests only.)
+//! `aside`. `frames` are older roots that are kept; `compact` copies the objects of one to another file. `figures` are
+//! what a root says of itself; `check` verifies all of it, and `damage` is the known damage. `exposed` is one root as
+//! others may copy it. (`tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod aside;
@@ -19,6 +20,7 @@ mod compact;
 mod create;
 mod damage;
 mod exposed;
+mod figures;
 mod file;
 mod format;
 mod frames;

@@ -258,6 +258,12 @@ impl Draft<'_> {
         }
     }
 
+    /// Begins the next root of the same draft, of the next number.
+    pub(super) fn next_root(&mut self) {
+        self.number += 1;
+        self.working.iter_mut().for_each(Space::begin_root);
+    }
+
     /// Returns the space as it is.
     pub(crate) fn space(&self) -> Option<&Space> {
         self.working.as_ref()
@@ -323,7 +329,7 @@ impl Draft<'_> {
         let back = before
             .is_some_and(|root| (root.segment, root.point.position, root.point.txid) > place(new));
         let end = self.end();
-        let (bytes, objects) = self.space().map_or((0, 0), Space::asked);
+        let (bytes, objects) = self.space().map_or((0, 0), Space::wrote);
         let number = self.number;
         let spared = self.space().map_or(0, Space::spared);
         let spared = before.map_or(0, |root| root.spared).saturating_add_signed(spared);

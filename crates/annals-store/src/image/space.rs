@@ -20,8 +20,9 @@ use std::sync::Arc;
 
 use annals_storage::step;
 
+use super::figures;
 use super::file::Image;
-use super::format::{LONGEST_PAGE, OBJECTS_AT, Root, UNIT};
+use super::format::{OBJECTS_AT, Root, UNIT};
 use super::stored::Stored;
 use super::units::{Extent, Units, units};
 use super::walk::{Step, walk};
@@ -54,8 +55,8 @@ pub(crate) struct Space {
     /// Which backfills were seen before they were published.
     early: Vec<Early>,
     released: Vec<Released>,
-    /// How many bytes and objects were asked for.
-    asked: (u64, u64),
+    /// How many bytes and objects the current backfill has written that its root will reach.
+    wrote: (u64, u64),
     /// How many bytes more its compressed pages would take, less those of the pages that it released.
     spared: i64,
     /// True if the current backfill is suspended, to continue later.
@@ -89,9 +90,9 @@ fn first_root(stored: &Stored, number: u64) -> u64 {
     number.saturating_sub(u64::from(low.wrapping_sub(stored.backfill)))
 }
 
-/// Returns how many bytes less than a page a compressed one of `len` bytes takes.
+/// Returns how many bytes compression spares of a page, as a difference.
 fn spared_by(len: u32) -> i64 {
-    i64::from(LONGEST_PAGE) - i64::from(len)
+    figures::spared_by(len).cast_signed()
 }
 
 impl Space {
@@ -113,7 +114,7 @@ impl Space {
             garbage: Vec::new(),
             early: Vec::new(),
             released: Vec::new(),
-            asked: (0, 0),
+            wrote: (0, 0),
             spared: 0,
             is_put_aside: false,
         }
@@ -255,7 +256,7 @@ impl Space {
         let newest = on_disk.last().copied();
         self.first = if self.is_unknown(newest, pinned) { self.fence } else { 0 };
         self.cursors = [self.first; SIZES];
-        self.asked = (0, 0);
+        self.wrote = (0, 0);
         self.spared = 0;
     }
 
@@ -280,7 +281,7 @@ impl Space {
         self.live.take(extent);
         self.given.take(extent);
         self.unseen.take(extent);
-        self.asked = (self.asked.0 + u64::from(len), self.asked.1 + 1);
+        self.wrote = (self.wrote.0 + u64::from(len), self.wrote.1 + 1);
         start * UNIT
     }
 
@@ -291,6 +292,9 @@ impl Space {
         debug_assert!(was_live, "{stored:?} isn't reached, or was released before");
         if was_live && stored.is_packed {
             self.spared -= spared_by(stored.len);
+        }
+        if was_live && self.given.are_used(extent) {
+            self.wrote = (self.wrote.0 - u64::from(stored.len), self.wrote.1 - 1);
         }
         if was_live && self.unseen.give_back(extent) {
             self.given.give_back(extent);
@@ -351,9 +355,14 @@ impl Space {
         self.is_put_aside
     }
 
-    /// Returns how many bytes and objects the backfill under way asked for.
-    pub(super) const fn asked(&self) -> (u64, u64) {
-        self.asked
+    /// Returns how many bytes and objects the backfill under way has written that its root will reach.
+    pub(super) const fn wrote(&self) -> (u64, u64) {
+        self.wrote
+    }
+
+    /// Begins to count what the next root of the same draft writes.
+    pub(super) const fn begin_root(&mut self) {
+        self.wrote = (0, 0);
     }
 
     /// Ends a backfill that is on disk now as the root of this number.

@@ -224,6 +224,45 @@ impl<R: Versioned> PartialEq for Change<R> {
     }
 }
 
+/// A change of a row without the types of its table: which row it is, and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangedRow<'c> {
+    /// The table's name in the program's schema.
+    pub table: &'static str,
+    /// The row.
+    pub id: RowId,
+    /// True if the row is new.
+    pub is_insert: bool,
+    /// True if the row was deleted.
+    pub is_delete: bool,
+    /// The fields whose values differ.
+    pub fields: &'c [FieldNumber],
+}
+
+impl ChangedRow<'_> {
+    /// True if the row existed before and still does.
+    #[must_use]
+    pub const fn is_update(&self) -> bool {
+        !self.is_insert && !self.is_delete
+    }
+}
+
+impl<R: Versioned> Change<R> {
+    /// Returns the same change without the types of its table.
+    #[must_use]
+    pub fn row(&self) -> ChangedRow<'_> {
+        let (is_insert, is_delete) = (self.is_insert(), self.is_delete());
+        ChangedRow {
+            table: R::NAME,
+            id: self.id.into(),
+            is_insert,
+            is_delete,
+            fields: &self.fields,
+        }
+    }
+}
+
 /// A change of a row of any table that a program knows: generated code has an enum of them.
 pub trait AnyChange: Sized {
     /// Adds the types to a change; `None` if the program doesn't know the table.

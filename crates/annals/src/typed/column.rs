@@ -122,6 +122,41 @@ slices!([B: AsRef<[u8]>, const LEN: usize] B => &'static [u8; LEN], Vector::byte
 slices!([const LEN: usize] [u8; LEN] => Option<&'static [u8; LEN]>, Vector::bytes);
 slices!([const LEN: usize] Option<&'v [u8; LEN]> => Option<&'static [u8; LEN]>, Vector::from);
 
+/// The type of a column that can be read as slices: numbers and enums.
+#[diagnostic::on_unimplemented(
+    message = "a column of `{Self}` can't be read as slices",
+    note = "`vector_of` reads any column"
+)]
+pub trait Sliced: Clone + 'static {
+    /// The cells of a page.
+    #[doc(hidden)]
+    type Cell: Primitive;
+
+    /// Returns the values of cells.
+    ///
+    /// # Errors
+    /// A newer program has added a variant that this one doesn't know.
+    #[doc(hidden)]
+    fn of_cells(cells: Cow<'_, [Self::Cell]>) -> Result<Cow<'_, [Self]>>;
+}
+
+macro_rules! sliced {
+    ($([$($generics:tt)*] $ty:ty),+) => {$(
+        impl<$($generics)*> Sliced for $ty {
+            type Cell = Self;
+            #[inline]
+            fn of_cells(cells: Cow<'_, [Self]>) -> Result<Cow<'_, [Self]>> {
+                Ok(cells)
+            }
+        }
+    )+};
+}
+
+sliced!(
+    [] i8, [] i16, [] i32, [] i64, [] u8, [] u16, [] u32, [] u64, [] f32, [] f64, [] Timestamp, [] Date, [] Uuid,
+    [] Blob, [] RowId, [const SCALE: u8] Decimal<SCALE>, [R: Record] Id<R>
+);
+
 macro_rules! column_types {
     ($($plain:ty),+) => {$(
         impl ColumnType for $plain {
@@ -193,17 +228,18 @@ impl<'a, R: Record> Table<'a, R> {
         self.get_vector(first, column.field, count)
     }
 
-    /// Returns a column of numbers in `count` rows from `first` on, as slices: one for each page,
-    /// without a copy where the view has the page in memory.
+    /// Returns a column of numbers, or of an enum, in `count` rows from `first` on, as slices: one for each page,
+    /// without a copy where they are numbers and the view has the page in memory.
     ///
     /// # Errors
     /// `NotFound`: a row of the run doesn't exist. The last item is an error if a page can't be loaded.
-    pub fn slices_of<T: Primitive>(
+    pub fn slices_of<T: Sliced>(
         &self,
         column: Column<R, T>,
         first: Id<R>,
         count: u64,
     ) -> Result<impl Iterator<Item = Result<Cow<'a, [T]>>> + use<'a, R, T>> {
-        self.vector(first, column.field, count)?.chunks()
+        let pages = self.vector(first, column.field, count)?.chunks::<T::Cell>()?;
+        Ok(pages.map(|page| T::of_cells(page?)))
     }
 }

@@ -104,24 +104,24 @@ impl<'a, R: Record> Cursor<'a, R> {
     /// Returns the row after the gap, and moves past it. An error means that the row can't be loaded.
     #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
     pub fn next(&mut self) -> Option<Result<R::Row<'a>>> {
-        self.cursor.next().map(|row| row.map(Into::into))
+        self.cursor.next().map(|row| row.and_then(R::row))
     }
 
     /// Returns the row before the gap, and moves back over it. An error is that the row can't be loaded.
     pub fn prev(&mut self) -> Option<Result<R::Row<'a>>> {
-        self.cursor.prev().map(|row| row.map(Into::into))
+        self.cursor.prev().map(|row| row.and_then(R::row))
     }
 
     /// Returns the row after the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_next(&self) -> Option<Result<R::Row<'a>>> {
-        self.cursor.peek_next().map(|row| row.map(Into::into))
+        self.cursor.peek_next().map(|row| row.and_then(R::row))
     }
 
     /// Returns the row before the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_prev(&self) -> Option<Result<R::Row<'a>>> {
-        self.cursor.peek_prev().map(|row| row.map(Into::into))
+        self.cursor.peek_prev().map(|row| row.and_then(R::row))
     }
 
     /// Returns the same cursor without its type.

@@ -52,7 +52,7 @@ impl<'a, R: Record> Index<'a, R> {
     /// The index or the row can't be loaded.
     pub fn first(&self, values: &[ValueRef<'_>]) -> Result<Option<R::Row<'a>>> {
         match first(self.index, values) {
-            Ok(Some(row)) => Ok(Some(row.into())),
+            Ok(Some(row)) => R::row(row).map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         }
@@ -91,7 +91,7 @@ impl<'a, R: Record> Index<'a, R> {
         K: AsRef<[ValueRef<'v>]>,
         I: IntoIterator<Item = K>,
     {
-        self.index.first_of_each(keys).map(|found| Ok(found?.map(Into::into)))
+        self.index.first_of_each(keys).map(|found| found?.map(R::row).transpose())
     }
 
     /// Returns the first row whose first fields equal these values; an error if there is none.
@@ -100,7 +100,7 @@ impl<'a, R: Record> Index<'a, R> {
     /// `NotFound`, with the key; the index or the row can't be loaded.
     pub fn require(&self, values: &[ValueRef<'_>]) -> Result<R::Row<'a>> {
         match required(self.index, values) {
-            Ok(row) => Ok(row.into()),
+            Ok(row) => R::row(row),
             Err(error) => Err(error),
         }
     }
@@ -155,7 +155,7 @@ impl<'a, R: Record> Index<'a, R> {
     /// # Errors
     /// The index or the row can't be loaded.
     pub fn nth(&self, rank: u64) -> Result<Option<R::Row<'a>>> {
-        Ok(self.index.nth(rank)?.map(Into::into))
+        self.index.nth(rank)?.map(R::row).transpose()
     }
 
     /// Returns the first row of each group of rows with the same values in the first `fields` fields of the index,
@@ -188,7 +188,7 @@ impl<'a, R: Record> Index<'a, R> {
         fields: usize,
     ) -> Query<impl Iterator<Item = Result<(R::Row<'a>, u64)>> + use<'a, R>> {
         let groups = self.index.groups(fields);
-        Query::over(groups.map(|group| group.map(|(row, rows)| (row.into(), rows))))
+        Query::over(groups.map(|group| group.and_then(|(row, rows)| Ok((R::row(row)?, rows)))))
     }
 
     /// Returns the same index without its type.
@@ -354,7 +354,7 @@ impl<'a, R: Record> Iterator for IndexRows<'a, R> {
     type Item = Result<R::Row<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.rows.next().map(|row| row.map(Into::into))
+        self.rows.next().map(|row| row.and_then(R::row))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -366,7 +366,7 @@ impl<'a, R: Record> Iterator for IndexRows<'a, R> {
     }
 
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
-        self.rows.nth(n).map(|row| row.map(Into::into))
+        self.rows.nth(n).map(|row| row.and_then(R::row))
     }
 
     fn last(mut self) -> Option<Self::Item> {
@@ -376,10 +376,10 @@ impl<'a, R: Record> Iterator for IndexRows<'a, R> {
 
 impl<R: Record> DoubleEndedIterator for IndexRows<'_, R> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.rows.next_back().map(|row| row.map(Into::into))
+        self.rows.next_back().map(|row| row.and_then(R::row))
     }
 
     fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
-        self.rows.nth_back(n).map(|row| row.map(Into::into))
+        self.rows.nth_back(n).map(|row| row.and_then(R::row))
     }
 }

@@ -49,10 +49,11 @@ pub use annals_storage::TypedId;
 #[doc(hidden)]
 pub use annals_store::{CellOf, VariantNumber};
 pub use change::{
-    AnyChange, Change, Changed, Changes, Owned, RowValues, Subscription, Versioned, any_change,
+    AnyChange, Change, Changed, ChangedRow, Changes, Owned, RowValues, Subscription, Versioned,
+    any_change,
 };
 pub use check::Proposed;
-pub use column::{Column, ColumnType, Slice};
+pub use column::{Column, ColumnType, Slice, Sliced};
 pub use cursor::Cursor;
 pub use database::{Database, Reader};
 pub use history::{History, Version};
@@ -77,7 +78,7 @@ pub use table::{Rows, Table};
 pub use transaction::{CustomTransaction, Transaction};
 pub use variants::{Enum, EnumError};
 #[doc(hidden)]
-pub use variants::{parse_variant, variant, variant_of, variants};
+pub use variants::{check_variant, parse_variant, variant, variant_of, variants};
 #[doc(hidden)]
 pub use vector::Number;
 pub use vector::{Element, Vector};
@@ -95,4 +96,14 @@ pub trait Record: Sized + 'static {
     type Row<'a>: From<crate::Row<'a>>;
     /// A row that a transaction changes, with a setter for each field.
     type Edit<'t, 'db: 't>: From<Editor<'t, 'db, Self>>;
+
+    /// Adds the types to a row that was read.
+    ///
+    /// # Errors
+    /// `SchemaMismatch`: a newer program gave it a variant of an `enum` that this one doesn't know.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn row(row: crate::Row<'_>) -> crate::Result<Self::Row<'_>> {
+        Ok(row.into())
+    }
 }

@@ -265,7 +265,39 @@ impl<T, I: Iterator<Item = Result<T>>> Query<I> {
     /// # Errors
     /// The first of the rows'.
     pub fn count(self) -> Result<u64> {
-        self.fold(0, |n, _| *n += 1)
+        self.fold(0, |n, _| n + 1)
+    }
+
+    /// Calls the closure with each value.
+    ///
+    /// # Errors
+    /// The first of the rows'; the closure was called with the values before it.
+    pub fn for_each(mut self, mut work: impl FnMut(T)) -> Result<()> {
+        self.0.try_for_each(|row| row.map(&mut work))
+    }
+
+    /// Returns true if the closure is true for one of the values; reads no more then.
+    ///
+    /// # Errors
+    /// The first of the rows' before that.
+    pub fn any(self, is_it: impl FnMut(&T) -> bool) -> Result<bool> {
+        Ok(self.filter(is_it).first()?.is_some())
+    }
+
+    /// Returns true if the closure is true for all values; reads no more after one for which it isn't.
+    ///
+    /// # Errors
+    /// The first of the rows' before that.
+    pub fn all(self, mut is_it: impl FnMut(&T) -> bool) -> Result<bool> {
+        self.any(move |value| !is_it(value)).map(|one_is_not| !one_is_not)
+    }
+
+    /// Returns the last value. It reads all of them; `rev().first()` reads one.
+    ///
+    /// # Errors
+    /// The first of the rows'.
+    pub fn last(self) -> Result<Option<T>> {
+        self.fold(None, |_, value| Some(value))
     }
 
     /// Adds up what the closure returns: numbers or decimals.
@@ -274,6 +306,35 @@ impl<T, I: Iterator<Item = Result<T>>> Query<I> {
     /// The first of the rows'; the sum doesn't fit its type (`Invalid`).
     pub fn sum<S: Summand>(mut self, mut value: impl FnMut(&T) -> S) -> Result<S> {
         self.0.try_fold(S::default(), |sum, row| sum.plus(value(&row?)))
+    }
+
+    /// Returns the average of what the closure returns, numbers or decimals, as a float; `None` if there are no values.
+    ///
+    /// # Errors
+    /// The first of the rows'.
+    pub fn average<S: Summand>(self, mut value: impl FnMut(&T) -> S) -> Result<Option<f64>> {
+        let start = (0.0, 0_u64);
+        let (sum, n) = self.fold(start, |(sum, n), row| (sum + value(&row).to_f64(), n + 1))?;
+        Ok((n > 0).then(|| sum / n as f64))
+    }
+
+    /// Returns the least value in an order of the program's own, such as `f64::total_cmp`; of equal ones the first.
+    ///
+    /// # Errors
+    /// The first of the rows'.
+    pub fn min_by(self, mut compare: impl FnMut(&T, &T) -> Ordering) -> Result<Option<T>> {
+        self.fold(None, |least: Option<T>, value| match least {
+            Some(least) if compare(&least, &value).is_le() => Some(least),
+            _ => Some(value),
+        })
+    }
+
+    /// Returns the greatest value in an order of the program's own; of equal ones the last.
+    ///
+    /// # Errors
+    /// The first of the rows'.
+    pub fn max_by(self, mut compare: impl FnMut(&T, &T) -> Ordering) -> Result<Option<T>> {
+        self.min_by(|a, b| compare(b, a).then(Ordering::Greater))
     }
 
     /// Returns the least value.
@@ -298,15 +359,12 @@ impl<T, I: Iterator<Item = Result<T>>> Query<I> {
         self.0.try_fold(None, |most: Option<T>, row| Ok(most.max(Some(row?))))
     }
 
-    /// Puts each value into `start`, by the closure.
+    /// Adds each value to `start`, by the closure: `query.fold(0, |n, row| n + row.size())?`.
     ///
     /// # Errors
     /// The first of the rows'.
-    pub fn fold<A>(self, mut start: A, mut add: impl FnMut(&mut A, T)) -> Result<A> {
-        for row in self.0 {
-            add(&mut start, row?);
-        }
-        Ok(start)
+    pub fn fold<A>(mut self, start: A, mut add: impl FnMut(A, T) -> A) -> Result<A> {
+        self.0.try_fold(start, |sum, row| Ok(add(sum, row?)))
     }
 }
 
@@ -332,7 +390,7 @@ where
     /// Returns each key with the number of its values. Where an index has the key,
     /// [`Index::groups`] counts without reading the rows.
     pub fn count(self) -> Query<impl DoubleEndedIterator<Item = Result<(K, u64)>>> {
-        self.fold(|| 0, |n, _| *n += 1)
+        self.fold(|| 0, |n, _| n + 1)
     }
 
     /// Returns each key with the sum of what the closure returns for its values. A sum that doesn't fit its type is
@@ -348,17 +406,22 @@ where
         all_or_error(sums)
     }
 
-    /// Returns each key with what the closure put its values into: `.fold(Vec::new, |rows, row| rows.push(row))`
-    /// returns the values themselves. Reads the rows at once, and holds what it returns.
+    /// Returns each key with what the closure added its values to: `.fold(|| 0, |n, row| n + row.size())`. Reads the rows
+    /// at once, and holds what it returns.
     pub fn fold<A>(
         self,
-        start: impl FnMut() -> A,
-        mut add: impl FnMut(&mut A, T),
+        mut start: impl FnMut() -> A,
+        mut add: impl FnMut(A, T) -> A,
     ) -> Query<impl DoubleEndedIterator<Item = Result<(K, A)>>> {
-        all_or_error(self.folded(start, |group, row| {
-            add(group, row);
-            Ok(())
-        }))
+        let folded = self.folded(
+            || Some(start()),
+            |group, row| {
+                *group = group.take().map(|group| add(group, row));
+                Ok(())
+            },
+        );
+        let there = |(key, group): (K, Option<A>)| Some((key, group?));
+        all_or_error(folded.map(|groups| groups.into_iter().filter_map(there).collect()))
     }
 
     fn folded<A>(

@@ -12,7 +12,7 @@ use crate::{Result, RowId, View};
 /// It can't be loaded.
 #[doc(hidden)]
 pub fn only_row<R: Record>(view: &View) -> Result<R::Row<'_>> {
-    view.table(R::TABLE)?.single().map(Into::into)
+    view.table(R::TABLE)?.single().and_then(R::row)
 }
 
 /// The only row of a table, to be changed: `tx.edit(config::ROW)?.set_theme("dark")?`.

@@ -4,7 +4,7 @@ use annals_schema::Txid;
 use std::fmt;
 use std::ops::Deref;
 
-use super::TypedSchema;
+use super::{Change, Id, TypedSchema, Version, Versioned};
 use crate::{Blob, BlobReader, Result};
 
 /// An immutable, consistent view of the database as of one transaction. Cheap to clone.
@@ -27,6 +27,23 @@ impl<S: TypedSchema> Snapshot<S> {
     #[must_use]
     pub fn txid(&self) -> Txid {
         self.as_dynamic().txid()
+    }
+
+    /// Returns the last change of a row up to this snapshot, with its transaction, time and comments; `None` if the row
+    /// never existed. So it says since when the row is as it is, for an `ETag` or "modified at".
+    ///
+    /// Cost: as [`History::newest`].
+    ///
+    /// # Errors
+    /// The file is damaged; I/O error.
+    pub fn last_change<R: Versioned<Schema = S>>(
+        &self,
+        id: Id<R>,
+    ) -> Result<Option<Version<Change<R>>>>
+    where
+        S::Change: From<Change<R>>,
+    {
+        self.as_dynamic().last_change(R::TABLE, id.into())?.map(Version::new).transpose()
     }
 
     /// Opens a blob, to be read piece by piece. The reader may outlive the snapshot.

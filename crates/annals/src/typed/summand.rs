@@ -15,6 +15,9 @@ pub trait Summand: Default {
     /// # Errors
     /// `Invalid`: it doesn't fit the type.
     fn plus(self, other: Self) -> Result<Self>;
+
+    /// Returns the nearest float.
+    fn to_f64(&self) -> f64;
 }
 
 fn too_large(ty: &str) -> Error {
@@ -27,6 +30,11 @@ macro_rules! integers {
             #[inline]
             fn plus(self, other: Self) -> Result<Self> {
                 self.checked_add(other).ok_or_else(|| too_large(stringify!($ty)))
+            }
+
+            #[inline]
+            fn to_f64(&self) -> f64 {
+                *self as f64
             }
         }
     )*};
@@ -41,6 +49,11 @@ macro_rules! floats {
             fn plus(self, other: Self) -> Result<Self> {
                 Ok(self + other)
             }
+
+            #[inline]
+            fn to_f64(&self) -> f64 {
+                f64::from(*self)
+            }
         }
     )*};
 }
@@ -51,5 +64,9 @@ impl<const SCALE: u8> Summand for Decimal<SCALE> {
     #[inline]
     fn plus(self, other: Self) -> Result<Self> {
         self.checked_add(other).ok_or_else(|| too_large("128 bits"))
+    }
+
+    fn to_f64(&self) -> f64 {
+        self.units() as f64 / 10_f64.powi(i32::from(SCALE))
     }
 }

@@ -44,7 +44,7 @@ impl<'a, R: Record> Table<'a, R> {
     pub fn require(&self, id: impl OrNull<Id<R>>) -> Result<R::Row<'a>> {
         let Some(id) = id.or_null() else { return Err(no_reference(R::NAME)) };
         match self.table.get(id.into()) {
-            Ok(row) => Ok(row.into()),
+            Ok(row) => R::row(row),
             Err(error) => Err(error),
         }
     }
@@ -60,7 +60,7 @@ impl<'a, R: Record> Table<'a, R> {
     pub fn get(&self, id: impl OrNull<Id<R>>) -> Result<Option<R::Row<'a>>> {
         let Some(id) = id.or_null() else { return Ok(None) };
         match self.table.find(id.into()) {
-            Ok(Some(row)) => Ok(Some(row.into())),
+            Ok(Some(row)) => R::row(row).map(Some),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         }
@@ -210,7 +210,7 @@ impl<'a, R: Record> Iterator for Rows<'a, R> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        self.rows.next().map(|row| row.map(Into::into))
+        self.rows.next().map(|row| row.and_then(R::row))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -229,6 +229,6 @@ impl<'a, R: Record> Iterator for Rows<'a, R> {
 impl<R: Record> DoubleEndedIterator for Rows<'_, R> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.rows.next_back().map(|row| row.map(Into::into))
+        self.rows.next_back().map(|row| row.and_then(R::row))
     }
 }

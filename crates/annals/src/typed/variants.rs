@@ -1,13 +1,14 @@
 //! Enums of generated code.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use annals_schema::{Value, ValueRef, Variant};
+use annals_schema::{FieldNumber, Value, ValueRef, Variant};
 
 use super::vector::Number;
-use super::{ColumnType, Element, Owned, Vector};
-use crate::Result;
+use super::{ColumnType, Element, Owned, Sliced, Vector};
 use crate::store::{VariantNumber, VectorView};
+use crate::{Error, ErrorKind, Result, Row};
 
 /// An `enum` of a schema; generated code has one for each such field.
 pub trait Enum: Number + Default + Into<ValueRef<'static>> {
@@ -64,7 +65,39 @@ pub fn variant<E: Enum>(value: E) -> ValueRef<'static> {
     ValueRef::Enum(Variant::new(value.number(), name))
 }
 
-/// Returns the variant of a number that was read. Opening sees to it that the program knows all of the file.
+/// Refuses a row with a variant that the program doesn't know; generated code calls it for each row that is read.
+///
+/// # Errors
+/// `SchemaMismatch`, with the row and the variant.
+#[inline]
+pub fn check_variant<E: Enum>(row: &Row<'_>, field: FieldNumber) -> Result<()> {
+    match row.read::<Option<VariantNumber>>(field) {
+        Some(number) if usize::from(number.0) >= E::NAMES.len() => Err(unknown(row, field)),
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn unknown(row: &Row<'_>, field: FieldNumber) -> Error {
+    let table = row.table().schema();
+    let (id, name) = (row.id().0, table.field(field).map_or("?", |field| &field.name));
+    let what =
+        format!("row {id} of `{}` has the variant `{}` in `{name}`", table.name, row.value(field));
+    newer(&what)
+}
+
+#[cold]
+fn unnamed(number: u16) -> Error {
+    newer(&format!("a row has the variant number {number} of an enum"))
+}
+
+fn newer(what: &str) -> Error {
+    let message =
+        format!("{what}, which a newer program has added: use a newer program to read it");
+    Error::new(ErrorKind::SchemaMismatch, message)
+}
+
+/// Returns the variant of a number that was read, after [`check_variant`].
 pub fn variant_of<E: Enum>(VariantNumber(number): VariantNumber) -> E {
     E::from_number(number).unwrap_or_default()
 }
@@ -77,6 +110,15 @@ impl<E: Enum> ColumnType for Option<E> {
     type In<'a> = Self;
 }
 
+impl<E: Enum> Sliced for E {
+    type Cell = VariantNumber;
+
+    fn of_cells(cells: Cow<'_, [VariantNumber]>) -> Result<Cow<'_, [Self]>> {
+        let known = cells.iter().map(|cell| E::from_number(cell.0).ok_or_else(|| unnamed(cell.0)));
+        known.collect::<Result<Vec<_>>>().map(Cow::Owned)
+    }
+}
+
 impl<E: Enum> Element<'_> for E {
     fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {
         let unfit = || vector.unfit(std::any::type_name::<E>());
@@ -87,7 +129,10 @@ impl<E: Enum> Element<'_> for E {
 impl<E: Enum> Element<'_> for Option<E> {
     fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {
         let values = vector.values().map(|value| match value?.as_ref() {
-            ValueRef::Enum(value) => Ok(Some(variant_of(VariantNumber(value.number())))),
+            ValueRef::Enum(value) => match E::from_number(value.number()) {
+                Some(variant) => Ok(Some(variant)),
+                None => Err(unnamed(value.number())),
+            },
             ValueRef::Null => Ok(None),
             _ => Err(vector.unfit(std::any::type_name::<E>())),
         });

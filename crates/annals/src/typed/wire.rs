@@ -225,6 +225,14 @@ macro_rules! __serde {
                 row.end()
             }
         }
+        impl $crate::__wire::serde_core::Serialize for Row<'_> {
+            fn serialize<S: $crate::__wire::serde_core::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                $crate::__wire::serde_core::Serialize::serialize(&self.to_owned(), serializer)
+            }
+        }
         $crate::__serde! {
             @read [] $name { $($text $field: $ty as $form $(via $own)? $(= $absent)?,)* }
         }

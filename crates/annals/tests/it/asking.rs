@@ -90,8 +90,13 @@ fn groups_are_counted_summed_and_folded() {
     assert_eq!(counts, expected.iter().map(|(k, v)| (k.clone(), v.len() as u64)).collect());
     let sums: BTreeMap<_, i64> = grouped().sum(|row| row.taken().0).collect().unwrap();
     assert_eq!(sums, expected.iter().map(|(k, v)| (k.clone(), v.iter().sum())).collect());
-    let lists: BTreeMap<_, _> =
-        grouped().fold(Vec::new, |list, row| list.push(row.taken().0)).collect().unwrap();
+    let lists: BTreeMap<_, _> = grouped()
+        .fold(Vec::new, |mut list, row| {
+            list.push(row.taken().0);
+            list
+        })
+        .collect()
+        .unwrap();
     assert_eq!(lists, expected);
     let first: Vec<_> = grouped().count().map(|(station, _)| station).collect().unwrap();
     assert_eq!(first[0], rows[0].0, "in the order in which they first occur");

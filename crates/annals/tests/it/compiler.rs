@@ -56,9 +56,10 @@ fn said(programs: &[(String, PathBuf)]) -> HashMap<String, String> {
 }
 
 /// The programs whose messages the guide explains, since the compiler says nothing of this library there.
-const EXPLAINED: [&str; 6] = [
+const EXPLAINED: [&str; 7] = [
     "borrow_from_write",
     "maybe_no_row",
+    "past_without_a_name",
     "row_outlives_snapshot",
     "row_while_writing",
     "text_as_error",

@@ -93,11 +93,31 @@ fn add(db: &Database, rule: OnDelete, default: Option<Value>) -> annals::Result<
 }
 
 #[test]
+fn rows_that_are_there_are_filled_by_the_same_transaction() {
+    let db = one_owner();
+    db.write(|tx| tx.insert(OWNER, &[])).unwrap();
+    let (name, ty) = ("guardian".to_owned(), Type::Reference(OWNER, OnDelete::Restrict));
+    let adding = Command::AddField { table: OWNER, name, ty, nullable: false, default: None };
+    let fill = |rows: &[u64]| {
+        db.write(|tx| {
+            tx.apply_command(&adding)?;
+            let guardian = ValueRef::Reference(RowId(0));
+            rows.iter().try_for_each(|row| tx.update(OWNER, RowId(*row), FieldNumber(0), guardian))
+        })
+    };
+    // That row 0 is there, which zeros would lead to, isn't enough.
+    let error = fill(&[0]).unwrap_err();
+    assert!(error.to_string().contains("row 1 of `owner` has no `guardian`"), "{error}");
+    fill(&[1, 0]).unwrap();
+    assert_eq!(db.read().table(OWNER).unwrap().len(), 2);
+}
+
+#[test]
 fn rows_that_are_there_need_a_default() {
     let db = one_owner();
     let error = add(&db, OnDelete::Cascade, None).unwrap_err();
     assert!(
-        error.to_string().contains("`guardian`, which is required: give it a default"),
+        error.to_string().contains("row 0 of `owner` has no `guardian`, which is required"),
         "{error}"
     );
     let nobody = add(&db, OnDelete::Cascade, Some(Value::Reference(RowId(1)))).unwrap_err();

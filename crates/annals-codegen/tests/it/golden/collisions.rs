@@ -267,6 +267,36 @@ pub enum Change {
     New_(new::Change),
 }
 
+impl Change {
+    /// Returns the row, of whichever table, and what became of it.
+    #[must_use]
+    pub fn row(&self) -> ::annals::typed::ChangedRow<'_> {
+        match self {
+            Self::Type(change) => change.row(),
+            Self::Self_(change) => change.row(),
+            Self::Crate(change) => change.row(),
+            Self::Super(change) => change.row(),
+            Self::Table(change) => change.row(),
+            Self::Database(change) => change.row(),
+            Self::Id(change) => change.row(),
+            Self::Comment(change) => change.row(),
+            Self::Comment_(change) => change.row(),
+            Self::View(change) => change.row(),
+            Self::Str(change) => change.row(),
+            Self::Option(change) => change.row(),
+            Self::Std(change) => change.row(),
+            Self::Annals(change) => change.row(),
+            Self::Yield(change) => change.row(),
+            Self::Customs(change) => change.row(),
+            Self::Custom(change) => change.row(),
+            Self::Reader(change) => change.row(),
+            Self::WriteBlob(change) => change.row(),
+            Self::New(change) => change.row(),
+            Self::New_(change) => change.row(),
+        }
+    }
+}
+
 impl ::annals::typed::AnyChange for Change {
     fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {
         match change.table.0 {

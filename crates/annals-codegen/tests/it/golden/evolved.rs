@@ -177,6 +177,19 @@ pub enum Change {
     Settings(settings::Change),
 }
 
+impl Change {
+    /// Returns the row, of whichever table, and what became of it.
+    #[must_use]
+    pub fn row(&self) -> ::annals::typed::ChangedRow<'_> {
+        match self {
+            Self::Tongue(change) => change.row(),
+            Self::Person(change) => change.row(),
+            Self::File(change) => change.row(),
+            Self::Settings(change) => change.row(),
+        }
+    }
+}
+
 impl ::annals::typed::AnyChange for Change {
     fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {
         match change.table.0 {

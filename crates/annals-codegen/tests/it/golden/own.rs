@@ -120,6 +120,17 @@ pub enum Change {
     Only(only::Change),
 }
 
+impl Change {
+    /// Returns the row, of whichever table, and what became of it.
+    #[must_use]
+    pub fn row(&self) -> ::annals::typed::ChangedRow<'_> {
+        match self {
+            Self::Account(change) => change.row(),
+            Self::Only(change) => change.row(),
+        }
+    }
+}
+
 impl ::annals::typed::AnyChange for Change {
     fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {
         match change.table.0 {

@@ -114,6 +114,17 @@ pub enum Change {
     Person(person::Change),
 }
 
+impl Change {
+    /// Returns the row, of whichever table, and what became of it.
+    #[must_use]
+    pub fn row(&self) -> ::annals::typed::ChangedRow<'_> {
+        match self {
+            Self::City(change) => change.row(),
+            Self::Person(change) => change.row(),
+        }
+    }
+}
+
 impl ::annals::typed::AnyChange for Change {
     fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {
         match change.table.0 {

@@ -180,6 +180,21 @@ pub enum Change {
     Exact(exact::Change),
 }
 
+impl Change {
+    /// Returns the row, of whichever table, and what became of it.
+    #[must_use]
+    pub fn row(&self) -> ::annals::typed::ChangedRow<'_> {
+        match self {
+            Self::Target(change) => change.row(),
+            Self::Plain(change) => change.row(),
+            Self::Nullable(change) => change.row(),
+            Self::Defaults(change) => change.row(),
+            Self::Numbers(change) => change.row(),
+            Self::Exact(change) => change.row(),
+        }
+    }
+}
+
 impl ::annals::typed::AnyChange for Change {
     fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {
         match change.table.0 {

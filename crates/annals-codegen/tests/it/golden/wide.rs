@@ -134,6 +134,17 @@ pub enum Change {
     Runways(runways::Change),
 }
 
+impl Change {
+    /// Returns the row, of whichever table, and what became of it.
+    #[must_use]
+    pub fn row(&self) -> ::annals::typed::ChangedRow<'_> {
+        match self {
+            Self::Countries(change) => change.row(),
+            Self::Runways(change) => change.row(),
+        }
+    }
+}
+
 impl ::annals::typed::AnyChange for Change {
     fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {
         match change.table.0 {

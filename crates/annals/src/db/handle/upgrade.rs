@@ -59,11 +59,7 @@ pub(in crate::db) fn check_readable(found: &Schema, schema: &Schema) -> Result<(
         Relation::Same => return Ok(()),
         Relation::Newer(newer) if newer.missing.is_empty() => return Ok(()),
         Relation::Upgrade(plan) if plan.adds_nothing() => return Ok(()),
-        Relation::Newer(newer) => format!(
-            "the file has a newer schema than the program, without something that the program \
-             needs: {}; use a newer program",
-            newer.missing.join(", ")
-        ),
+        Relation::Newer(newer) => too_new(&newer),
         Relation::Upgrade(plan) => too_old(&plan),
         Relation::Different(difference) => advised(&difference),
     };
@@ -77,20 +73,29 @@ fn advised(difference: &Difference) -> String {
     )
 }
 
-fn too_new(newer: &Newer) -> Error {
-    let next = newer.lines.first().map_or("", String::as_str);
-    let advice = if newer.missing.is_empty() {
-        "open it read-only, or use a newer program"
-    } else {
-        "use a newer program"
+fn too_new(newer: &Newer) -> String {
+    let lines: Vec<_> = newer.lines.iter().map(|line| format!("`{line}`")).collect();
+    let what = some_of(&lines);
+    let (lacks, advice) = match newer.missing.is_empty() {
+        true => (String::new(), "open it read-only, or use a newer program"),
+        false => {
+            let missing = some_of(&newer.missing);
+            (format!(", and lacks what the program needs: {missing}"), "use a newer program")
+        }
     };
-    Error::new(
-        ErrorKind::SchemaMismatch,
-        format!(
-            "the file has a newer schema than the program, which doesn't know `{next}`{}; {advice}",
-            and_more(newer.lines.len())
-        ),
+    format!(
+        "the file has a newer schema than the program, which doesn't know {what}{lacks}; {advice}"
     )
+}
+
+/// Lists phrases: the first few, and how many more there are.
+fn some_of(phrases: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let shown = phrases.get(..SHOWN).unwrap_or(phrases).join(", ");
+    match phrases.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 fn too_old(plan: &Plan) -> String {
@@ -147,7 +152,9 @@ pub(in crate::db) fn upgrade_in(
     let plan = match compare(tx.view().schema(), schema) {
         Relation::Same => return Ok(()),
         Relation::Upgrade(plan) => plan,
-        Relation::Newer(newer) => return Err(too_new(&newer)),
+        Relation::Newer(newer) => {
+            return Err(Error::new(ErrorKind::SchemaMismatch, too_new(&newer)));
+        }
         Relation::Different(difference) => {
             return Err(Error::new(ErrorKind::SchemaMismatch, advised(&difference)));
         }

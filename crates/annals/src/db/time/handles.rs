@@ -17,7 +17,7 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use crate::Result;
-use crate::db::changes::changed::Blame;
+use crate::db::changes::changed::{Blame, Version};
 use crate::db::changes::moment::Moment;
 use crate::db::handle::database::Database;
 use crate::db::handle::inner::Inner;
@@ -345,6 +345,17 @@ impl Snapshot {
     /// As there.
     pub fn history_of(&self, table: TableNumber, row: RowId) -> Result<History> {
         History::open(&self.published, table, row)
+    }
+
+    /// Returns the last change of a row up to this snapshot, with its transaction and time; `None` if the row never
+    /// existed. A row that was deleted has its deletion.
+    ///
+    /// Cost: as [`History::newest`].
+    ///
+    /// # Errors
+    /// As [`Database::history_of`].
+    pub fn last_change(&self, table: TableNumber, row: RowId) -> Result<Option<Version>> {
+        Ok(self.history_of(table, row)?.newest(1)?.pop())
     }
 
     /// Returns the origin of each field of a row as of this snapshot: see [`Database::blame`].
