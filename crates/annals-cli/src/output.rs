@@ -166,8 +166,10 @@ impl Output {
 }
 
 /// Makes a message fit for a terminal, whatever text of the user's it repeats: control characters
-/// are escaped, and of a very long line only the beginning and the end are kept.
+/// are escaped, URLs are shown without passwords, and of a very long line only the beginning and the end are kept.
 pub(crate) fn plain(message: &str) -> String {
+    #[cfg(feature = "net")]
+    let message = &annals_replica::redact(message);
     let lines: Vec<String> = message.split('\n').map(plain_line).collect();
     lines.join("\n")
 }

@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::client::{Client, Lost, Response, SILENCE};
 use crate::tunnel::Tunnel;
+use crate::url::redact;
 use crate::{Connection, Description, Granted, Pulled, Pushed};
 
 /// The most bytes of an answer in JSON.
@@ -87,11 +88,13 @@ impl Http {
     pub fn new(url: &str, token: Option<String>) -> Result<Self> {
         let wrong = |what: &str| {
             Error::invalid(format!(
-                "{url:?} isn't the URL of a database: {what}; write http://HOST:PORT/v1/NAME or ssh://HOST/PATH"
+                "{:?} isn't the URL of a database: {what}; write http://HOST:PORT/v1/NAME or ssh://HOST/PATH",
+                redact(url)
             ))
         };
         let parsed =
             Url::parse(url.trim_end_matches('/')).map_err(|error| wrong(&error.to_string()))?;
+        refuse_login(&parsed).map_err(wrong)?;
         let (shown, tunnel) = (parsed.to_string(), Tunnel::of(&parsed, wrong)?);
         let (url, client) = match &tunnel {
             Some(tunnel) => (tunnel.url()?, Client::new(|client| tunnel.lead(client))),
@@ -287,6 +290,18 @@ impl Http {
     fn cursor_of(&self, response: &Response<'_>) -> Result<Cursor> {
         let next = response.headers().get("Annals-Next").and_then(|next| next.to_str().ok());
         next.and_then(|next| next.parse().ok()).ok_or_else(|| self.strange("no cursor"))
+    }
+}
+
+/// Refuses a user or a password in a URL, which no server of ours asks for: nobody is to believe that it is protected by them.
+pub(crate) fn refuse_login(url: &Url) -> std::result::Result<(), &'static str> {
+    match url.scheme() {
+        "ssh" if url.password().is_some() => Err("it has a password: ssh asks for one itself"),
+        "ssh" => Ok(()),
+        _ if url.username().is_empty() && url.password().is_none() => Ok(()),
+        _ => Err(
+            "it has a user or a password: leave them out; the token is in ANNALS_TOKEN, or given with --token",
+        ),
     }
 }
 

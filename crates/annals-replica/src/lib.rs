@@ -56,6 +56,7 @@ pub use replica::{Accepted, Patience, Replica};
 #[cfg(feature = "log")]
 pub use shared_log::SharedLog;
 pub use typed::{TypedLease, TypedOffline, TypedReplica};
+pub use url::redact;
 
 /// Compiles a schema as `annals::schema!` does, with two more types in its module: `Replica` is [`TypedReplica`] and
 /// `Lazy` is [`TypedLazy`] of this schema.

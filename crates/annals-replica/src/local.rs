@@ -14,7 +14,7 @@ use annals_storage::Spool;
 
 use crate::lease::Leases;
 use crate::node::Node;
-use crate::{Accepted, Connection, Description, Figure, Granted, Pulled, Pushed};
+use crate::{Accepted, Connection, Description, Figure, Granted, Pulled, Pushed, Replica};
 
 /// The most bytes of transactions that are passed on at once, unless one has more. A spool keeps so many in memory.
 pub const BATCH: u64 = 8 << 20;
@@ -25,6 +25,8 @@ pub const BATCH: u64 = 8 << 20;
 pub struct Local {
     source: Source,
     of: Of,
+    /// What keeps the database up to date, if it only follows another.
+    follower: Option<Arc<Replica>>,
     leases: Leases,
 }
 
@@ -54,14 +56,20 @@ impl Local {
     #[must_use]
     pub fn new(database: Database) -> Self {
         let source = Source::new(database.clone());
-        Self { source, of: Of::Database(database), leases: Leases::default() }
+        Self { source, of: Of::Database(database), follower: None, leases: Leases::default() }
+    }
+
+    /// Connects to a replica that is only read here.
+    #[must_use]
+    pub fn of_follower(replica: Arc<Replica>) -> Self {
+        Self { follower: Some(Arc::clone(&replica)), ..Self::new(replica.database().clone()) }
     }
 
     /// Connects to a replica: what is pushed is passed on to the side that it follows.
     #[must_use]
     pub fn of_node(node: Arc<Node>) -> Self {
         let source = Source::new(node.replica().database().clone());
-        Self { source, of: Of::Node(node), leases: Leases::default() }
+        Self { source, of: Of::Node(node), follower: None, leases: Leases::default() }
     }
 
     /// Runs `work` in a transaction, and returns once it is on permanent storage; of a replica, at the side that it follows:
@@ -103,6 +111,16 @@ impl Local {
         }
     }
 
+    /// Returns why a replica lacks what the side that it follows has: see [`Replica::behind`](crate::Replica::behind); of
+    /// anything else, `None`.
+    #[must_use]
+    pub fn behind(&self) -> Option<String> {
+        match &self.of {
+            Of::Node(node) => node.replica().behind(),
+            Of::Database(_) | Of::Reader(_) => self.follower.as_ref()?.behind(),
+        }
+    }
+
     /// Fetches what the side has that a replica follows; of anything else, nothing.
     ///
     /// # Errors
@@ -118,7 +136,7 @@ impl Local {
     #[must_use]
     pub fn of_reader(reader: Reader) -> Self {
         let source = Source::of_reader(reader.clone());
-        Self { source, of: Of::Reader(reader), leases: Leases::default() }
+        Self { source, of: Of::Reader(reader), follower: None, leases: Leases::default() }
     }
 
     /// Returns the reader of its frames.

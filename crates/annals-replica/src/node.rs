@@ -137,7 +137,8 @@ impl Node {
     /// of other threads. It may run again, and on another thread.
     ///
     /// # Errors
-    /// That of `work`; those of [`Replica::transaction`]. `Aborted`: a transaction that ran together with it panicked.
+    /// That of `work`; those of [`Replica::transaction`], but `Busy` where others came first again and again.
+    /// `Aborted`: a transaction that ran together with it panicked.
     pub fn commit<T, E>(
         &self,
         work: impl for<'db> FnMut(Transaction<'db>) -> std::result::Result<(T, Transaction<'db>), E>
@@ -211,7 +212,7 @@ impl Node {
                     let message = format!(
                         "other transactions came first {runs} times; nothing was changed: try again later"
                     );
-                    return fail(jobs, &Error::new(ErrorKind::Conflict, message));
+                    return fail(jobs, &Error::new(ErrorKind::Busy, message));
                 }
                 Ok(Ran::Conflict) => {
                     if let Err(error) = self.replica.pull_before(begun) {

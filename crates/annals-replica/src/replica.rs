@@ -1,7 +1,7 @@
 //! A replica: a database whose journal holds only what another has accepted.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals::internals::{
@@ -30,6 +30,34 @@ impl Default for Patience {
     }
 }
 
+impl Patience {
+    /// Does something until the other side can be reached, or the deadline is over since `begun`: while a log elects a leader,
+    /// and while a server begins, there is no answer.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(crate) fn until_reached<T>(
+        self,
+        begun: Duration,
+        mut work: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        let mut pause = self.pause;
+        loop {
+            match work() {
+                Err(error) if error.kind() == ErrorKind::Unreachable && !self.is_over(begun) => {
+                    SystemClock.pause(pause);
+                    pause = LONGEST_PAUSE.min(pause * 2);
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn is_over(self, begun: Duration) -> bool {
+        SystemClock.elapsed().saturating_sub(begun) >= self.deadline
+    }
+}
+
 /// The pause before another try while another has a lease.
 const LEASED: Duration = Duration::from_millis(100);
 
@@ -48,8 +76,10 @@ pub struct Replica {
     database: Database,
     connection: Arc<dyn Connection>,
     patience: Patience,
-    /// Held while frames are pulled, so that they are fetched once.
+    /// Held while frames are pulled, so that they are fetched once; not while news is waited for.
     pulling: Mutex<()>,
+    /// Why it lacks what the other side has.
+    behind: Mutex<Option<String>>,
     pub(crate) files: Files,
 }
 
@@ -111,7 +141,7 @@ impl Replica {
         options: &Options,
         patience: Patience,
     ) -> Result<Self> {
-        let is_new = !exists(&*directory, name)?;
+        let (begun, is_new) = (SystemClock.elapsed(), !exists(&*directory, name)?);
         if is_new {
             begin(&*connection, &directory, name)?;
         }
@@ -125,10 +155,13 @@ impl Replica {
         let options = options.clone().level(Level::Soft);
         let database = options.open_in(directory, name, Arc::new(SystemClock))?;
         follow(&database, &connection.name());
-        let pulling = Mutex::default();
-        let replica = Self { database, connection, patience, pulling, files };
+        let (pulling, behind) = Default::default();
+        let replica = Self { database, connection, patience, pulling, behind, files };
         match replica.pull() {
-            Err(error) if !is_new && error.kind() == ErrorKind::Unreachable => {}
+            Err(error) if error.kind() == ErrorKind::Unreachable && is_new => {
+                replica.pull_before(begun)?;
+            }
+            Err(error) if error.kind() == ErrorKind::Unreachable => {}
             pulled => drop(pulled?),
         }
         // An error is that of whoever needs it.
@@ -144,8 +177,8 @@ impl Replica {
             options: Options::new(),
             takes_seals: false,
         };
-        let (patience, pulling) = (Patience::default(), Mutex::default());
-        Self { database, connection, patience, pulling, files }
+        let (patience, pulling, behind) = Default::default();
+        Self { database, connection, patience, pulling, behind, files }
     }
 
     /// Returns the connection to the other side.
@@ -188,13 +221,31 @@ impl Replica {
     /// # Errors
     /// As there.
     pub fn pull_for(&self, wait: Duration) -> Result<u64> {
-        let _alone = self.pulling.lock().unwrap_or_else(PoisonError::into_inner);
+        let pulled = self.pull_all(wait);
+        self.set_behind(pulled.as_ref().err().map(ToString::to_string));
+        pulled
+    }
+
+    fn pull_all(&self, wait: Duration) -> Result<u64> {
         let before = self.cursor().txid;
-        let (mut wait, mut bytes) = (wait, spool(&self.database));
-        while self.pull_batch(wait, &mut bytes)? {
-            wait = Duration::ZERO;
+        let mut bytes = spool(&self.database);
+        // Writers pull, too: nothing that they need is held while news is waited for.
+        if wait.is_zero() || self.pull_batch(wait, &mut bytes)? {
+            let _alone = lock(&self.pulling);
+            while self.pull_batch(Duration::ZERO, &mut bytes)? {}
         }
         Ok(self.cursor().txid.0 - before.0)
+    }
+
+    /// Returns why this replica lacks transactions that the other side has, or may have: the last pull failed, or
+    /// what was accepted there could not be written here. `None` after a pull that found its end.
+    #[must_use]
+    pub fn behind(&self) -> Option<String> {
+        lock(&self.behind).clone()
+    }
+
+    fn set_behind(&self, reason: Option<String>) {
+        *lock(&self.behind) = reason;
     }
 
     /// Fetches a batch into `bytes`, whatever they are; returns true if there was one.
@@ -305,24 +356,23 @@ impl Replica {
         }
     }
 
+    /// Does what [`pull`](Self::pull) does; while the other side can't be reached it tries again, until the deadline of
+    /// [`Patience`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn catch_up(&self) -> Result<()> {
+        self.pull_before(SystemClock.elapsed())
+    }
+
     /// Fetches what came first; while the other side can't be reached it tries again, until the deadline of a transaction that
     /// was begun then.
     pub(crate) fn pull_before(&self, begun: Duration) -> Result<()> {
-        let mut pause = self.patience.pause;
-        loop {
-            match self.pull() {
-                Err(error) if error.kind() == ErrorKind::Unreachable && !self.is_over(begun) => {
-                    SystemClock.pause(pause);
-                    pause = LONGEST_PAUSE.min(pause * 2);
-                }
-                pulled => return pulled.map(drop),
-            }
-        }
+        self.patience.until_reached(begun, || self.pull()).map(drop)
     }
 
     /// Takes frames that came after a cursor; returns false if something was pulled meanwhile.
     pub(crate) fn take_news(&self, from: Cursor, frames: &[u8]) -> Result<bool> {
-        let _alone = self.pulling.lock().unwrap_or_else(PoisonError::into_inner);
         let transaction = self.database.begin()?;
         if end_of(&transaction) != from {
             return Ok(false);
@@ -362,7 +412,7 @@ impl Replica {
     }
 
     pub(crate) fn is_over(&self, begun: Duration) -> bool {
-        SystemClock.elapsed().saturating_sub(begun) >= self.patience.deadline
+        self.patience.is_over(begun)
     }
 
     /// Asks the other side whether it has a cursor, until it answers or the deadline is over.
@@ -399,6 +449,10 @@ impl Replica {
     pub fn close(self) -> Result<()> {
         self.database.close()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Says of a closure that it takes transactions of any lifetime, which the compiler doesn't find out.

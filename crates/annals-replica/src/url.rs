@@ -1,4 +1,4 @@
-//! What a URL names: the connection, or the source of ranges, of a replica.
+//! What a URL names: the connection, or the source of ranges, of a replica; and how URLs are shown.
 
 use std::sync::Arc;
 
@@ -39,8 +39,10 @@ impl IntoRanges for &str {
             #[cfg(feature = "archive")]
             "file" | "s3" | "gs" | "az" => Ok(archive(self)?),
             "nats" | "tls" => {
-                let message =
-                    format!("{self}: a shared log has no files to read; follow it with a replica");
+                let message = format!(
+                    "{}: a shared log has no files to read; follow it with a replica",
+                    redact(self)
+                );
                 Err(Error::new(ErrorKind::Unsupported, message))
             }
             _ => Err(unknown(self)),
@@ -52,6 +54,45 @@ impl IntoRanges for &String {
     fn into_ranges(self) -> Result<Arc<dyn Ranges>> {
         self.as_str().into_ranges()
     }
+}
+
+/// Returns a text without the users and the passwords of the URLs in it: messages and reports show URLs so. Of an `ssh` URL
+/// the user stays.
+///
+/// ```
+/// assert_eq!(annals_replica::redact("s3://key:secret@backups/a: no such bucket"), "s3://backups/a: no such bucket");
+/// ```
+#[must_use]
+pub fn redact(text: &str) -> String {
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>');
+        let (url, following) = after.split_at(after.find(ends).unwrap_or(after.len()));
+        shown.push_str(before);
+        shown.push_str(&without_login(url, before.ends_with("ssh://")));
+        rest = following;
+    }
+    shown + rest
+}
+
+/// Returns what follows the scheme of a URL, without users and passwords.
+fn without_login(url: &str, keeps_user: bool) -> String {
+    let (mut hosts, mut path) = url.split_at(url.find(['/', '?', '#']).unwrap_or(url.len()));
+    let port = hosts.rsplit_once(':').map_or("", |(_, port)| port);
+    // A password with a slash in it: what seems to be a port isn't one.
+    if !hosts.contains('@') && !port.ends_with(']') && port.contains(|c: char| !c.is_ascii_digit())
+    {
+        (hosts, path) = url.rfind('@').map_or((hosts, path), |at| ("", &url[at + 1..]));
+    }
+    let host = |host: &str| match host.rsplit_once('@') {
+        None => host.to_owned(),
+        Some((login, host)) if keeps_user => {
+            format!("{}@{host}", login.split(':').next().unwrap_or_default())
+        }
+        Some((_, host)) => host.to_owned(),
+    };
+    hosts.split(',').map(host).collect::<Vec<_>>().join(",") + path
 }
 
 /// Returns the token for servers that the environment names.
@@ -78,19 +119,64 @@ fn unknown(url: &str) -> Error {
         "file" | "s3" | "gs" | "az" => "archive",
         _ => {
             return Error::invalid(format!(
-                "{url:?} isn't the URL of a database: write http://HOST:PORT/v1/NAME, ssh://HOST/PATH, \
-                 nats://HOST:PORT/STREAM, or that of an archive, as s3://BUCKET/PATH"
+                "{:?} isn't the URL of a database: write http://HOST:PORT/v1/NAME, ssh://HOST/PATH, \
+                 nats://HOST:PORT/STREAM, or that of an archive, as s3://BUCKET/PATH",
+                redact(url)
             ));
         }
     };
-    let message =
-        format!("{url}: this program was built without the feature `{feature}` of annals-replica");
+    let message = format!(
+        "{}: this program was built without the feature `{feature}` of annals-replica",
+        redact(url)
+    );
     Error::new(ErrorKind::Unsupported, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_url_is_shown_with_a_password() {
+        for (url, shown) in [
+            ("http://ann:secret@host:8080/v1/orders", "http://host:8080/v1/orders"),
+            ("https://secret@host/v1/orders?a=b@c", "https://host/v1/orders?a=b@c"),
+            ("s3://key:secret@backups/people", "s3://backups/people"),
+            ("nats://ann:secret@a:1,b:2,secret@c:3/orders", "nats://a:1,b:2,c:3/orders"),
+            ("ssh://ann:secret@host/a.annals", "ssh://ann@host/a.annals"),
+            ("ssh://ann@host/a.annals", "ssh://ann@host/a.annals"),
+            ("http://ann:sec/secret@host/v1/orders", "http://host/v1/orders"),
+            ("http://ann:sec@secret@host/v1/orders", "http://host/v1/orders"),
+            ("http://ann:sec?secret@host/v1/orders", "http://host/v1/orders"),
+            ("http://[::1]:8080/v1/a@b", "http://[::1]:8080/v1/a@b"),
+            ("s3://backups/a@b", "s3://backups/a@b"),
+            ("file:///backups/a@b", "file:///backups/a@b"),
+            (
+                "error for \"http://a:secret@h/x\" and http://b:secret@i/: it's so",
+                "error for \"http://h/x\" and http://i/: it's so",
+            ),
+            ("no URL: ann@host", "no URL: ann@host"),
+        ] {
+            assert_eq!(redact(url), shown);
+        }
+        // Wherever a URL is refused, and whatever is wrong with it.
+        let login = "ann:secret@";
+        for url in [
+            "http://", "https://", "ssh://", "nats://", "s3://", "gs://", "az://", "ftp://",
+            "http:/", "",
+        ] {
+            for rest in ["host/v1/orders", "host", "host/orders.annals", "host:x/v1/orders", ""] {
+                let url = format!("{url}{login}{rest}");
+                for refused in
+                    [url.as_str().into_connection().err(), url.as_str().into_ranges().err()]
+                {
+                    let said =
+                        refused.map_or_else(String::new, |error| format!("{error} {error:?}"));
+                    assert!(!said.contains("secret"), "{url}: {said}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn other_urls_are_refused_with_those_that_are_known() {

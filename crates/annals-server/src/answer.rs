@@ -66,6 +66,9 @@ fn name(kind: ErrorKind) -> &'static str {
         ErrorKind::Diverged => "diverged",
         ErrorKind::Forgotten => "forgotten",
         ErrorKind::Conflict => "conflict",
+        ErrorKind::Busy => "busy",
+        ErrorKind::Unreachable => "unreachable",
+        ErrorKind::NoSpace => "no_space",
         _ => "invalid",
     }
 }
@@ -85,9 +88,11 @@ impl From<Error> for Refusal {
             | ErrorKind::Aborted
             | ErrorKind::SchemaMismatch
             | ErrorKind::Unsupported => StatusCode::UNPROCESSABLE_ENTITY,
-            ErrorKind::Busy | ErrorKind::PageLost | ErrorKind::Closed => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            ErrorKind::Busy
+            | ErrorKind::PageLost
+            | ErrorKind::Closed
+            | ErrorKind::Unreachable
+            | ErrorKind::UnknownOutcome => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut message = error.to_string();
@@ -110,6 +115,10 @@ impl IntoResponse for Refusal {
         }
         let mut response = (self.status, Json(body)).into_response();
         response.extensions_mut().insert(Refused { error: self.error, message: self.message });
+        // It is for a while, and nothing was changed.
+        if self.status == StatusCode::SERVICE_UNAVAILABLE && self.error != "unknown" {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
         if self.status == StatusCode::UNAUTHORIZED {
             let scheme = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);

@@ -33,29 +33,21 @@ async fn health() -> &'static str {
     "alive\n"
 }
 
-/// Says whether all databases can be read, and their backups, if they have some, take transactions. It names none of them: everybody may ask.
+/// Says whether all databases can be read, have what others have committed, if they follow another or are nodes of a log, and
+/// whether their backups, if they have some, take transactions. If not, it says why; it names no database: everybody may ask.
 #[utoipa::path(get, path = "/ready", responses(
     (status = 200, body = openapi::Ready),
-    (status = 503, description = "a database can't be read, or its backup takes no transactions", body = openapi::Failure),
+    (status = 503, description = "a database can't be read, lacks what others have, or its backup takes no transactions", body = openapi::Failure),
 ))]
 async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
     let locals: Vec<_> =
         shared.databases.values().map(|served| Arc::clone(&served.local)).collect();
     let count = locals.len();
     blocking::run(move || {
-        for local in locals {
-            local.source().end()?;
-            let figures = local.figures()?;
-            let lag = figures.iter().find(|figure| figure.name == LAG).map_or(0, |it| it.value);
-            if lag > MOST_LAG {
-                let what = format!("a node lacks {lag} messages of its log");
-                return Err(annals::Error::new(annals::ErrorKind::Busy, what).into());
-            }
-        }
-        Ok(())
+        let problem = locals.iter().find_map(|local| problem_of(local));
+        problem.map_or(Ok(()), |problem| Err(not_ready(&problem)))
     })
-    .await
-    .map_err(|_| not_ready("a database can't be read: the server's log says which"))?;
+    .await?;
     if shared
         .databases
         .values()
@@ -65,6 +57,23 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Answer {
         return Err(not_ready("a backup can't take transactions: the server's log says which"));
     }
     Ok(Json(json!({ "databases": count })).into_response())
+}
+
+/// Returns why a database can't be read, or is served as it was some time ago.
+fn problem_of(local: &Local) -> Option<String> {
+    if local.source().end().is_err() {
+        return Some("a database can't be read: the server's log says which".to_owned());
+    }
+    if let Some(reason) = local.behind() {
+        return Some(format!("what others have committed may be missing here: {reason}"));
+    }
+    match local.figures() {
+        Err(error) => Some(format!("a node can't ask its log: {error}")),
+        Ok(figures) => {
+            let lag = figures.iter().find(|figure| figure.name == LAG)?.value;
+            (lag > MOST_LAG).then(|| format!("a node lacks {lag} messages of its log"))
+        }
+    }
 }
 
 fn not_ready(message: &str) -> Refusal {

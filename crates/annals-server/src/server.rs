@@ -6,7 +6,7 @@ use std::sync::Arc;
 use annals::internals::check_readable;
 use annals::typed::{PlainSchema, Transaction};
 use annals::{Abort, Database, Error, ErrorKind, Reader, Result};
-use annals_replica::{Backup, Local, Node};
+use annals_replica::{Backup, Local, Node, Replica};
 use axum::Router;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -78,6 +78,20 @@ impl Server {
     /// As [`database`](Self::database).
     pub fn database_with(self, name: &str, database: Database, tokens: Tokens) -> Result<Self> {
         self.add(name, Local::new(database), Some(tokens))
+    }
+
+    /// Serves a replica that is only read here, and that the program keeps up to date: [`Replica::pull_for`]. While that
+    /// fails, `/ready` says so.
+    ///
+    /// # Errors
+    /// As [`database`](Self::database).
+    pub fn follower(
+        self,
+        name: &str,
+        replica: Arc<Replica>,
+        tokens: Option<Tokens>,
+    ) -> Result<Self> {
+        self.add(name, Local::of_follower(replica), tokens)
     }
 
     /// Serves a replica whose transactions another side must accept, as a shared log: all that writes is passed on.

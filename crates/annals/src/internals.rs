@@ -12,7 +12,7 @@ pub use crate::db::{
     open_continuation, rebase, rename_continuation, salvage, salvage_in, segment_number,
     upgrade_in, write_state,
 };
-pub use crate::db::{End, transaction_ends};
+pub use crate::db::{End, last_clock_time, transaction_ends};
 pub use crate::names::{Names, like};
 pub use crate::progress::Watch;
 

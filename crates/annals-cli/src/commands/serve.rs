@@ -178,13 +178,20 @@ impl Open {
         if let Some(url) = &arguments.membership.log {
             return self.join(url, path, tokens, arguments);
         }
-        let database = match &arguments.follow {
-            Some(url) => follow(url, path, &arguments.access)?,
-            None => progress::options().open(path)?,
+        let (name, server) = (name(path)?, std::mem::take(&mut self.server));
+        let (server, database) = match &arguments.follow {
+            Some(url) => {
+                let replica = follow(url, path, &arguments.access)?;
+                let database = replica.database().clone();
+                (server.follower(name, replica, Some(tokens))?, database)
+            }
+            None => {
+                let database = progress::options().open(path)?;
+                (server.database_with(name, database.clone(), tokens)?, database)
+            }
         };
         commands::tell_recovery(&database);
-        let (name, server) = (name(path)?, std::mem::take(&mut self.server));
-        self.server = server.database_with(name, database.clone(), tokens)?.file(name, path)?;
+        self.server = server.file(name, path)?;
         self.databases.push(database.clone());
         if let Some(to) = &arguments.backup {
             let connection: Arc<dyn Connection> = match remote::url(to) {
@@ -223,12 +230,13 @@ impl Open {
 }
 
 /// Opens a replica, which follows another server until the program ends.
-fn follow(url: &str, path: &Path, access: &Access) -> Result<Database> {
+fn follow(url: &str, path: &Path, access: &Access) -> Result<Arc<Replica>> {
     let options = progress::options();
     let replica = Replica::connect_with(access.connect(url)?, path, &options, Patience::default())?;
-    let database = replica.database().clone();
-    keep_up(move || replica.pull_for(WAIT).map(drop))?;
-    Ok(database)
+    let replica = Arc::new(replica);
+    let following = Arc::clone(&replica);
+    keep_up(move |wait| following.pull_for(wait).map(drop))?;
+    Ok(replica)
 }
 
 /// Opens a node of a shared log, which reads that until the program ends.
@@ -238,8 +246,8 @@ fn join(url: &str, path: &Path, arguments: &Arguments) -> Result<Arc<Node>> {
     let replica = Replica::connect_with(Arc::clone(&log), path, &options, patience)?;
     let node = Arc::new(Node::new(replica));
     let (following, mut told) = (Arc::clone(&node), 0);
-    keep_up(move || {
-        let pulled = following.replica().pull_for(WAIT);
+    keep_up(move |wait| {
+        let pulled = following.replica().pull_for(wait);
         tell_void(&log, &mut told);
         pulled.map(drop)
     })?;
@@ -247,11 +255,13 @@ fn join(url: &str, path: &Path, arguments: &Arguments) -> Result<Arc<Node>> {
 }
 
 /// Pulls until the database is closed; says once what is wrong, however long it lasts.
-fn keep_up(mut pull: impl FnMut() -> Result<()> + Send + 'static) -> Result<()> {
+fn keep_up(mut pull: impl FnMut(Duration) -> Result<()> + Send + 'static) -> Result<()> {
     let following = std::thread::Builder::new().name("annals-follow".to_owned()).spawn(move || {
         let mut told = None;
         loop {
-            let error = match pull() {
+            // After an error it is known at once that it is over.
+            let wait = if told.is_none() { WAIT } else { Duration::ZERO };
+            let error = match pull(wait) {
                 Ok(()) => None,
                 // The server ends.
                 Err(error) if error.kind() == ErrorKind::Closed => return,

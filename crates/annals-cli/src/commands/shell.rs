@@ -159,6 +159,9 @@ fn run_node(arguments: &Arguments, url: &str) -> Result<Outcome> {
     let (options, patience) = (progress::options(), annals_replica::Patience::default());
     let connection = std::sync::Arc::clone(&log);
     let replica = annals_replica::Replica::connect_with(connection, file, &options, patience)?;
+    if replica.behind().is_some() {
+        replica.catch_up()?;
+    }
     let mut screen = Screen::new(false);
     let ran = shell::replica::run(&replica, &mut std::io::stdin().lock(), &mut screen);
     let flushed = screen.output.flush();

@@ -19,6 +19,8 @@ mod exchange;
 mod explore;
 #[cfg(all(feature = "sqlite", target_os = "linux", target_arch = "x86_64"))]
 mod exported;
+#[cfg(all(target_os = "linux", feature = "net"))]
+mod faults;
 #[cfg(unix)]
 mod follow;
 mod generated;

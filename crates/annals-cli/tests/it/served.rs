@@ -216,6 +216,112 @@ fn a_server_follows_another_one_and_serves_what_it_has() {
     assert!(succeed(dir, &["check", "third.annals", "--replay"], "").starts_with("ok"));
 }
 
+/// Asks a server whether it is ready, until it answers so.
+fn wait_until_ready(address: &str, status: &str) -> String {
+    for _ in 0..600 {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let request =
+            format!("GET /ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+        if answer.contains(status) {
+            return answer;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{address} doesn't answer {status}")
+}
+
+#[test]
+fn a_follower_whose_source_has_another_history_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    succeed(dir, &["shell", "a.annals"], "insert page one\n");
+    let mut first = Served::start(dir, "127.0.0.1:0", &["--no-token"]);
+    let address = first.address().to_owned();
+    let second = Served::follow(dir, "second.annals", &first.url);
+    wait_until_ready(second.address(), " 200 ");
+    // Another database is put in its place.
+    first.kill();
+    let said = wait_until_ready(second.address(), " 503 ");
+    assert!(said.contains("what others have committed may be missing here"), "{said}");
+    std::fs::rename(dir.join("a.annals"), dir.join("kept.annals")).unwrap();
+    let _ = std::fs::rename(dir.join("a.annals-image"), dir.join("kept.annals-image"));
+    create(dir);
+    succeed(dir, &["shell", "a.annals"], "insert page two\ncommit\ninsert page three\n");
+    let mut other = Served::start(dir, &address, &["--no-token"]);
+    for _ in 0..100 {
+        let said = wait_until_ready(second.address(), " 503 ");
+        if said.contains("differ") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let said = wait_until_ready(second.address(), " 503 ");
+    assert!(said.contains("differ") && said.contains("not_ready"), "{said}");
+    assert!(succeed(dir, &["dump", &second.url], "").contains("one"), "it is read all the same");
+    other.kill();
+    for file in ["a.annals", "a.annals-image"] {
+        let _ = std::fs::remove_file(dir.join(file));
+        let _ = std::fs::rename(dir.join(file.replace("a.annals", "kept.annals")), dir.join(file));
+    }
+    let first = Served::start(dir, &address, &["--no-token"]);
+    wait_until_ready(second.address(), " 200 ");
+    for served in [second, first] {
+        served.end();
+    }
+}
+
+#[test]
+fn passwords_in_urls_are_refused_and_never_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let http = "http://ann:secret@127.0.0.1:9/v1/a";
+    let token = "http://secret@127.0.0.1:9/v1/a";
+    let web = "https://ann:secret@127.0.0.1:9/a.annals";
+    let archive = "s3://key:secret@backups/a";
+    let nats = "nats://ann:secret@127.0.0.1:9/a.b";
+    for (arguments, said) in [
+        (&["clone", http, "b.annals"][..], "ANNALS_TOKEN"),
+        (&["clone", token, "b.annals"], "ANNALS_TOKEN"),
+        (&["clone", web, "b.annals"], "ANNALS_TOKEN"),
+        (&["clone", web, "b.annals", "--lazy"], "ANNALS_TOKEN"),
+        (&["clone", archive, "b.annals"], "AWS_ACCESS_KEY_ID"),
+        (&["dump", http], "ANNALS_TOKEN"),
+        (&["history", http, "page", "0"], "ANNALS_TOKEN"),
+        (&["sql", http, "SELECT 1"], "ANNALS_TOKEN"),
+        (&["shell", http], "http://127.0.0.1:9"),
+        (&["shell", "b.annals", "--replica-of", http], "ANNALS_TOKEN"),
+        (&["push", "a.annals", http], "ANNALS_TOKEN"),
+        (&["serve", "b.annals", "--follow", http], "ANNALS_TOKEN"),
+        (&["serve", "a.annals", "--backup", http, "--no-token"], "ANNALS_TOKEN"),
+        (&["archive", "a.annals", archive], "AWS_ACCESS_KEY_ID"),
+        (&["restore", archive, "b.annals"], "AWS_ACCESS_KEY_ID"),
+        (&["check", archive], "AWS_ACCESS_KEY_ID"),
+        (&["serve", "b.annals", "--log", nats], "nats://HOST:PORT/STREAM"),
+        (&["shell", "b.annals", "--log", nats], "nats://HOST:PORT/STREAM"),
+        (&["log", "create", nats], "nats://HOST:PORT/STREAM"),
+        (&["log", "create", "nats://ann:secret@127.0.0.1:9"], "nats://HOST:PORT/STREAM"),
+        (&["clone", "ftp://ann:secret@127.0.0.1/a", "b.annals"], "isn't a URL"),
+        (&["clone", "ssh://ann:secret@127.0.0.1/a.annals", "b.annals"], "ssh asks"),
+        (&["check", "http://ann:sec/secret@127.0.0.1:9/v1/a"], "isn't the URL"),
+    ] {
+        let output = run(dir, arguments, b"");
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed);
+        assert!(!output.status.success() && printed.contains(said), "{arguments:?}: {printed}");
+        assert!(!printed.contains("secret"), "{arguments:?}: {printed}");
+    }
+    let mut archive = annals(dir, &["archive", "a.annals", "s3://backups/a"]);
+    archive.env("AWS_ENDPOINT_URL", "http://ann:secret@127.0.0.1:9");
+    let output = crate::program::feed(archive, b"");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("AWS_ENDPOINT_URL") && !printed.contains("secret"), "{printed}");
+}
+
 #[test]
 fn requests_are_logged_without_what_is_secret() {
     let folder = tempfile::tempdir().unwrap();

@@ -12,11 +12,14 @@ use annals_storage::{Clock as _, SystemClock};
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore, PutMode, PutOptions, PutPayload};
+use object_store::{
+    GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload,
+};
 use tokio::runtime::Runtime;
 use url::Url;
 
 use super::{folder, refusal};
+use crate::url::redact;
 
 /// How long a request is tried again where the store can't be reached or fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,16 +85,29 @@ impl Bucket {
     /// `Invalid`: it is no such URL, or the settings aren't complete.
     pub fn open(url: &str) -> Result<Self> {
         let wrong = |why: String| {
-            Error::invalid(format!(
+            Error::invalid(redact(&format!(
                 "{url}: isn't the URL of an archive: {why}; write file:///FOLDER or s3://BUCKET/PATH"
-            ))
+            )))
         };
         let parsed = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
+        let has_login = |url: &Url| !url.username().is_empty() || url.password().is_some();
+        if has_login(&parsed) {
+            let what = "it has a key or a password: those are in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the \
+                        like of another store";
+            return Err(wrong(what.to_owned()));
+        }
         // Another provider may have been chosen by the program.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let variables = std::env::vars().map(|(name, value)| (name.to_lowercase(), value));
         let known = ["aws_", "google_", "azure_"];
         let variables = variables.filter(|(name, _)| known.iter().any(|it| name.starts_with(it)));
+        let variables: Vec<_> = variables.collect();
+        let is_wrong = |(_, value): &&(String, String)| {
+            value.contains("://") && Url::parse(value).is_ok_and(|url| has_login(&url))
+        };
+        if let Some((name, _)) = variables.iter().find(is_wrong) {
+            return Err(wrong(format!("{} has a user or a password in it", name.to_uppercase())));
+        }
         let opened = object_store::parse_url_opts(&parsed, variables);
         let (store, prefix) = opened.map_err(|error| wrong(error.to_string()))?;
         let folder = match parsed.scheme() {
@@ -228,6 +244,16 @@ impl Bucket {
     pub(super) fn get(&self, name: &str) -> Result<Option<Bytes>> {
         let mut found = self.get_all(&[name])?;
         Ok(found.pop().flatten())
+    }
+
+    /// Returns when an object was created by the clock of the store, in microseconds since 1970; `None` if there is none.
+    pub(super) fn time_of(&self, name: &str) -> Result<Option<i64>> {
+        let path = self.path(name);
+        match self.again(|| self.runtime.block_on(self.store.head(&path))) {
+            Ok(found) => Ok(Some(found.last_modified.timestamp_micros())),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed(&format!("cannot look at {name}"), &error)),
+        }
     }
 
     /// Returns the bytes of several objects, which are fetched at the same time. Those that fail are fetched again.

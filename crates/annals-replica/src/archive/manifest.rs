@@ -1,6 +1,6 @@
 //! The list of what an archive holds, and its numbers.
 
-use annals::internals::SegmentStart;
+use annals::internals::{SegmentStart, last_clock_time};
 use annals::{Cursor, Error, Result};
 use annals_storage::bytes::hash;
 use serde::{Deserialize, Serialize};
@@ -88,6 +88,9 @@ pub struct Range {
     /// The segment that begins in it, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins: Option<Begins>,
+    /// When its last transaction was committed by the clock of who wrote it, in microseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<i64>,
 }
 
 /// A segment that begins in a range.
@@ -184,8 +187,11 @@ impl Range {
             }),
             false => None,
         };
-        let (after, next) = (after.map(Text), Text(next));
-        Self { name, after, next, bytes: bytes.len() as u64, hash: hex(bytes), is_seal, begins }
+        let frames = begins.as_ref().map_or(0, |begins: &Begins| begins.before);
+        let frames = usize::try_from(frames).ok().and_then(|at| bytes.get(at..));
+        let time = frames.and_then(last_clock_time);
+        let (after, next, len) = (after.map(Text), Text(next), bytes.len() as u64);
+        Self { name, after, next, bytes: len, hash: hex(bytes), is_seal, begins, time }
     }
 
     /// Returns the segment that begins in it, if one does.
@@ -255,6 +261,12 @@ impl Manifest {
     #[must_use]
     pub fn end(&self) -> Option<Cursor> {
         self.ranges.last().map(|range| range.next.0)
+    }
+
+    /// Returns when the newest of its transactions was committed that is in the first so many ranges, by the clock of who
+    /// wrote it; `None` if that isn't known.
+    pub(super) fn committed(&self, ranges: usize) -> Option<i64> {
+        self.ranges.iter().take(ranges).rev().find_map(|range| range.time)
     }
 
     pub(super) fn name(number: u64) -> String {

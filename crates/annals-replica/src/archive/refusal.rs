@@ -2,6 +2,8 @@
 
 use annals::ErrorKind;
 
+use crate::url::redact;
+
 /// Returns the kind of a failure, and what it says, with what to do where that is known.
 pub(super) fn explain(error: &object_store::Error) -> (ErrorKind, String) {
     let kind = match error {
@@ -10,7 +12,7 @@ pub(super) fn explain(error: &object_store::Error) -> (ErrorKind, String) {
         object_store::Error::PermissionDenied { .. } => ErrorKind::Forbidden,
         _ => ErrorKind::Unreachable,
     };
-    explain_text(kind, &error.to_string())
+    explain_text(kind, &redact(&error.to_string()))
 }
 
 fn explain_text(kind: ErrorKind, text: &str) -> (ErrorKind, String) {

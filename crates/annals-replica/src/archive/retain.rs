@@ -20,7 +20,9 @@ fn cut(manifest: &Manifest, rules: &Retention, now: Timestamp) -> Option<usize> 
         let state = manifest.ranges.get(segment.range).map_or(0, |range| range.next.0.txid.0);
         let begun_before = |time: std::time::Duration| {
             let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-            segment.start.begun <= now.0.saturating_sub(micros)
+            // Two clocks may have been wrong: that of who began it, and that of who committed before.
+            let begun = segment.start.begun.max(manifest.committed(segment.range).unwrap_or(0));
+            begun <= now.0.saturating_sub(micros)
         };
         segment.start.is_base
             && rules.bytes.is_none_or(|least| bytes >= least)

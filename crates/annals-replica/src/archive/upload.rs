@@ -41,6 +41,8 @@ pub struct Uploader {
     /// Which history is kept.
     rules: Retention,
     has_images: bool,
+    /// The number of the oldest manifest that may be there.
+    oldest: u64,
 }
 
 /// How an archive is written.
@@ -80,7 +82,7 @@ impl Uploader {
         let Archiving { rules, has_images, replaces } = how;
         let Some(newest) = Manifest::newest(&bucket, 0)? else {
             let manifest = Manifest::first(journal, writer);
-            return Ok(Self { bucket, manifest, is_known: false, rules, has_images });
+            return Ok(Self { bucket, manifest, is_known: false, rules, has_images, oldest: 1 });
         };
         if newest.journal != journal {
             let message = format!(
@@ -103,7 +105,11 @@ impl Uploader {
             }
             taken = erased::begin(taken, source)?;
         }
-        let mut uploader = Self { bucket, manifest: newest, is_known: true, rules, has_images };
+        // One that was killed may have left some.
+        let oldest = bucket.list("manifests", "")?.iter().find_map(|(name, _)| name.parse().ok());
+        let oldest = oldest.unwrap_or(newest.number).min(newest.number);
+        let (manifest, is_known) = (newest, true);
+        let mut uploader = Self { bucket, manifest, is_known, rules, has_images, oldest };
         uploader.publish(taken)?;
         let Manifest { generation, left_out, .. } = &uploader.manifest;
         let was_cut = left_out.iter().any(|it| it.at_once);
@@ -202,13 +208,28 @@ impl Uploader {
     }
 
     fn forget(&mut self) -> Result<u64> {
-        let now = Timestamp(SystemClock.now());
+        if self.rules == Retention::default() {
+            return Ok(0);
+        }
+        let now = self.latest_certain()?;
         let Some(next) = retain::forget(&self.bucket, self.next(), &self.rules, now)? else {
             return Ok(0);
         };
         self.publish(next)?;
         self.clean()?;
         Ok(2)
+    }
+
+    /// Returns a time that is over by all that is known: by the clock here, by that of the store, and by that of who wrote the
+    /// newest transaction. A clock that is ahead alone makes nothing old.
+    fn latest_certain(&self) -> Result<Timestamp> {
+        let mut now = SystemClock.now();
+        if self.rules.time.is_some() {
+            let stored = self.bucket.time_of(&Manifest::name(self.manifest.number))?;
+            let committed = self.manifest.committed(self.manifest.ranges.len());
+            now = [stored, committed].into_iter().flatten().fold(now, i64::min);
+        }
+        Ok(Timestamp(now))
     }
 
     fn next(&self) -> Manifest {
@@ -273,16 +294,38 @@ impl Uploader {
             );
             return Err(Error::new(ErrorKind::Conflict, message));
         }
+        self.check_line(&next)?;
         (self.manifest, self.is_known) = (next, true);
         Ok(())
+    }
+
+    /// Fails if others have made and removed a manifest of this number, while this uploader was held up: then it was free, and
+    /// says nothing. Manifests are removed in their order, so the one before it is gone, too.
+    fn check_line(&self, next: &Manifest) -> Result<()> {
+        let before = match self.is_known {
+            true => self.bucket.get(&Manifest::name(self.manifest.number))?.is_some(),
+            false => Manifest::newest(&self.bucket, 0)?.is_none_or(|it| it.number == next.number),
+        };
+        if before {
+            return Ok(());
+        }
+        self.bucket.remove(&Manifest::name(next.number))?;
+        let message = format!(
+            "{}: others have uploaded since manifest {}, for so long that their manifests were removed again: two can't \
+             upload to one archive",
+            self.bucket.name(),
+            self.manifest.number
+        );
+        Err(Error::new(ErrorKind::Conflict, message))
     }
 
     /// Removes what was left out long ago. It is gone from the list with the next manifest.
     fn clean(&mut self) -> Result<()> {
         let number = self.manifest.number;
-        let old = number.saturating_sub(KEPT);
-        if old > 0 {
-            self.bucket.remove(&Manifest::name(old))?;
+        // In their order: see `check_line`.
+        while self.oldest + KEPT <= number {
+            self.bucket.remove(&Manifest::name(self.oldest))?;
+            self.oldest += 1;
         }
         let is_gone = |it: &&LeftOut| it.at_once || it.by + KEPT <= number;
         let gone: Vec<_> = self.manifest.left_out.iter().filter(is_gone).cloned().collect();

@@ -11,7 +11,8 @@ use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use super::ranges::{Contents, Object, Piece, Ranges};
 use super::request;
 use crate::client::{Client, SILENCE};
-use crate::http::whole;
+use crate::http::{refuse_login, whole};
+use crate::url::redact;
 
 /// A journal on a web server that knows ranges, by its URL: `https://example.org/data/library.annals`. It can only be
 /// read.
@@ -29,10 +30,13 @@ impl Web {
     /// `Invalid`: the URL isn't one of a file.
     pub fn new(url: &str, token: Option<String>) -> Result<Self> {
         let wrong = |what: String| {
-            let message = format!("{url:?} isn't the URL of a journal on a web server: {what}");
-            Error::invalid(message)
+            Error::invalid(format!(
+                "{:?} isn't the URL of a journal on a web server: {what}",
+                redact(url)
+            ))
         };
         let parsed = Url::parse(url).map_err(|error| wrong(whole(&error)))?;
+        refuse_login(&parsed).map_err(|what| wrong(what.to_owned()))?;
         let is_file =
             parsed.path_segments().and_then(Iterator::last).is_some_and(|it| !it.is_empty());
         if !matches!(parsed.scheme(), "http" | "https") || !is_file {

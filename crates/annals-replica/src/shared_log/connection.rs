@@ -113,11 +113,11 @@ impl SharedLog {
         if let Some(place) = self.state().places.get(cursor) {
             return Ok(place);
         }
-        let place = match finding::place_of(&self.copies, cursor) {
-            // A leader that was elected just now may not have read its own log to the end.
+        let extent = self.copies.log.extent()?;
+        let place = match finding::place_of(&self.copies, extent, cursor) {
             Err(error) if error.kind() == ErrorKind::Diverged => {
-                SystemClock.pause(Duration::from_secs(1));
-                finding::place_of(&self.copies, cursor)?
+                let extent = self.copies.proven_extent(u64::MAX)?;
+                finding::place_of(&self.copies, extent, cursor)?
             }
             found => found?,
         };
@@ -177,6 +177,7 @@ impl SharedLog {
         if let Some(archive) = &self.archive {
             match archive.pull(None, Duration::ZERO, into) {
                 Ok(pulled) if into.begin() < into.end() => {
+                    let extent = self.copies.proven_extent(1)?;
                     return self.check_archive(&**archive, extent).map(|()| pulled);
                 }
                 Err(error) if extent.first > 1 => return Err(error),
@@ -236,7 +237,8 @@ impl SharedLog {
     /// # Errors
     /// `Diverged`: the archive is of another journal; those of the archive and of the log.
     pub fn trim(&self, archive: &dyn Connection, keep: u64) -> Result<Trimmed> {
-        trimming::trim(&self.copies, archive, keep)
+        let begun = SystemClock.elapsed();
+        self.patience.until_reached(begun, || trimming::trim(&self.copies, archive, keep))
     }
 
     /// Fills an empty log with the history of a file, which others may read meanwhile.
@@ -245,7 +247,9 @@ impl SharedLog {
     /// `InUse`: the log isn't empty; `Unsupported`: the file has several segments, or begins with a state; those of
     /// [`push`](crate::push()).
     pub fn begin_with(&self, journal: &Path) -> Result<Sent> {
-        let Beginning::After(fence) = self.find_beginning()? else {
+        let begun = SystemClock.elapsed();
+        let beginning = self.patience.until_reached(begun, || self.find_beginning())?;
+        let Beginning::After(fence) = beginning else {
             return Err(self.error(ErrorKind::InUse, "isn't empty: a log holds one journal"));
         };
         let reader = Options::new().hard_only(true).open_read_only(journal)?;
@@ -259,7 +263,7 @@ impl SharedLog {
             )
         })?;
         self.append_beginning(fence, start, &header)?;
-        if self.first()?.head.end != start {
+        if self.patience.until_reached(begun, || self.first())?.head.end != start {
             return Err(self.error(ErrorKind::InUse, "another node has begun a journal there"));
         }
         crate::push(self, journal)
@@ -357,16 +361,20 @@ impl Connection for SharedLog {
     }
 
     fn describe(&self) -> Result<Description> {
-        let Description { id, first, .. } = match &self.archive {
-            Some(archive) if self.copies.log.extent()?.first > 1 => archive.describe()?,
-            _ => beginning_of(&self.first()?.payload())?.0,
-        };
-        Ok(Description { id, first, end: finding::end(&self.copies)? })
+        self.patience.until_reached(SystemClock.elapsed(), || {
+            let Description { id, first, .. } = match &self.archive {
+                Some(archive) if self.copies.log.extent()?.first > 1 => archive.describe()?,
+                _ => beginning_of(&self.first()?.payload())?.0,
+            };
+            Ok(Description { id, first, end: finding::end(&self.copies)? })
+        })
     }
 
     fn pull(&self, after: Option<Cursor>, wait: Duration, into: &mut Spool) -> Result<Pulled> {
-        let Some(after) = after else { return self.begin(into) };
         let begun = SystemClock.elapsed();
+        let Some(after) = after else {
+            return self.patience.until_reached(begun, || self.begin(into));
+        };
         loop {
             let read = match self.read(after, into) {
                 Err(error) => return self.read_archive(after, error, into),
@@ -397,11 +405,13 @@ impl Connection for SharedLog {
             if self.state().places.get(end).is_some() {
                 return Ok(Pushed::Committed);
             }
-            let place = self.place_of(from)?;
+            let place = self.patience.until_reached(begun, || self.place_of(from))?;
             if place.is_inside {
                 return Ok(Pushed::Conflict(None));
             }
-            let outgoing = Outgoing::of(&self.copies, place.tail, from, end, frames)?;
+            let outgoing = self.patience.until_reached(begun, || {
+                Outgoing::of(&self.copies, place.tail, from, end, frames)
+            })?;
             match self.send(&mut pushing, outgoing) {
                 Ok(Outcome::Committed(_)) => return Ok(Pushed::Committed),
                 Ok(Outcome::Conflict) => return Ok(Pushed::Conflict(None)),
@@ -453,7 +463,11 @@ impl Connection for SharedLog {
         Ok(vec![
             figure(LAG, "Messages of the log that this node hasn't judged.", status.lag()),
             figure("log_void_total", "Messages that don't count, for any node.", status.void),
-            figure("log_skipped_total", "Fences, and parts without their end.", status.skipped),
+            figure(
+                "log_skipped_total",
+                "Fences, and parts of transactions before which others came.",
+                status.skipped,
+            ),
             figure("log_repaired_total", "Messages read from another replica.", status.repaired),
             figure("log_archived_total", "Times the archive was read.", status.archived),
             figure("log_unknown_total", "Appends that got no answer.", status.unknown),

@@ -11,7 +11,7 @@ use annals::{Error, ErrorKind, Result};
 use annals_storage::{Clock as _, SystemClock};
 use bytes::Bytes;
 
-use super::log::{Log, Message, Source};
+use super::log::{Extent, Log, Message, Source};
 use super::message::{CHECK_LEN, HEADER_LEN, Head, decode};
 use super::status::Counts;
 
@@ -19,6 +19,12 @@ use super::status::Counts;
 const TRIES: u32 = 2;
 /// The pause between them: the replica may have it in a moment.
 const PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
+
+/// How often a log that seems to be shorter than it was is asked, and how often in a row it must say so at the end.
+const PROVING: u32 = 12;
+const PROOFS: u32 = 4;
+/// The pause between: leaders lose their place within some seconds.
+const PROVING_PAUSE: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// A message that is as its writer made it, or that never will be.
 #[derive(Debug)]
@@ -117,6 +123,33 @@ impl Copies {
             "{name}: no replica has message {sequence} whole: it is lost, or the replicas that have it can't be reached; \
              the log's servers say which of them is damaged"
         ))
+    }
+
+    /// Returns the extent of a log that seems to lack a message which it had before. A leader that was cut off from the others
+    /// doesn't know what they have stored, and one that was elected just now may not have read its own log to the end: only
+    /// if leaders that a majority follows say the same again and again the log is as short as that.
+    ///
+    /// # Errors
+    /// `Unreachable`: it isn't certain.
+    pub(super) fn proven_extent(&self, had: u64) -> Result<Extent> {
+        let (mut shorter, mut proofs) = (None, 0);
+        for _ in 0..PROVING {
+            let extent = self.log.confirmed()?;
+            if let Some(extent) = extent.filter(|extent| extent.last >= had) {
+                return Ok(extent);
+            }
+            proofs = if extent.is_some() && extent == shorter { proofs + 1 } else { 0 };
+            shorter = extent;
+            SystemClock.pause(PROVING_PAUSE);
+        }
+        shorter.filter(|_| proofs >= PROOFS).ok_or_else(|| {
+            let message = format!(
+                "{}: the server that answers as its leader lacks messages that were there before, and a majority doesn't \
+                 confirm that",
+                self.log.name()
+            );
+            Error::new(ErrorKind::Unreachable, message)
+        })
     }
 
     /// True if the leader and a second replica have these bytes: then all that read the log judge the same.

@@ -4,17 +4,17 @@ use annals::{Cursor, Error, ErrorKind, Result, Txid};
 use annals_storage::{Directory as _, MemoryDirectory, Spool};
 
 use super::copies::{Copies, Found, Whole};
-use super::log::latest;
+use super::log::{Extent, latest};
 use super::message::{Head, Kind};
 use super::place::Place;
 use annals::internals::{End, transaction_ends};
 
-/// Returns the place of a cursor.
+/// Returns the place of a cursor in a log that has these messages.
 ///
 /// # Errors
 /// `Diverged`: the log doesn't have it; `Forgotten`: the log begins later; those of reading.
-pub(super) fn place_of(copies: &Copies, cursor: Cursor) -> Result<Place> {
-    let mut walk = Walk::to(copies, cursor.txid)?;
+pub(super) fn place_of(copies: &Copies, extent: Extent, cursor: Cursor) -> Result<Place> {
+    let mut walk = Walk::to(copies, extent, cursor.txid)?;
     let oldest = walk.oldest()?;
     while let Some(Whole { head, .. }) = walk.next()? {
         if head.end == cursor && (head.kind == Kind::Beginning || is_end(&head)) {
@@ -52,7 +52,7 @@ pub(super) fn place_of(copies: &Copies, cursor: Cursor) -> Result<Place> {
 
 /// Returns the chain after a transaction; `None` if it isn't in the log.
 pub(super) fn chain_of(copies: &Copies, txid: Txid) -> Result<Option<u64>> {
-    let mut walk = Walk::to(copies, txid)?;
+    let mut walk = Walk::to(copies, copies.log.extent()?, txid)?;
     while let Some(Whole { head, message }) = walk.next()? {
         if head.kind == Kind::Beginning && head.end.txid == txid {
             return Ok(Some(head.end.chain));
@@ -99,8 +99,7 @@ struct Walk<'c> {
 }
 
 impl<'c> Walk<'c> {
-    fn to(copies: &'c Copies, txid: Txid) -> Result<Self> {
-        let extent = copies.log.extent()?;
+    fn to(copies: &'c Copies, extent: Extent, txid: Txid) -> Result<Self> {
         let (mut low, mut high) = (extent.first.max(1), extent.last + 1);
         let mut walk = Self { copies, first: low, next: low, last: extent.last };
         while low < high {

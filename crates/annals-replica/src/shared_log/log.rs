@@ -75,6 +75,15 @@ pub trait Log: Debug + Send + Sync {
     /// `Unreachable`.
     fn extent(&self) -> Result<Extent>;
 
+    /// Returns the same, if it is certain that no other leader has stored more: a majority follows the leader that answers.
+    /// `None`: it is about to lose that place, or the others don't reach it.
+    ///
+    /// # Errors
+    /// `Unreachable`.
+    fn confirmed(&self) -> Result<Option<Extent>> {
+        self.extent().map(Some)
+    }
+
     /// Removes all messages before a sequence.
     ///
     /// # Errors

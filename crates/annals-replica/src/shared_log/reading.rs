@@ -11,11 +11,10 @@
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use annals::internals::transaction_ends;
 use annals::{Cursor, Error, ErrorKind, Result};
-use annals_storage::{Clock as _, Spool, SystemClock};
+use annals_storage::Spool;
 
 use super::copies::{Copies, Found, Whole};
 use super::finding::ends_of;
@@ -24,11 +23,6 @@ use super::message::{Head, Kind};
 use super::place::Place;
 use super::status::Counts;
 use crate::local::BATCH;
-
-/// How often a log is asked for its end, if that is before the last message that was read.
-const TRIES: u32 = 10;
-/// The pause between.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// What was read.
 #[derive(Debug)]
@@ -134,13 +128,8 @@ impl Reading<'_> {
     /// Asks the leader if there is more than a replica has; returns false if there isn't.
     fn missed(&mut self) -> Result<bool> {
         let mut last = self.copies.log.extent()?.last;
-        // A leader that was elected just now may not have read its own log to the end.
-        for _ in 0..TRIES {
-            if last >= self.place.tail {
-                break;
-            }
-            SystemClock.pause(PAUSE);
-            last = self.copies.log.extent()?.last;
+        if last < self.place.tail {
+            last = self.copies.proven_extent(self.place.tail)?.last;
         }
         if last < self.place.tail {
             let message = format!(
@@ -212,7 +201,7 @@ impl Reading<'_> {
         }
         let Some(partial) = self.partial.as_mut().filter(|it| it.is_continued_by(&head)) else {
             self.drop_parts();
-            return self.void(&whole.message, "it is a part whose first ones aren't before it");
+            return self.stray(&whole.message);
         };
         partial.head = head;
         let appended = self.into.append(&whole.payload());
@@ -264,8 +253,22 @@ impl Reading<'_> {
 
     /// Skips a message for ever, if all that read the log skip it.
     fn void(&mut self, message: &Message, reason: &str) -> Result<()> {
+        self.settled(message, reason)?;
+        self.copies.counts.note_void(message.sequence, reason.to_owned());
+        Ok(())
+    }
+
+    /// Skips a part whose first ones aren't before it: all parts are on their way at once, and the message of another node
+    /// took the place of one. Nothing is wrong with that, and the node that sent them sends them again.
+    fn stray(&mut self, message: &Message) -> Result<()> {
+        self.settled(message, "it is a part whose first ones aren't before it")?;
+        Counts::add(&self.copies.counts.skipped);
+        Ok(())
+    }
+
+    /// Fails unless all that read the log judge a message in the same way.
+    fn settled(&self, message: &Message, reason: &str) -> Result<()> {
         if self.copies.is_settled(message)? {
-            self.copies.counts.note_void(message.sequence, reason.to_owned());
             return Ok(());
         }
         let (name, sequence) = (self.copies.log.name(), message.sequence);

@@ -16,7 +16,7 @@ pub struct Status {
     pub last: u64,
     /// How many messages were void: garbage, or transactions that don't continue the history or don't apply.
     pub void: u64,
-    /// How many fences were read, and parts of transactions that have no end.
+    /// How many fences were read, and parts of transactions that weren't whole, since others came first.
     pub skipped: u64,
     /// How many messages were missing or damaged, and then read from another replica.
     pub repaired: u64,

@@ -17,6 +17,7 @@ mod hanging;
 mod lazy;
 mod lease;
 mod model;
+mod museum;
 mod naive;
 mod offline;
 mod shared_log;

@@ -15,6 +15,7 @@ mod feeds;
 mod files;
 mod lazy;
 mod limits;
+mod nodes;
 mod order;
 mod proxy;
 mod rows;

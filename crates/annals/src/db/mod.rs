@@ -95,7 +95,7 @@ pub use replication::{
     check_readable, continue_segment, count_frames, frames_up_to, head_up_to, segment_number,
     upgrade_in,
 };
-pub use replication::{End, transaction_ends};
+pub use replication::{End, last_clock_time, transaction_ends};
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, salvage, salvage_in};
 pub use stats::{CacheStats, Latencies, OldestState, Stats};
 #[cfg(feature = "tokio")]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use annals::{Error, Result};
 
+use crate::url::redact;
+
 /// How to reach a stream, and how its settings are checked.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
@@ -32,7 +34,8 @@ impl Address {
     pub(super) fn parse(url: &str) -> Result<Self> {
         let wrong = |what: &str| {
             Error::invalid(format!(
-                "{url:?} isn't the URL of a log: {what}; write nats://HOST:PORT/STREAM, or tls://.."
+                "{:?} isn't the URL of a log: {what}; write nats://HOST:PORT/STREAM, or tls://..",
+                redact(url)
             ))
         };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("it has no ://"))?;
@@ -52,9 +55,7 @@ impl Address {
             return Err(wrong("a host is missing"));
         }
         let servers = hosts.iter().map(|host| format!("{scheme}://{host}")).collect();
-        let plain = |host: &&str| host.rsplit('@').next().unwrap_or_default().to_owned();
-        let shown = hosts.iter().map(plain).collect::<Vec<_>>().join(",");
-        let shown = format!("{scheme}://{shown}/{stream}");
+        let shown = redact(url.trim_end_matches('/'));
         Ok(Self { servers, stream: stream.to_owned(), shown })
     }
 

@@ -30,6 +30,8 @@ use self::api::Failure;
 use self::notices::Notices;
 use self::settings::Info;
 use super::log::{Appended, Extent, Log, Message, Source};
+use crate::Patience;
+use crate::url::redact;
 
 /// The most messages of one answer.
 const MOST_MESSAGES: usize = 10_000;
@@ -41,8 +43,6 @@ const HEADERS: usize = 512;
 const WINDOW: usize = 16 << 20;
 /// How often servers are asked if they live.
 const PING: Duration = Duration::from_secs(1);
-/// How long servers that begin just now are asked to create a stream.
-const CREATION: Duration = Duration::from_secs(20);
 /// How often the log is looked at while nothing is announced.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -113,33 +113,23 @@ impl JetStream {
             let fault = format!("num_replicas is {replicas}, and must be 3 or more");
             return Err(settings::refuse(&name, &[fault]));
         }
-        self.check_servers()?;
-        let (begun, mut was_asked) = (SystemClock.elapsed(), false);
-        loop {
-            let made = match self.info() {
-                Ok(info) if was_asked => return self.check(&info).map(drop),
+        let mut was_asked = false;
+        Patience::default().until_reached(SystemClock.elapsed(), || {
+            self.check_servers()?;
+            match self.info() {
+                Ok(info) if was_asked => self.check(&info).map(drop),
                 Ok(_) => {
                     let what = "there is such a stream already: nodes can use it as it is";
-                    return Err(Error::new(ErrorKind::InUse, format!("{name}: {what}")));
+                    Err(Error::new(ErrorKind::InUse, format!("{name}: {what}")))
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {
+                    // If there is no answer, it may have been created all the same.
                     was_asked = true;
-                    self.ask_to_create(replicas)
+                    self.check(&self.ask_to_create(replicas)?).map(drop)
                 }
                 Err(error) => Err(error),
-            };
-            match made {
-                Ok(info) => return self.check(&info).map(drop),
-                // It may have been created all the same.
-                Err(error) if error.kind() == ErrorKind::Unreachable => {
-                    if SystemClock.elapsed().saturating_sub(begun) > CREATION {
-                        return Err(error);
-                    }
-                    SystemClock.pause(Duration::from_millis(200));
-                }
-                Err(error) => return Err(error),
             }
-        }
+        })
     }
 
     fn ask_to_create(&self, replicas: usize) -> Result<Info> {
@@ -225,7 +215,8 @@ impl Drop for JetStream {
 
 impl Shared {
     fn lost(&self, what: impl std::fmt::Display) -> Error {
-        Error::new(ErrorKind::Unreachable, format!("{}: {what}", self.address.shown()))
+        let message = redact(&format!("{}: {what}", self.address.shown()));
+        Error::new(ErrorKind::Unreachable, message)
     }
 
     /// Returns the options of a connection.
@@ -429,9 +420,18 @@ impl Log for JetStream {
 
     fn extent(&self) -> Result<Extent> {
         self.checked()?;
-        let state = self.info()?.state;
-        let first = if state.last_seq == 0 { 1 } else { state.first_seq };
-        Ok(Extent { first, last: state.last_seq })
+        Ok(self.info()?.state.extent())
+    }
+
+    fn confirmed(&self) -> Result<Option<Extent>> {
+        self.run(|shared| async move {
+            let info = shared.info().await?;
+            if !info.is_led() {
+                // Another server may reach the one that leads.
+                shared.reconnect(&shared.client().await?).await;
+            }
+            Ok(info.is_led().then(|| info.state.extent()))
+        })
     }
 
     fn remove(&self, before: u64) -> Result<()> {

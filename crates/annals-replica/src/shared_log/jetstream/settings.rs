@@ -1,16 +1,22 @@
 //! The settings of a stream and of its servers: those by which acknowledged transactions could be lost are refused.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use annals::{Error, ErrorKind, Result};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::super::log::Extent;
 use crate::client::Client;
+use crate::url::redact;
 
 /// The most bytes of what a monitor says.
 const MOST: u64 = 1 << 20;
+
+/// A leader that has heard of a follower so lately leads it: followers wait for longer before they elect another.
+const HEARD: Duration = Duration::from_secs(2);
 
 /// What a server says of a stream.
 #[derive(Clone, Debug, Deserialize)]
@@ -69,8 +75,15 @@ impl Default for Config {
 /// The messages of a stream.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct State {
-    pub(super) first_seq: u64,
-    pub(super) last_seq: u64,
+    first_seq: u64,
+    last_seq: u64,
+}
+
+impl State {
+    pub(super) const fn extent(self) -> Extent {
+        let first = if self.last_seq == 0 { 1 } else { self.first_seq };
+        Extent { first, last: self.last_seq }
+    }
 }
 
 /// The servers of a stream.
@@ -85,6 +98,9 @@ pub(super) struct Cluster {
 #[serde(default)]
 struct Peer {
     name: String,
+    offline: bool,
+    /// When the leader heard of it, in nanoseconds before now.
+    active: u64,
 }
 
 /// Returns the settings that a stream of a log needs.
@@ -137,6 +153,14 @@ impl Info {
             it.replicas.iter().map(|peer| peer.name.clone()).chain([it.leader.clone()])
         });
         names.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// True if a majority follows the leader that says this: it has heard of them since.
+    pub(super) fn is_led(&self) -> bool {
+        let Some(cluster) = &self.cluster else { return true };
+        let hears = |peer: &&Peer| !peer.offline && u128::from(peer.active) < HEARD.as_nanos();
+        let heard = 1 + cluster.replicas.iter().filter(hears).count();
+        !cluster.leader.is_empty() && heard * 2 > 1 + cluster.replicas.len()
     }
 
     /// Returns the settings by which transactions could be lost, as `name: value`, with the ones needed.
@@ -193,7 +217,8 @@ pub(super) fn unflushed(servers: &[String], monitors: &[String]) -> Result<Vec<S
     for url in monitors {
         // A blocking client doesn't work on a thread of a runtime.
         let asked = std::thread::scope(|scope| scope.spawn(|| monitored(url)).join());
-        let ended = |_| Error::new(ErrorKind::Unreachable, format!("{url}: can't be asked"));
+        let ended =
+            |_| Error::new(ErrorKind::Unreachable, format!("{}: can't be asked", redact(url)));
         let Monitored { server_name, jetstream } = match asked.map_err(ended)? {
             Ok(monitored) => monitored,
             Err(error) => {
@@ -227,7 +252,7 @@ pub(super) fn unflushed(servers: &[String], monitors: &[String]) -> Result<Vec<S
 }
 
 fn monitored(url: &str) -> Result<Monitored> {
-    let lost = |what: String| Error::new(ErrorKind::Unreachable, format!("{url}: {what}"));
+    let lost = |what: String| Error::new(ErrorKind::Unreachable, redact(&format!("{url}: {what}")));
     let client = Client::new(|client| client).map_err(|error| lost(error.to_string()))?;
     let request = client.request(Method::GET, format!("{}/varz", url.trim_end_matches('/')));
     let answer = client.send(request, super::api::PATIENCE * 5);

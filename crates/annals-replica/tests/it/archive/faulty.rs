@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
@@ -29,6 +30,8 @@ pub(super) struct Faults {
     pub(super) lists_late: bool,
     /// Creating an object replaces one that is there.
     pub(super) lies: bool,
+    /// How far its clock is behind.
+    pub(super) behind: Duration,
 }
 
 #[derive(Debug)]
@@ -117,7 +120,11 @@ impl ObjectStore for Faulty {
 
     async fn get_opts(&self, at: &Path, options: GetOptions) -> Result<GetResult> {
         match self.next() {
-            Fate::Works => self.store.get_opts(at, options).await,
+            Fate::Works => {
+                let mut found = self.store.get_opts(at, options).await?;
+                found.meta.last_modified -= self.faults().behind;
+                Ok(found)
+            }
             _ => Err(failure()),
         }
     }

@@ -21,7 +21,7 @@ use object_store::{ObjectStore, ObjectStoreExt as _};
 
 use self::faulty::{Faults, Faulty};
 
-const NOTE: TableNumber = TableNumber(0);
+pub(crate) const NOTE: TableNumber = TableNumber(0);
 /// How long requests are tried again in these tests.
 const PATIENCE: Duration = Duration::from_millis(300);
 
@@ -29,8 +29,11 @@ fn is_full() -> bool {
     std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
 }
 
-fn create(path: &Path) -> Database {
-    let database = Options::new().open(path).expect("a database");
+pub(crate) fn create(path: &Path) -> Database {
+    with_schema(Options::new().open(path).expect("a database"))
+}
+
+fn with_schema(database: Database) -> Database {
     let field = Command::AddField {
         table: NOTE,
         name: "text".to_owned(),
@@ -47,7 +50,7 @@ fn create(path: &Path) -> Database {
 }
 
 /// Writes transactions; returns the cursor after each.
-fn write(database: &Database, count: u64) -> Vec<Cursor> {
+pub(crate) fn write(database: &Database, count: u64) -> Vec<Cursor> {
     let one = |_| {
         database
             .write(|tx| {
@@ -61,7 +64,7 @@ fn write(database: &Database, count: u64) -> Vec<Cursor> {
     (0..count).map(one).collect()
 }
 
-fn bucket(store: &Arc<InMemory>) -> Bucket {
+pub(crate) fn bucket(store: &Arc<InMemory>) -> Bucket {
     let store: Arc<dyn ObjectStore> = Arc::clone(store) as _;
     Bucket::with(store, "memory").expect("a bucket").patience(PATIENCE)
 }
@@ -73,12 +76,16 @@ fn faulty(store: &Arc<InMemory>, faults: Faults) -> (Arc<Faulty>, Bucket) {
     (store, bucket.patience(PATIENCE))
 }
 
-fn upload(bucket: Bucket, database: &Database) -> annals::Result<archive::Uploaded> {
+pub(crate) fn upload(bucket: Bucket, database: &Database) -> annals::Result<archive::Uploaded> {
     let source = Source::new(database.clone());
     Uploader::open(bucket, &source)?.upload(&source)
 }
 
-fn restored(bucket: Bucket, path: &Path, moment: Option<Moment>) -> annals::Result<Cursor> {
+pub(crate) fn restored(
+    bucket: Bucket,
+    path: &Path,
+    moment: Option<Moment>,
+) -> annals::Result<Cursor> {
     Ok(archive::restore(Archive::new(bucket), path, moment, &Options::new())?.end)
 }
 

@@ -6,9 +6,11 @@ use std::time::Duration;
 use annals::internals::Source;
 use annals::{Cursor, ErrorKind, Moment, Older, Retention};
 use annals_replica::archive::{self, Archive, Archiving, Uploader};
+use annals_storage::simulated::SimulatedClock;
+use annals_storage::{Clock as _, Directory as _, MemoryDirectory};
 use object_store::memory::InMemory;
 
-use super::{bucket, create, restored, write};
+use super::{Faults, bucket, create, faulty, restored, with_schema, write};
 
 fn open(store: &Arc<InMemory>, source: &Source, rules: Retention) -> Uploader {
     let how = Archiving { rules, ..Archiving::default() };
@@ -83,4 +85,100 @@ fn rules_of_bytes_and_time_keep_what_any_asks_for() {
     // A reader of before goes on.
     let gone = &uploader.manifest().left_out;
     assert!(!gone.is_empty() && gone.iter().all(|left| !left.at_once));
+}
+
+const DAY: i64 = 24 * 60 * 60 * 1_000_000;
+
+/// A database whose clock the test sets, and its archive.
+struct Aging {
+    clock: Arc<SimulatedClock>,
+    database: annals::Database,
+    store: Arc<InMemory>,
+}
+
+impl Aging {
+    fn new() -> Self {
+        let (clock, directory) = (Arc::new(SimulatedClock::new(1)), MemoryDirectory::new());
+        let database = annals::Options::new().background(false);
+        let database = database.open_in(directory.again(), "a", Arc::clone(&clock) as _);
+        let database = with_schema(database.expect("a database"));
+        Self { clock, database, store: Arc::new(InMemory::new()) }
+    }
+
+    /// Lets so many days pass, begins a segment, and commits.
+    fn pass(&self, days: i64) {
+        self.clock.advance(days * DAY);
+        self.database.restart(Older::NotNeeded, Duration::from_secs(5)).expect("a restart");
+        write(&self.database, 5);
+    }
+
+    /// Uploads with a rule of 30 days; returns the first transaction that is kept.
+    fn upload(&self, faults: Faults) -> u64 {
+        let time = Some(Duration::from_secs(30 * 24 * 60 * 60));
+        let rules = Retention { time, ..Retention::default() };
+        let (_, bucket) = faulty(&self.store, faults);
+        let source = Source::new(self.database.clone());
+        let how = Archiving { rules, ..Archiving::default() };
+        let mut uploader = Uploader::open_with(bucket, &source, how).expect("an uploader");
+        uploader.upload(&source).expect("an upload");
+        uploader.manifest().ranges[0].next.0.txid.0
+    }
+}
+
+/// The clock of the uploader is years ahead of that of all who commit.
+#[test]
+fn an_uploader_whose_clock_is_ahead_forgets_nothing_too_early() {
+    let aging = Aging::new();
+    write(&aging.database, 5);
+    let begin = aging.upload(Faults::default());
+    for _ in 0..5 {
+        aging.pass(5);
+        assert_eq!(aging.upload(Faults::default()), begin, "25 days at most");
+    }
+    // What is older than the last commit by so much goes, as it should.
+    aging.pass(20);
+    let kept = aging.upload(Faults::default());
+    assert!(kept > begin, "{kept}");
+    assert!(kept <= 6 * 5 + 2, "30 days before the last commit are kept: {kept}");
+    for _ in 0..4 {
+        let before = aging.upload(Faults::default());
+        aging.pass(31);
+        assert!(aging.upload(Faults::default()) > before);
+    }
+}
+
+/// A store knows the time, too: an uploader and a writer on one machine may both be wrong.
+#[test]
+fn a_machine_whose_clock_is_ahead_forgets_nothing_that_its_store_has_for_a_short_time() {
+    let aging = Aging::new();
+    write(&aging.database, 5);
+    let begin = aging.upload(Faults::default());
+    // By the store's clock the year isn't 2020 yet.
+    let years = Duration::from_secs(20 * 365 * 24 * 60 * 60);
+    let early = Faults { behind: years, ..Faults::default() };
+    for _ in 0..5 {
+        aging.pass(100);
+        assert_eq!(aging.upload(early), begin);
+    }
+    assert!(aging.upload(Faults::default()) > begin, "the store agrees");
+}
+
+/// A segment is called old by a clock that is late: what was committed before it says more.
+#[test]
+fn a_segment_that_was_begun_by_a_late_clock_is_as_young_as_what_is_before_it() {
+    let aging = Aging::new();
+    write(&aging.database, 5);
+    let begin = aging.upload(Faults::default());
+    let right = aging.clock.now();
+    aging.clock.set(right - 3650 * DAY);
+    aging.database.restart(Older::NotNeeded, Duration::from_secs(5)).expect("a restart");
+    aging.clock.set(right);
+    write(&aging.database, 5);
+    assert_eq!(aging.upload(Faults::default()), begin);
+    // A single commit of the far future makes nothing old for longer than it is the last one.
+    aging.clock.set(right + 3650 * DAY);
+    write(&aging.database, 1);
+    aging.clock.set(right + DAY);
+    write(&aging.database, 1);
+    assert_eq!(aging.upload(Faults::default()), begin);
 }

@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::simulated::{Faults, Simulated};
 use super::{Member, add, additions, create};
 use annals_replica::Connection as _;
+use annals_replica::SharedLog;
 use annals_replica::shared_log::Log as _;
 
 /// A node with a table and an addition, and its log.
@@ -96,7 +97,6 @@ fn poisoned_messages_are_void_for_all_nodes_alike() {
     poison(raw(2, here, elsewhere, [0, 1], &frame));
     poison(raw(2, here, end, [0, 1], &frame[..frame.len() - 8]));
     poison(raw(2, here, end, [0, 1], b"no frames"));
-    poison(raw(2, here, end, [1, 2], &frame));
     poison(raw(2, here, end, [0, 1], &frame));
     poison(raw(2, here, ahead_end, [0, 1], &ahead));
     // At another place than it says.
@@ -184,6 +184,67 @@ fn a_log_that_was_created_again_is_no_continuation() {
 }
 
 #[test]
+fn a_leader_that_was_cut_off_and_lacks_messages_ends_no_node() {
+    let (log, member) = begun();
+    for number in 0..5 {
+        member.replica.transaction(|tx| add(tx, &format!("{number}"))).expect("an addition");
+    }
+    let last = log.messages().len() as u64;
+    for lacks in [1, 3] {
+        log.set_stale(Some(last - lacks));
+        // What it lacks was read before; and by one that opens its file now, it isn't found.
+        let refused = member.replica.pull().expect_err("nothing is certain");
+        assert_eq!(refused.kind(), ErrorKind::Unreachable, "{lacks}: {refused}");
+        let fresh = SharedLog::over(Arc::new(log.clone()));
+        let found = fresh.pull(Some(member.cursor()), Duration::ZERO, &mut spool());
+        let refused = found.expect_err("nothing is certain");
+        assert_eq!(refused.kind(), ErrorKind::Unreachable, "{lacks}: {refused}");
+        log.set_stale(None);
+        assert_eq!(member.replica.pull().expect("a leader"), 0);
+    }
+    member.replica.transaction(|tx| add(tx, "after")).expect("it goes on");
+}
+
+#[test]
+fn whoever_comes_during_an_election_waits_for_its_end() {
+    let (log, member) = begun();
+    let nobody = Faults { leaderless: 100, silent: 100, ..Faults::default() };
+    let during = |work: &dyn Fn()| {
+        log.set_faults(nobody);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                SystemClock.pause(Duration::from_millis(400));
+                log.set_faults(Faults::default());
+            });
+            work();
+        });
+    };
+    let shared = || SharedLog::over(Arc::new(log.clone()));
+    // A new node; one that knows no place in the log; facts; filling a log, which finds that it isn't empty.
+    during(&|| assert_eq!(join(&log).cursor(), member.cursor()));
+    during(&|| assert_eq!(shared().describe().expect("facts").end, member.cursor()));
+    let kind =
+        || shared().begin_with(std::path::Path::new("none")).expect_err("it is there").kind();
+    during(&|| assert_eq!(kind(), ErrorKind::InUse));
+    during(&|| {
+        member.replica.transaction(|tx| add(tx, "during")).expect("it waits");
+    });
+    let directory = join(&log).directory.clone();
+    during(&|| {
+        let again = Member::open(directory.clone(), Arc::new(log.clone())).expect("its file");
+        again.replica.transaction(|tx| add(tx, "opened")).expect("it waits");
+    });
+}
+
+fn join(log: &Simulated) -> Member {
+    Member::join(Arc::new(log.clone())).expect("a node")
+}
+
+fn spool() -> Spool {
+    Spool::new(MemoryDirectory::new().again(), "pulled".to_owned(), 0)
+}
+
+#[test]
 fn a_clock_far_ahead_of_the_log_is_refused_and_others_go_on() {
     let (log, member) = begun();
     log.set_ahead(-60_000_000);
@@ -227,6 +288,39 @@ fn parts_that_come_after_a_look_are_put_together() {
     }
     assert_eq!(other.cursor(), member.cursor());
     assert_eq!((other.log.counts().void, other.log.counts().skipped), (0, 0));
+}
+
+#[test]
+fn parts_of_a_transaction_that_came_second_are_nobodys_mistake() {
+    let (log, member) = begun();
+    let before = log.messages().len();
+    let long = "x".repeat(40 << 10);
+    member.replica.transaction(|tx| add(tx, &long)).expect("a large transaction");
+    let parts = log.messages()[before..].to_vec();
+    // The parts were all on their way at once when a message of another node took the place of one of them.
+    for taken in 1..parts.len() {
+        let slow = Simulated::of(log.messages()[..before].to_vec());
+        let other = Member::join(Arc::new(slow.clone())).expect("a node");
+        for part in &parts[..taken] {
+            slow.poison(part.bytes.clone());
+        }
+        let tag = format!("first {taken}");
+        let mut node = Member::join(Arc::new(slow.clone())).expect("a node");
+        node.replica.transaction(|tx| add(tx, &tag)).expect("it comes first");
+        for part in &parts[taken + 1..] {
+            slow.poison(part.bytes.clone());
+        }
+        node.replica.transaction(|tx| add(tx, "after")).expect("it goes on");
+        for reader in [&other, &node] {
+            reader.replica.pull().expect("nothing is wrong");
+            assert_eq!(reader.cursor(), node.cursor());
+            let status = reader.log.counts();
+            assert_eq!((status.void, &status.reasons[..]), (0, &[][..]), "{taken}: {status:?}");
+        }
+        node = Member::join(Arc::new(slow)).expect("a node that begins now");
+        let status = node.log.counts();
+        assert_eq!((status.void, status.skipped), (0, parts.len() as u64 - 1), "{status:?}");
+    }
 }
 
 #[test]

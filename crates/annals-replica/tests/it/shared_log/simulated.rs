@@ -45,6 +45,8 @@ struct State {
     ahead: i64,
     /// How long each append takes.
     round_trip: Duration,
+    /// The last message that a leader knows which was cut off, and still answers.
+    stale: Option<u64>,
 }
 
 /// A log of three replicas; its clones are the same log.
@@ -73,6 +75,7 @@ impl Simulated {
             rng: Rng::new(seed),
             ahead: 0,
             round_trip: Duration::ZERO,
+            stale: None,
         })))
     }
 
@@ -99,6 +102,11 @@ impl Simulated {
     /// Lets each append take so long.
     pub(crate) fn set_round_trip(&self, round_trip: Duration) {
         self.state().round_trip = round_trip;
+    }
+
+    /// Lets a leader answer that was cut off when this was the last message; or the one that leads.
+    pub(crate) fn set_stale(&self, last: Option<u64>) {
+        self.state().stale = last;
     }
 
     /// Elects another leader.
@@ -278,7 +286,13 @@ impl Log for Simulated {
         if state.rng.percent(silent) {
             return Err(unreachable("no answer"));
         }
-        Ok(Extent { first: state.removed + 1, last: state.messages.len() as u64 })
+        let last = state.stale.unwrap_or(state.messages.len() as u64);
+        Ok(Extent { first: state.removed + 1, last })
+    }
+
+    fn confirmed(&self) -> Result<Option<Extent>> {
+        let extent = self.extent()?;
+        Ok(self.state().stale.is_none().then_some(extent))
     }
 
     fn remove(&self, before: u64) -> Result<()> {

@@ -21,7 +21,7 @@ mod segments;
 mod source;
 mod witness;
 
-pub use ends::{End, transaction_ends};
+pub use ends::{End, last_clock_time, transaction_ends};
 pub use exposed::{ExposedFile, ExposedFiles, JournalFileKind, head_up_to, segment_number};
 pub use foreign::{Beginning, Contents, Origin, count_frames, frames_up_to};
 pub use missing::Carrying;
