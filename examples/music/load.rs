@@ -53,7 +53,7 @@ pub(crate) fn into_sqlite(shop: &Shop, db: &mut Connection) -> Result<()> {
     }
     let mut albums = insert("album", "?, ?, ?")?;
     for (id, album) in (0_i64..).zip(&shop.albums) {
-        albums.execute(params![id, album.title, album.artist])?;
+        albums.execute(params![id, album.title, album.artist.cast_signed()])?;
     }
     let mut genres = insert("genre", "?, ?")?;
     for (id, name) in (0_i64..).zip(&shop.genres) {
@@ -61,7 +61,13 @@ pub(crate) fn into_sqlite(shop: &Shop, db: &mut Connection) -> Result<()> {
     }
     let mut tracks = insert("track", "?, ?, ?, ?, ?")?;
     for (id, track) in (0_i64..).zip(&shop.tracks) {
-        tracks.execute(params![id, track.name, track.album, track.genre, track.cents])?;
+        tracks.execute(params![
+            id,
+            track.name,
+            track.album.cast_signed(),
+            track.genre.cast_signed(),
+            track.cents
+        ])?;
     }
     let mut customers = insert("customer", "?, ?, ?")?;
     for (id, customer) in (0_i64..).zip(&shop.customers) {
@@ -69,11 +75,22 @@ pub(crate) fn into_sqlite(shop: &Shop, db: &mut Connection) -> Result<()> {
     }
     let mut invoices = insert("invoice", "?, ?, ?, ?")?;
     for (id, invoice) in (0_i64..).zip(&shop.invoices) {
-        invoices.execute(params![id, invoice.customer, invoice.day, invoice.cents])?;
+        invoices.execute(params![
+            id,
+            invoice.customer.cast_signed(),
+            invoice.day,
+            invoice.cents
+        ])?;
     }
     let mut lines = insert("invoice_line", "?, ?, ?, ?, ?")?;
     for (id, line) in (0_i64..).zip(&shop.lines) {
-        lines.execute(params![id, line.invoice, line.track, line.cents, line.quantity])?;
+        lines.execute(params![
+            id,
+            line.invoice.cast_signed(),
+            line.track.cast_signed(),
+            line.cents,
+            line.quantity
+        ])?;
     }
     drop((artists, albums, genres, tracks, customers, invoices, lines));
     tx.commit()?;

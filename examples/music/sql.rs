@@ -1,6 +1,6 @@
 //! The same queries in SQL.
 
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Result, Row};
 
 /// The albums and tracks of an artist.
 pub(crate) fn tracks_of_artist(db: &Connection, name: &str) -> Result<Vec<(String, String)>> {
@@ -48,7 +48,7 @@ pub(crate) fn best_artists(db: &Connection) -> Result<Vec<(String, i64)>> {
 pub(crate) fn search(db: &Connection, text: &str) -> Result<(u64, Vec<String>)> {
     let number = db
         .prepare_cached("SELECT COUNT(*) FROM track WHERE instr(name, ?)")?
-        .query_row([text], |row| row.get(0))?;
+        .query_row([text], |row| number_in(row, 0))?;
     let first = db
         .prepare_cached("SELECT name FROM track WHERE instr(name, ?) ORDER BY id LIMIT 20")?
         .query_map([text], |row| row.get(0))?
@@ -65,7 +65,9 @@ pub(crate) fn page(db: &Connection, number: usize) -> Result<Vec<(u64, String, S
          ORDER BY invoice.day DESC, invoice.id DESC
          LIMIT 20 OFFSET ?",
     )?
-    .query_map([(number - 1) * 20], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+    .query_map([((number - 1) * 20).cast_signed()], |row| {
+        Ok((number_in(row, 0)?, row.get(1)?, row.get(2)?))
+    })?
     .collect()
 }
 
@@ -93,6 +95,11 @@ pub(crate) fn long_albums(db: &Connection, least: u64) -> Result<Vec<(String, u6
          HAVING tracks >= ?
          ORDER BY track.album",
     )?
-    .query_map([least], |row| Ok((row.get(0)?, row.get(1)?)))?
+    .query_map([least.cast_signed()], |row| Ok((row.get(0)?, number_in(row, 1)?)))?
     .collect()
+}
+
+/// Reads a number that is never negative.
+fn number_in(row: &Row<'_>, column: usize) -> Result<u64> {
+    row.get(column).map(i64::cast_unsigned)
 }

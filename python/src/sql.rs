@@ -63,16 +63,15 @@ pub(crate) fn ask(
     let signalled = Arc::clone(&raised);
     let asked = py.detach(|| {
         let mut connection = Connection::open(source)?;
-        connection.inner().progress_handler(
-            STEPS,
-            Some(move || {
-                let Err(error) = Python::attach(|py| py.check_signals()) else { return false };
-                if let Ok(mut raised) = signalled.lock() {
-                    *raised = Some(error);
-                }
-                true
-            }),
-        );
+        let look = move || {
+            let Err(error) = Python::attach(|py| py.check_signals()) else { return false };
+            if let Ok(mut raised) = signalled.lock() {
+                *raised = Some(error);
+            }
+            true
+        };
+        // Without the handler, a query ends by itself.
+        let _ = connection.inner_mut().progress_handler(STEPS, Some(look));
         let mut answer = Answer { columns: Vec::new(), rows: Vec::new() };
         connection.run(query, &parameters, &mut Taking(&mut answer))?;
         Ok::<_, SqlError>(answer)
@@ -135,19 +134,16 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
 
 impl Answer {
     fn tuple<'py>(&self, py: Python<'py>, row: &[Value]) -> PyResult<Bound<'py, PyTuple>> {
-        let values = row.iter().zip(&self.columns).map(|(value, (_, declared))| {
+        let values = row.iter().map(|value| {
             Ok(match value {
                 Value::Null => py.None().into_bound(py),
                 Value::Integer(number) => number.into_pyobject(py)?.into_any(),
                 Value::Real(number) => number.into_pyobject(py)?.into_any(),
                 Value::Text(text) => PyString::new(py, text).into_any(),
-                Value::Blob(bytes) => {
-                    let is_large = declared.as_deref() == Some("UINT64");
-                    match read_large(bytes).filter(|_| is_large) {
-                        Some(number) => number.into_pyobject(py)?.into_any(),
-                        None => PyBytes::new(py, bytes).into_any(),
-                    }
-                }
+                Value::Blob(bytes) => match read_large(bytes) {
+                    Some(number) => number.into_pyobject(py)?.into_any(),
+                    None => PyBytes::new(py, bytes).into_any(),
+                },
             })
         });
         PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)

@@ -246,7 +246,8 @@ impl Side for Theirs {
         {
             let mut insert = tx.prepare_cached("insert into person values (?, ?, ?)")?;
             for id in rows {
-                insert.execute((format!("person {id:07}"), id % 90, note(id)))?;
+                let age = i64::try_from(id % 90).unwrap_or(0);
+                insert.execute((format!("person {id:07}"), age, note(id)))?;
             }
         }
         Ok(tx.commit()?)

@@ -15,8 +15,8 @@ use reqwest::{Body, Method, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
 
 use crate::client::{Client, Lost, Response, SILENCE};
+use crate::redact::redact;
 use crate::tunnel::Tunnel;
-use crate::url::redact;
 use crate::{Connection, Description, Granted, Pulled, Pushed};
 
 /// The most bytes of an answer in JSON.

@@ -27,6 +27,7 @@ mod local;
 mod node;
 mod offline;
 mod outgoing;
+mod redact;
 mod replica;
 #[cfg(feature = "log")]
 pub mod shared_log;
@@ -52,11 +53,11 @@ pub use local::{Answer, BATCH, Local};
 pub use node::Node;
 pub use offline::{Offline, Rebased, has_offline_changes, rebase_journal};
 pub use outgoing::{Sent, push};
+pub use redact::redact;
 pub use replica::{Accepted, Patience, Replica};
 #[cfg(feature = "log")]
 pub use shared_log::SharedLog;
 pub use typed::{TypedLease, TypedOffline, TypedReplica};
-pub use url::redact;
 
 /// Compiles a schema as `annals::schema!` does, with two more types in its module: `Replica` is [`TypedReplica`] and
 /// `Lazy` is [`TypedLazy`] of this schema.

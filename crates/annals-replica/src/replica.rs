@@ -76,7 +76,7 @@ pub struct Replica {
     database: Database,
     connection: Arc<dyn Connection>,
     patience: Patience,
-    /// Held while frames are pulled, so that they are fetched once; not while news is waited for.
+    /// Held while frames are pulled, so that they are fetched once.
     pulling: Mutex<()>,
     /// Why it lacks what the other side has.
     behind: Mutex<Option<String>>,
@@ -227,12 +227,11 @@ impl Replica {
     }
 
     fn pull_all(&self, wait: Duration) -> Result<u64> {
+        let _alone = lock(&self.pulling);
         let before = self.cursor().txid;
-        let mut bytes = spool(&self.database);
-        // Writers pull, too: nothing that they need is held while news is waited for.
-        if wait.is_zero() || self.pull_batch(wait, &mut bytes)? {
-            let _alone = lock(&self.pulling);
-            while self.pull_batch(Duration::ZERO, &mut bytes)? {}
+        let (mut wait, mut bytes) = (wait, spool(&self.database));
+        while self.pull_batch(wait, &mut bytes)? {
+            wait = Duration::ZERO;
         }
         Ok(self.cursor().txid.0 - before.0)
     }
@@ -373,6 +372,7 @@ impl Replica {
 
     /// Takes frames that came after a cursor; returns false if something was pulled meanwhile.
     pub(crate) fn take_news(&self, from: Cursor, frames: &[u8]) -> Result<bool> {
+        let _alone = lock(&self.pulling);
         let transaction = self.database.begin()?;
         if end_of(&transaction) != from {
             return Ok(false);

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use annals::Schema;
 use rusqlite::Connection;
+use rusqlite::limits::Limit;
 
 use crate::collations;
 use crate::host::{Fault, Made, register};
 use crate::relation::make;
 use crate::session::Session;
-use crate::shape::{KINDS, Shape, quoted, shapes};
+use crate::shape::{Kind, Named, Tables, quoted};
 
 /// The beginning of the names of modules.
 pub(crate) const MODULE: &str = "annals_";
@@ -37,16 +38,30 @@ struct Wanted {
     words: String,
 }
 
+/// What was attached.
+pub(crate) struct Attached {
+    /// How many tables the database has.
+    #[cfg_attr(not(feature = "loadable"), expect(dead_code, reason = "the extension says it"))]
+    pub(crate) tables: usize,
+    /// The virtual tables that SQLite can't have, and why.
+    pub(crate) left_out: Vec<(String, String)>,
+}
+
 impl Attaching<'_> {
-    /// Creates the virtual tables; returns how many tables of the database there are.
-    pub(crate) fn attach(&self, connection: &Connection) -> rusqlite::Result<usize> {
-        collations::register(connection, self.schema)?;
-        let all = shapes(self.schema, self.prefix);
-        let wanted = self.wanted(&all);
+    /// Creates the virtual tables.
+    pub(crate) fn attach(&self, connection: &Connection) -> rusqlite::Result<Attached> {
+        let Tables { shapes, all, count } = Tables::of(self.schema, self.prefix);
+        let types = shapes.iter().flat_map(|shape| &shape.columns).map(|column| column.ty);
+        collations::register(connection, types)?;
+        let most = usize::try_from(connection.limit(Limit::SQLITE_LIMIT_COLUMN)?).unwrap_or(0);
+        let (fitting, wide): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| it.columns <= most);
+        let left_out = wide.into_iter().map(|Named { name, columns, .. }| {
+            let why = format!("it would have {columns} columns, and SQLite has at most {most}");
+            (name, why)
+        });
+        let wanted = self.wanted(fitting);
         let label = quoted(self.label);
         let old = occupied(connection, &wanted, &label)?;
-        let own: Vec<Arc<Shape>> = all.into_iter().map(|(shape, _)| shape).collect();
-        let count = own.len();
         let module = format!("{MODULE}{}", MODULES.fetch_add(1, Ordering::Relaxed));
         let log = quoted(&format!("{}{LOG}", self.prefix));
         self.session.ends_by(format!("DELETE FROM temp.{log} WHERE 0"));
@@ -54,7 +69,7 @@ impl Attaching<'_> {
         let maker = move |words: &[&str]| {
             // The last one is the label.
             let words = words.split_last().map_or(words, |(_, words)| words);
-            let relation = make(&session, &own, words)?;
+            let relation = make(&session, &shapes, words)?;
             Ok(Made { relation, transactions: Arc::clone(&session) as _ })
         };
         register(connection, &module, Box::new(maker))?;
@@ -67,20 +82,17 @@ impl Attaching<'_> {
                 "CREATE VIRTUAL TABLE temp.{name} USING {module}({words},{label})"
             ))?;
         }
-        Ok(count)
+        Ok(Attached { tables: count, left_out: left_out.collect() })
     }
 
-    fn wanted(&self, all: &[(Arc<Shape>, Vec<String>)]) -> Vec<Wanted> {
-        let mut wanted = Vec::new();
-        for (number, (_, names)) in all.iter().enumerate() {
-            for ((_, word), name) in KINDS.iter().zip(names) {
-                wanted.push(Wanted { name: name.clone(), words: format!("{word},{number}") });
-            }
-        }
-        for (name, word) in [(LOG, "log"), ("annals_schema", "schema")] {
-            wanted.push(Wanted { name: format!("{}{name}", self.prefix), words: word.to_owned() });
-        }
-        wanted
+    fn wanted(&self, tables: Vec<Named>) -> Vec<Wanted> {
+        let words = |kind: Kind, shape: usize| format!("{kind:?},{shape}");
+        let table = |Named { name, kind, shape, .. }| Wanted { name, words: words(kind, shape) };
+        let own = [(LOG, "log"), ("annals_schema", "schema")].map(|(name, word)| Wanted {
+            name: format!("{}{name}", self.prefix),
+            words: word.to_owned(),
+        });
+        tables.into_iter().map(table).chain(own).collect()
     }
 }
 

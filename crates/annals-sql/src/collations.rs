@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use annals::{Schema, Type, Variants};
+use annals::{Type, Variants};
 use rusqlite::Connection;
 
 /// The collation of decimals.
@@ -26,18 +26,25 @@ fn enum_name(variants: Variants) -> String {
     format!("annals_enum({variants})")
 }
 
-/// Makes the collations of a schema known to a connection.
-pub(crate) fn register(connection: &Connection, schema: &Schema) -> rusqlite::Result<()> {
-    let known = known(connection)?;
-    let is_new = |name: &str| !known.iter().any(|known| known == name);
+/// Makes the collations of types known to a connection.
+pub(crate) fn register(
+    connection: &Connection,
+    types: impl Iterator<Item = Type>,
+) -> rusqlite::Result<()> {
+    let mut known = known(connection)?;
+    let mut is_new = |name: &str| {
+        let is_new = !known.iter().any(|known| known == name);
+        known.extend(is_new.then(|| name.to_owned()));
+        is_new
+    };
     if is_new(DECIMAL) {
         connection.create_collation(DECIMAL, compare_decimals)?;
     }
     if is_new(DATE) {
         connection.create_collation(DATE, compare_dates)?;
     }
-    for field in schema.tables().iter().flat_map(|table| &table.fields) {
-        if let Type::Enum(variants) = field.ty
+    for ty in types {
+        if let Type::Enum(variants) = ty
             && is_new(&enum_name(variants))
         {
             let number = move |text: &str| variants.named(text).map(|variant| variant.number());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use annals::{Result, Schema, Snapshot};
+use rusqlite::config::DbConfig;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::ffi::ErrorCode;
 use rusqlite::types::{Value, ValueRef};
@@ -13,7 +14,7 @@ use crate::error::SqlError;
 use crate::functions::{self, Find};
 use crate::limits::{Ended, Limits, Watch, confine, keep, keep_in_memory};
 use crate::session::{Session, Source};
-use crate::shape::shapes;
+use crate::shape::Tables;
 
 /// The values of the parameters of a statement.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,12 +57,17 @@ pub trait Answer {
     }
 }
 
+/// How many bytes the indexes take that a statement makes for itself, without limits.
+const TRANSIENTS: u64 = 256 << 20;
+
 /// A connection over a database. It is for one thread at a time.
 #[derive(Debug)]
 pub struct Connection {
     inner: rusqlite::Connection,
     session: Arc<Session>,
     schema: Arc<Schema>,
+    /// The virtual tables that SQLite can't have, and why.
+    left_out: Vec<(String, String)>,
     limits: Option<Limits>,
     watch: Watch,
 }
@@ -88,11 +94,18 @@ impl Connection {
     fn new(source: Source, limits: Option<Limits>) -> Result<Self, SqlError> {
         let failed = |error| SqlError::Statement(said(error));
         let inner = rusqlite::Connection::open_in_memory().map_err(failed)?;
-        let session = Arc::new(Session::new(source));
+        // A misspelt column in double quotes is an error, not a text.
+        for config in [DbConfig::SQLITE_DBCONFIG_DQS_DML, DbConfig::SQLITE_DBCONFIG_DQS_DDL] {
+            inner.set_db_config(config, false).map_err(failed)?;
+        }
+        let most = limits.map_or(TRANSIENTS, |limits| limits.memory / 16);
+        let session = Arc::new(Session::new(source, usize::try_from(most).unwrap_or(usize::MAX)));
         let schema = Arc::clone(session.snapshot(true)?.schema());
-        let connection = Self { inner, session, schema, limits, watch: Watch::default() };
-        if limits.is_some() {
+        let (left_out, watch) = (Vec::new(), Watch::default());
+        let mut connection = Self { inner, session, schema, left_out, limits, watch };
+        if let Some(limits) = limits {
             keep_in_memory(&connection.inner).map_err(failed)?;
+            connection.watch.install(&mut connection.inner, limits).map_err(failed)?;
         }
         let session = Arc::clone(&connection.session);
         let find: Find = Arc::new(move |prefix| prefix.is_empty().then(|| Arc::clone(&session)));
@@ -102,10 +115,11 @@ impl Connection {
         Ok(connection)
     }
 
-    fn attach(&self) -> Result<(), SqlError> {
-        let Self { session, schema, .. } = self;
+    fn attach(&mut self) -> Result<(), SqlError> {
+        let Self { session, schema, .. } = &*self;
         let attaching = Attaching { session, schema, prefix: "", label: "annals" };
-        attaching.attach(&self.inner).map_err(|error| SqlError::Statement(said(error)))?;
+        let attached = attaching.attach(&self.inner);
+        self.left_out = attached.map_err(|error| SqlError::Statement(said(error)))?.left_out;
         Ok(())
     }
 
@@ -114,6 +128,12 @@ impl Connection {
     #[must_use]
     pub const fn inner(&self) -> &rusqlite::Connection {
         &self.inner
+    }
+
+    /// Returns SQLite's connection, for its hooks.
+    #[must_use]
+    pub const fn inner_mut(&mut self) -> &mut rusqlite::Connection {
+        &mut self.inner
     }
 
     /// Returns the snapshot that the next statement sees.
@@ -143,7 +163,7 @@ impl Connection {
                 self.session.release();
             }
             if let Some(limits) = self.limits {
-                self.watch.begin(&self.inner, limits);
+                self.watch.begin(limits);
             }
             self.bind(&mut statement, parameters)?;
             self.answer(&mut statement, answer)?;
@@ -169,7 +189,8 @@ impl Connection {
                 Ok(())
             }
             fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-                self.0.push(values.iter().map(|&value| value.into()).collect());
+                let owned = values.iter().map(|&value| Value::try_from(value));
+                self.0.push(owned.collect::<std::result::Result<_, _>>().map_err(not_utf8)?);
                 Ok(())
             }
         }
@@ -190,25 +211,24 @@ impl Connection {
         }
         self.schema = Arc::clone(now.schema());
         // The rule that changes nothing is for statements of others.
-        self.inner.authorizer(
-            None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>,
-        );
+        let none = None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>;
+        self.inner.authorizer(none).map_err(|error| SqlError::Statement(said(error)))?;
         self.attach()?;
         self.guard()
     }
 
     /// Sets what statements may do.
-    fn guard(&self) -> Result<(), SqlError> {
-        match &self.limits {
-            Some(limits) => confine(&self.inner, limits).map_err(|error| self.explain(error)),
+    fn guard(&mut self) -> Result<(), SqlError> {
+        let guarded = match &self.limits {
+            Some(limits) => confine(&mut self.inner, limits),
             None => {
                 // The log isn't among them: a statement that changes nothing of it tells of the end of a transaction.
-                let names = shapes(&self.schema, "").into_iter().flat_map(|(_, names)| names);
+                let names = Tables::of(&self.schema, "").all.into_iter().map(|table| table.name);
                 let names = names.chain(["annals_schema".to_owned()]);
-                keep(&self.inner, names.map(|name| name.to_ascii_lowercase()).collect());
-                Ok(())
+                keep(&mut self.inner, names.map(|name| name.to_ascii_lowercase()).collect())
             }
-        }
+        };
+        guarded.map_err(|error| self.explain(error))
     }
 
     fn bind(&self, statement: &mut Statement<'_>, parameters: &Parameters) -> Result<(), SqlError> {
@@ -250,7 +270,6 @@ impl Connection {
     ) -> Result<(), SqlError> {
         let columns: Vec<_> = statement
             .columns()
-            .iter()
             .map(|column| (column.name().to_owned(), column.decl_type().map(str::to_owned)))
             .collect();
         if !columns.is_empty() {
@@ -295,7 +314,20 @@ impl Connection {
                     .to_owned(),
             ),
             (Some(ErrorCode::ReadOnly), _) => SqlError::ReadOnly(said(error)),
-            _ => SqlError::Statement(self.with_quotes(said(error))),
+            _ => SqlError::Statement(self.with_reason(said(error))),
+        }
+    }
+
+    /// Says why a virtual table isn't there, or that a word of SQL needs quotes.
+    fn with_reason(&self, message: String) -> String {
+        let missing =
+            message.strip_prefix("no such table: ").and_then(|rest| rest.split(',').next());
+        let is_it = |(name, _): &&(String, String)| {
+            missing.is_some_and(|missing| missing.eq_ignore_ascii_case(name))
+        };
+        match self.left_out.iter().find(is_it) {
+            Some((name, why)) => format!("`{name}` isn't there: {why}"),
+            None => self.with_quotes(message),
         }
     }
 
@@ -316,6 +348,10 @@ impl Connection {
             false => message,
         }
     }
+}
+
+fn not_utf8(error: impl std::fmt::Display) -> SqlError {
+    SqlError::Statement(error.to_string())
 }
 
 /// Returns SQLite's message without the code.

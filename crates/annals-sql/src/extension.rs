@@ -9,10 +9,13 @@ use annals::Options;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::{Connection, ffi};
 
-use crate::attach::Attaching;
+use crate::attach::{Attached, Attaching};
 use crate::functions::{self, Find};
 use crate::host::{Fault, extension_init};
 use crate::session::{Session, Source};
+
+/// How many bytes the indexes take that a statement makes for itself.
+const TRANSIENTS: usize = 256 << 20;
 
 /// Makes `annals_attach` known to a connection.
 ///
@@ -30,7 +33,7 @@ pub unsafe fn init(
 
 /// Adds the functions; the library stays in memory, as modules of it may be used later.
 fn add(connection: Connection) -> rusqlite::Result<bool> {
-    let attached = Arc::new(Attached::default());
+    let attached = Arc::new(Databases::default());
     let known = Arc::clone(&attached);
     let find: Find = Arc::new(move |prefix| known.lock().get(prefix).cloned());
     functions::register(&connection, &find)?;
@@ -49,9 +52,9 @@ fn add(connection: Connection) -> rusqlite::Result<bool> {
 
 /// The databases of a connection, by the beginnings of the names of their tables.
 #[derive(Default)]
-struct Attached(Mutex<BTreeMap<String, Arc<Session>>>);
+struct Databases(Mutex<BTreeMap<String, Arc<Session>>>);
 
-impl Attached {
+impl Databases {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Session>>> {
         // The map is whole after each step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -59,19 +62,23 @@ impl Attached {
 }
 
 /// Attaches a database; returns a sentence about it.
-fn attach(context: &Context<'_>, prefix: &str, attached: &Attached) -> rusqlite::Result<String> {
+fn attach(context: &Context<'_>, prefix: &str, databases: &Databases) -> rusqlite::Result<String> {
     let file: String = context.get(0)?;
     let failed = |error| Fault::from(error).into_error();
     let reader = Options::new().open_read_only(Path::new(&file)).map_err(failed)?;
     let schema = Arc::clone(reader.read().schema());
-    let session = Arc::new(Session::new(Source::from(reader)));
+    let session = Arc::new(Session::new(Source::from(reader), TRANSIENTS));
     #[expect(unsafe_code, reason = "the connection of a function")]
     // SAFETY: it is used in this call only, by the thread that SQLite calls on.
     let connection = unsafe { context.get_connection()? };
     let label = format!("{prefix}:{file}");
     let attaching = Attaching { session: &session, schema: &schema, prefix, label: &label };
-    let tables = attaching.attach(&connection)?;
-    attached.lock().insert(prefix.to_owned(), session);
+    let Attached { tables, left_out } = attaching.attach(&connection)?;
+    databases.lock().insert(prefix.to_owned(), session);
     let noun = if tables == 1 { "table" } else { "tables" };
-    Ok(format!("{tables} {noun} of {file}, as of each statement"))
+    let mut said = format!("{tables} {noun} of {file}, as of each statement");
+    for (name, why) in left_out {
+        said.push_str(&format!("; `{name}` isn't there: {why}"));
+    }
+    Ok(said)
 }

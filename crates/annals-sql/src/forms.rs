@@ -63,17 +63,21 @@ fn real(value: f64) -> Form<'static> {
     }
 }
 
+/// What follows the eight bytes of a large number, so that it is known as one wherever it gets to: in an expression, in
+/// a column of any values.
+const LARGE: &[u8; 8] = b"\0uint64\0";
+
 /// Returns the bytes of a number that SQLite's integers don't reach, in the order in which it sorts them right.
 #[expect(clippy::big_endian_bytes, reason = "SQLite compares bytes from the first on")]
 #[must_use]
 pub fn large(value: u64) -> Vec<u8> {
-    value.to_be_bytes().to_vec()
+    [value.to_be_bytes(), *LARGE].concat()
 }
 
 /// Reads a number that [`large`] wrote; `None` if it didn't.
 #[expect(clippy::big_endian_bytes, reason = "SQLite compares bytes from the first on")]
 #[must_use]
 pub fn read_large(bytes: &[u8]) -> Option<u64> {
-    let value = u64::from_be_bytes(bytes.try_into().ok()?);
+    let value = u64::from_be_bytes(bytes.strip_suffix(LARGE)?.try_into().ok()?);
     i64::try_from(value).is_err().then_some(value)
 }

@@ -51,7 +51,7 @@ fn txid(context: &Context<'_>, session: Option<Arc<Session>>) -> rusqlite::Resul
 }
 
 /// Returns the text of a time, or the microseconds of a text.
-fn time(context: &Context<'_>) -> rusqlite::Result<Value> {
+fn time(context: &mut Context<'_>) -> rusqlite::Result<Value> {
     Ok(match context.get_raw(0) {
         ValueRef::Integer(time) => Value::Text(Timestamp(time).to_string()),
         ValueRef::Text(text) => {
@@ -65,7 +65,7 @@ fn time(context: &Context<'_>) -> rusqlite::Result<Value> {
 }
 
 /// Returns the form of a number up to 2^64 - 1 from its digits, and the digits of such a form.
-fn uint64(context: &Context<'_>) -> rusqlite::Result<Value> {
+fn uint64(context: &mut Context<'_>) -> rusqlite::Result<Value> {
     Ok(match context.get_raw(0) {
         ValueRef::Integer(number) => Value::Text(number.to_string()),
         ValueRef::Blob(bytes) => match read_large(bytes) {

@@ -52,6 +52,7 @@ mod render;
 mod seeks;
 mod session;
 mod shape;
+mod transient;
 
 #[cfg(feature = "arrow")]
 pub use columns::Columns;
@@ -65,7 +66,7 @@ pub use forms::{large, read_large};
 #[cfg(feature = "bundled")]
 pub use limits::Limits;
 #[cfg(feature = "bundled")]
-pub use render::{Format, Render, is_large, push_plain};
+pub use render::{Format, Render, is_time, push_plain};
 #[cfg(feature = "bundled")]
 pub use rusqlite::types::{Value, ValueRef};
 pub use session::Source;

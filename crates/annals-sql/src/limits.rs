@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
@@ -46,12 +46,24 @@ pub(crate) enum Ended {
 
 /// Watches the queries of a connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watch(Arc<AtomicU8>);
+pub(crate) struct Watch(Arc<Watched>);
+
+#[derive(Debug, Default)]
+struct Watched {
+    /// When the query has to end, in microseconds of the clock.
+    deadline: AtomicU64,
+    /// Why it was ended.
+    reason: AtomicU8,
+}
+
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
 
 impl Watch {
     /// Returns why the last query was ended.
     pub(crate) fn ended(&self) -> Ended {
-        match self.0.load(Ordering::Relaxed) {
+        match self.0.reason.load(Ordering::Relaxed) {
             1 => Ended::Time,
             2 => Ended::Memory,
             _ => Ended::No,
@@ -59,22 +71,33 @@ impl Watch {
     }
 
     /// Begins to watch a query.
-    pub(crate) fn begin(&self, connection: &Connection, limits: Limits) {
-        self.0.store(Ended::No as u8, Ordering::Relaxed);
-        let reason = Arc::clone(&self.0);
+    pub(crate) fn begin(&self, limits: Limits) {
         let deadline = SystemClock.elapsed().saturating_add(limits.time);
+        self.0.deadline.store(microseconds(deadline), Ordering::Relaxed);
+        self.0.reason.store(Ended::No as u8, Ordering::Relaxed);
+    }
+
+    /// Makes a connection look at the limits while it runs a query.
+    pub(crate) fn install(
+        &self,
+        connection: &mut Connection,
+        limits: Limits,
+    ) -> rusqlite::Result<()> {
+        self.begin(limits);
+        let watched = Arc::clone(&self.0);
         connection.progress_handler(
             STEPS,
             Some(move || {
+                let deadline = watched.deadline.load(Ordering::Relaxed);
                 let ended = match () {
-                    () if SystemClock.elapsed() > deadline => Ended::Time,
+                    () if microseconds(SystemClock.elapsed()) > deadline => Ended::Time,
                     () if memory_used() > limits.memory => Ended::Memory,
                     () => return false,
                 };
-                reason.store(ended as u8, Ordering::Relaxed);
+                watched.reason.store(ended as u8, Ordering::Relaxed);
                 true
             }),
-        );
+        )
     }
 }
 
@@ -86,7 +109,7 @@ pub(crate) fn keep_in_memory(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Lets a connection only read: no other file, no setting, no function that reaches out of the database.
-pub(crate) fn confine(connection: &Connection, limits: &Limits) -> rusqlite::Result<()> {
+pub(crate) fn confine(connection: &mut Connection, limits: &Limits) -> rusqlite::Result<()> {
     connection.pragma_update(None, "trusted_schema", false)?;
     let longest = i32::try_from(limits.memory / 16).unwrap_or(i32::MAX).max(1 << 20);
     for (limit, most) in [
@@ -102,13 +125,12 @@ pub(crate) fn confine(connection: &Connection, limits: &Limits) -> rusqlite::Res
     ] {
         connection.set_limit(limit, most)?;
     }
-    connection.authorizer(Some(authorize));
-    Ok(())
+    connection.authorizer(Some(authorize))
 }
 
 /// Keeps statements from what would look as if it had changed the database, whose tables have these names in small
 /// letters: changing and dropping them, and making others that aren't temporary.
-pub(crate) fn keep(connection: &Connection, tables: HashSet<String>) {
+pub(crate) fn keep(connection: &mut Connection, tables: HashSet<String>) -> rusqlite::Result<()> {
     let is_ours = move |name: &str| tables.contains(&name.to_ascii_lowercase());
     connection.authorizer(Some(move |context: AuthContext<'_>| {
         let is_refused = match context.action {
@@ -127,7 +149,7 @@ pub(crate) fn keep(connection: &Connection, tables: HashSet<String>) {
             _ => false,
         };
         if is_refused { Authorization::Deny } else { Authorization::Allow }
-    }));
+    }))
 }
 
 /// The pragmas that describe tables.

@@ -26,8 +26,6 @@ pub struct Render<F> {
     format: Format,
     text: String,
     keys: Vec<String>,
-    /// Which columns are declared as `UINT64`.
-    are_large: Vec<bool>,
     is_first: bool,
     /// Gets the text after each row.
     taken: F,
@@ -36,14 +34,7 @@ pub struct Render<F> {
 impl<F: FnMut(&mut String) -> Result<(), SqlError>> Render<F> {
     /// Begins without rows; `taken` is called after each row, and may take the text.
     pub const fn new(format: Format, taken: F) -> Self {
-        Self {
-            format,
-            text: String::new(),
-            keys: Vec::new(),
-            are_large: Vec::new(),
-            is_first: true,
-            taken,
-        }
+        Self { format, text: String::new(), keys: Vec::new(), is_first: true, taken }
     }
 }
 
@@ -64,7 +55,6 @@ pub(crate) fn keys(columns: &[(String, Option<String>)]) -> Vec<String> {
 impl<F: FnMut(&mut String) -> Result<(), SqlError>> Answer for Render<F> {
     fn begin(&mut self, columns: &[(String, Option<String>)]) -> Result<(), SqlError> {
         self.is_first = true;
-        self.are_large = columns.iter().map(|(_, ty)| is_large(ty.as_deref())).collect();
         match self.format {
             Format::Csv => {
                 for (place, (name, _)) in columns.iter().enumerate() {
@@ -89,17 +79,16 @@ impl<F: FnMut(&mut String) -> Result<(), SqlError>> Answer for Render<F> {
             text.push_str(",\n");
         }
         for (place, &value) in values.iter().enumerate() {
-            let is_large = self.are_large.get(place).copied().unwrap_or(false);
             match self.format {
                 Format::Csv => {
                     text.push_str(if place > 0 { "," } else { "" });
-                    push_csv_value(text, value, is_large);
+                    push_csv_value(text, value);
                 }
                 Format::Json | Format::Ndjson => {
                     text.push(if place > 0 { ',' } else { '{' });
                     push_string(text, self.keys.get(place).map_or("", String::as_str));
                     text.push(':');
-                    push_json(text, value, is_large);
+                    push_json(text, value);
                 }
             }
         }
@@ -119,21 +108,21 @@ impl<F: FnMut(&mut String) -> Result<(), SqlError>> Answer for Render<F> {
     }
 }
 
-/// True of the type of a column whose numbers may be above those of SQLite, which has them as blobs.
+/// True of the type of a column of times, which SQLite has in microseconds.
 #[must_use]
-pub fn is_large(ty: Option<&str>) -> bool {
-    ty == Some("UINT64")
+pub fn is_time(ty: Option<&str>) -> bool {
+    ty == Some("TIMESTAMP_MICROSECONDS")
 }
 
-/// Appends a value as people and programs read it; null is nothing. In a column that [`is_large`] a blob is a number.
-pub fn push_plain(text: &mut String, value: ValueRef<'_>, is_large: bool) {
+/// Appends a value as people and programs read it; null is nothing.
+pub fn push_plain(text: &mut String, value: ValueRef<'_>) {
     // Writing to a string doesn't fail.
     let _ = match value {
         ValueRef::Null => Ok(()),
         ValueRef::Integer(value) => write!(text, "{value}"),
         ValueRef::Real(value) => write!(text, "{value:?}"),
         ValueRef::Text(bytes) => text.write_str(&String::from_utf8_lossy(bytes)),
-        ValueRef::Blob(bytes) => match read_large(bytes).filter(|_| is_large) {
+        ValueRef::Blob(bytes) => match read_large(bytes) {
             Some(number) => write!(text, "{number}"),
             None => {
                 text.push_str("0x");
@@ -143,10 +132,10 @@ pub fn push_plain(text: &mut String, value: ValueRef<'_>, is_large: bool) {
     };
 }
 
-fn push_csv_value(text: &mut String, value: ValueRef<'_>, is_large: bool) {
+fn push_csv_value(text: &mut String, value: ValueRef<'_>) {
     match value {
         ValueRef::Text(bytes) => push_csv(text, &String::from_utf8_lossy(bytes)),
-        value => push_plain(text, value, is_large),
+        value => push_plain(text, value),
     }
 }
 
@@ -163,14 +152,14 @@ fn push_csv(text: &mut String, value: &str) {
     text.push('"');
 }
 
-fn push_json(text: &mut String, value: ValueRef<'_>, is_large: bool) {
+fn push_json(text: &mut String, value: ValueRef<'_>) {
     match value {
         ValueRef::Null => text.push_str("null"),
         ValueRef::Text(bytes) => push_string(text, &String::from_utf8_lossy(bytes)),
         ValueRef::Real(value) => annals_json::push_value(text, annals::ValueRef::Float64(value)),
-        ValueRef::Blob(bytes) if !is_large || read_large(bytes).is_none() => {
+        ValueRef::Blob(bytes) if read_large(bytes).is_none() => {
             annals_json::push_value(text, annals::ValueRef::Bytes(bytes));
         }
-        value => push_plain(text, value, is_large),
+        value => push_plain(text, value),
     }
 }

@@ -3,7 +3,7 @@
 //! SQLite checks each condition again, by its own rules of comparison. So bounds may let through more rows than the
 //! condition does, never fewer.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 use annals::{AnyDecimal, Date, RowId, Type, TypeClass, Uuid, Value, ValueRef};
 
@@ -25,6 +25,48 @@ pub(crate) enum Seek {
 
 /// The largest number that all kinds of SQLite's numbers hold exactly, with room for one more.
 const EXACT: f64 = 4_503_599_627_370_496.0;
+
+/// Numbers whose texts have no exponent in SQLite.
+const PLAIN: Range<f64> = 1e-4..1e14;
+
+/// The row that a condition on the id means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OneRow {
+    /// Any: the condition doesn't say.
+    Any,
+    /// No row has such an id.
+    Nothing,
+    Of(RowId),
+}
+
+impl OneRow {
+    /// Returns the row that equals a value.
+    pub(crate) fn equal(argument: &Form<'_>) -> Self {
+        let id = match seek(Type::UInt64, false, Op::Equal, argument) {
+            Seek::All => return Self::Any,
+            Seek::Equal(Value::UInt64(id)) => Some(id),
+            Seek::Between(Bound::Included(first), Bound::Included(last)) if first == last => {
+                if let Value::UInt64(id) = first {
+                    Some(id)
+                } else {
+                    None
+                }
+            }
+            _ => None,
+        };
+        let id = id.map(RowId).filter(|id| *id <= RowId::MAX);
+        id.map_or(Self::Nothing, Self::Of)
+    }
+
+    /// Returns the row that fulfils both conditions.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Any, other) | (other, Self::Any) => other,
+            (one, other) if one == other => one,
+            _ => Self::Nothing,
+        }
+    }
+}
 
 /// Returns the values of a column that may fulfil a comparison.
 pub(crate) fn seek(ty: Type, is_nullable: bool, op: Op, argument: &Form<'_>) -> Seek {
@@ -178,18 +220,20 @@ fn written(ty: Type, op: Op, argument: &Form<'_>) -> Seek {
     };
     match value {
         Some(value) => exact(op, value),
-        None if is_equality(op) => Seek::Nothing,
+        // A past value may be a variant that was dropped since.
+        None if is_equality(op) && !matches!(ty, Type::Enum(_)) => Seek::Nothing,
         None => Seek::All,
     }
 }
 
-/// Compares decimals with a number. It may be compared as the nearest float: so the bounds are one wider.
+/// Compares decimals with a number. It may be compared as the nearest float: so the bounds are one wider. It may also
+/// be compared as its text, which is no decimal if it has an exponent.
 fn decimals(ty: Type, op: Op, argument: &Form<'_>) -> Seek {
     let Type::Decimal(scale) = ty else { return Seek::All };
     #[expect(clippy::cast_precision_loss, reason = "its size is checked next")]
     let number = match argument {
         Form::Integer(number) => *number as f64,
-        Form::Real(number) => *number,
+        Form::Real(number) if *number == 0.0 || PLAIN.contains(&number.abs()) => *number,
         _ => return Seek::All,
     };
     if number.abs() >= EXACT {

@@ -7,9 +7,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use annals::{Database, Error, ErrorKind, Moment, Reader, Result, Snapshot, Timestamp, Txid};
+use annals::{
+    Database, Error, ErrorKind, Moment, Reader, Result, Snapshot, Timestamp, Txid, Value,
+};
 
-use crate::host::{Form, Transactional};
+use crate::host::{Fault, Form, Transactional};
+use crate::shape::Shape;
+use crate::transient::{Places, Transients};
 
 /// How many past states are kept for the rest of a statement.
 const PASTS: usize = 8;
@@ -48,12 +52,23 @@ impl Source {
         }
     }
 
-    fn at(&self, txid: Txid) -> Result<Snapshot> {
-        match self {
-            Self::Database(database) => database.at(txid),
-            Self::Reader(reader) => reader.at(txid),
+    fn past(&self, txid: Txid, through: Through) -> Result<Snapshot> {
+        match (self, through) {
+            (Self::Database(database), Through::Present) => database.at(txid),
+            (Self::Database(database), Through::Then) => database.as_it_was(txid),
+            (Self::Reader(reader), Through::Present) => reader.at(txid),
+            (Self::Reader(reader), Through::Then) => reader.as_it_was(txid),
         }
     }
+}
+
+/// The schema through which a past state is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Through {
+    /// The present one.
+    Present,
+    /// The one of that time.
+    Then,
 }
 
 /// A database, and the snapshot that statements of one connection read.
@@ -63,6 +78,8 @@ pub(crate) struct Session {
     state: Mutex<State>,
     /// The statement by which the end of a transaction is noticed.
     ending: OnceLock<String>,
+    /// How many bytes the indexes take that a statement makes for itself.
+    most: usize,
 }
 
 #[derive(Debug, Default)]
@@ -75,12 +92,15 @@ struct State {
     /// True if the end of the transaction will be noticed.
     is_watched: bool,
     /// Past states that the statement has asked for.
-    pasts: Vec<Snapshot>,
+    pasts: Vec<(Through, Snapshot)>,
+    /// Indexes that the statement has made.
+    transients: Transients,
 }
 
 impl Session {
-    pub(crate) fn new(source: Source) -> Self {
-        Self { source, state: Mutex::default(), ending: OnceLock::new() }
+    /// Makes a session; `most` is how many bytes the indexes take that a statement makes for itself.
+    pub(crate) fn new(source: Source, most: usize) -> Self {
+        Self { source, state: Mutex::default(), ending: OnceLock::new(), most }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -120,7 +140,7 @@ impl Session {
         let mut state = self.state();
         (state.is_kept, state.is_watched) = (false, false);
         if state.cursors == 0 {
-            (state.snapshot, state.pasts) = (None, Vec::new());
+            state.forget();
         }
     }
 }
@@ -137,12 +157,17 @@ impl Transactional for Session {
 }
 
 impl State {
+    /// Releases what was kept for a statement.
+    fn forget(&mut self) {
+        (self.snapshot, self.pasts, self.transients) = (None, Vec::new(), Transients::default());
+    }
+
     fn current(&mut self, source: &Source, is_alone: bool) -> Result<Snapshot> {
         let stays = self.cursors > 0 || (self.is_kept && !is_alone);
         let snapshot = match self.snapshot.take().filter(|_| stays) {
             Some(snapshot) => snapshot,
             None => {
-                self.pasts.clear();
+                self.forget();
                 source.now()?
             }
         };
@@ -165,29 +190,42 @@ impl Drop for Sight {
         let mut state = self.session.state();
         state.cursors -= 1;
         if state.cursors == 0 && !state.is_kept {
-            (state.snapshot, state.pasts) = (None, Vec::new());
+            state.forget();
         }
     }
 }
 
 impl Sight {
     /// Returns the state at a moment; `None` for null.
-    pub(crate) fn at(&self, moment: &Form<'_>) -> Result<Option<Snapshot>> {
+    pub(crate) fn at(&self, moment: &Form<'_>, through: Through) -> Result<Option<Snapshot>> {
         let Some(txid) = self.txid_of(moment)? else { return Ok(None) };
         if txid == self.snapshot.txid() {
             return Ok(Some(self.snapshot.clone()));
         }
-        let known = |state: &State| state.pasts.iter().find(|past| past.txid() == txid).cloned();
-        if let Some(past) = known(&self.session.state()) {
-            return Ok(Some(past));
+        let is_it = |(it, past): &&(Through, Snapshot)| *it == through && past.txid() == txid;
+        if let Some((_, past)) = self.session.state().pasts.iter().find(is_it) {
+            return Ok(Some(past.clone()));
         }
-        let past = self.session.source.at(txid)?;
+        let past = self.session.source.past(txid, through)?;
         let mut state = self.session.state();
         if state.pasts.len() == PASTS {
             state.pasts.remove(0);
         }
-        state.pasts.push(past.clone());
+        state.pasts.push((through, past.clone()));
         Ok(Some(past))
+    }
+
+    /// Searches for the rows that may have some values in columns without an index; `None`: any row may.
+    pub(crate) fn find(
+        &self,
+        snapshot: &Snapshot,
+        shape: &Shape,
+        columns: &[usize],
+        values: &[Value],
+    ) -> std::result::Result<Option<Places>, Fault> {
+        let values: Vec<_> = values.iter().map(Value::as_ref).collect();
+        let most = self.session.most;
+        self.session.state().transients.find(snapshot, shape, columns, &values, most)
     }
 
     /// Returns the number of the transaction at whose end a moment is: a number, a time, or the text of a moment;

@@ -4,19 +4,51 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use annals::{FieldNumber, IndexNumber, Schema, Snapshot, Table, TableNumber, Type, TypeClass};
+use annals::{
+    Command, Field, FieldNumber, IndexNumber, Schema, Snapshot, Table, TableNumber, Type, TypeClass,
+};
 
 use crate::forms::declared;
 use crate::host::Fault;
 
-/// The kinds of virtual tables that each table has: the end of the name, and the word in its declaration.
-pub(crate) const KINDS: [(&str, &str); 5] = [
-    ("", "rows"),
-    ("_at", "at"),
-    ("_history", "history"),
-    ("_changes", "changes"),
-    ("_blame", "blame"),
-];
+/// A kind of virtual table: the same for each table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Rows,
+    At,
+    History,
+    Changes,
+    Blame,
+    AsItWas,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Rows, Self::At, Self::History, Self::Changes, Self::Blame, Self::AsItWas];
+
+    /// Returns the end of the name.
+    pub(crate) const fn ending(self) -> &'static str {
+        match self {
+            Self::Rows => "",
+            Self::At => "_at",
+            Self::History => "_history",
+            Self::Changes => "_changes",
+            Self::Blame => "_blame",
+            Self::AsItWas => "_as_it_was",
+        }
+    }
+
+    /// Returns how many columns it has for so many fields.
+    const fn columns(self, fields: usize) -> usize {
+        match self {
+            Self::Rows => 1 + fields,
+            Self::At | Self::AsItWas => 2 + fields,
+            Self::History => 6 + 2 * fields,
+            Self::Changes => 4 + 2 * fields,
+            Self::Blame => 8,
+        }
+    }
+}
 
 /// A column of a table; that of a field, as the id is the first column of each.
 #[derive(Clone, Debug)]
@@ -106,13 +138,14 @@ impl Column {
 }
 
 impl Shape {
-    fn new(schema: &Arc<Schema>, table: &Table, name: String) -> Self {
+    fn new(schema: &Arc<Schema>, table: &Table, dropped: &[Field], name: String) -> Self {
         let mut names = Names::default();
         // The id of the row is the first column.
         names.take("id");
         let columns: Vec<_> = table
             .fields
             .iter()
+            .chain(dropped)
             .map(|field| {
                 let (words, collation) = declared(field.ty);
                 Column {
@@ -147,9 +180,27 @@ impl Shape {
         Self { schema: Arc::clone(schema), table: table.number, name, columns, keys }
     }
 
+    /// Returns the same table as any past schema has it, without indexes, under another name.
+    fn as_it_was(schema: &Arc<Schema>, table: &Table, dropped: &[Field], name: String) -> Self {
+        Self { keys: Vec::new(), ..Self::new(schema, table, dropped, name) }
+    }
+
+    /// Returns a name, or one like it, that no column has.
+    pub(crate) fn free_name(&self, name: &str) -> String {
+        let mut names = Names::default();
+        self.columns.iter().for_each(|column| drop(names.take(&column.name)));
+        names.take(name)
+    }
+
     /// Returns a column by its place in SQL; `None` for the id, and for others.
     pub(crate) fn column(&self, place: usize) -> Option<&Column> {
         self.columns.get(place.checked_sub(1)?)
+    }
+
+    /// True if the schema of a state has a column.
+    pub(crate) fn was(&self, state: &Snapshot, column: &Column) -> bool {
+        let table = state.schema().table(self.table);
+        table.is_some_and(|table| table.field(column.field).is_some())
     }
 
     /// Returns the number of a transaction's table, unless the schema has changed since.
@@ -165,21 +216,82 @@ impl Shape {
     }
 }
 
-/// Returns the tables of a schema, and the names of the virtual tables of each, in the order of [`KINDS`].
-pub(crate) fn shapes(schema: &Arc<Schema>, prefix: &str) -> Vec<(Arc<Shape>, Vec<String>)> {
-    let mut names = Names::default();
-    for fixed in ["annals_log", "annals_schema"] {
-        names.take(fixed);
+/// The virtual tables of a schema.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    pub(crate) shapes: Vec<Arc<Shape>>,
+    pub(crate) all: Vec<Named>,
+    /// How many tables the database has.
+    pub(crate) count: usize,
+}
+
+/// A virtual table.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// The place of its shape.
+    pub(crate) shape: usize,
+    pub(crate) columns: usize,
+}
+
+impl Tables {
+    /// Names the virtual tables of a schema, each with the same beginning.
+    pub(crate) fn of(schema: &Arc<Schema>, prefix: &str) -> Self {
+        let mut names = Names::default();
+        for fixed in ["annals_log", "annals_schema"] {
+            names.take(fixed);
+        }
+        let mut tables = Self { count: schema.tables().len(), ..Self::default() };
+        let own =
+            schema.tables().iter().map(|table| names.take(&format!("{prefix}{}", table.name)));
+        let own: Vec<_> = own.collect();
+        for (table, own) in schema.tables().iter().zip(own) {
+            let kinds = Kind::ALL.into_iter().filter(|kind| *kind != Kind::AsItWas);
+            let kinds = kinds.map(|kind| match kind {
+                Kind::Rows => (kind, own.clone()),
+                kind => (kind, names.take(&format!("{own}{}", kind.ending()))),
+            });
+            let kinds: Vec<_> = kinds.collect();
+            tables.add(Shape::new(schema, table, &[], own), kinds);
+        }
+        for (table, dropped) in of_all_times(schema) {
+            let own = format!("{prefix}{}", table.name);
+            let kinds = [(Kind::AsItWas, names.take(&format!("{own}{}", Kind::AsItWas.ending())))];
+            tables.add(Shape::as_it_was(schema, &table, &dropped, own), kinds);
+        }
+        tables
     }
-    let own: Vec<_> = schema
-        .tables()
-        .iter()
-        .map(|table| names.take(&format!("{prefix}{}", table.name)))
-        .collect();
-    let shapes = schema.tables().iter().zip(own).map(|(table, name)| {
-        let others = KINDS.iter().skip(1).map(|(end, _)| names.take(&format!("{name}{end}")));
-        let all = std::iter::once(name.clone()).chain(others).collect();
-        (Arc::new(Shape::new(schema, table, name)), all)
-    });
-    shapes.collect()
+
+    fn add(&mut self, shape: Shape, kinds: impl IntoIterator<Item = (Kind, String)>) {
+        for (kind, name) in kinds {
+            let columns = kind.columns(shape.columns.len());
+            self.all.push(Named { name, kind, shape: self.shapes.len(), columns });
+        }
+        self.shapes.push(Arc::new(shape));
+    }
+}
+
+/// Returns the tables that there ever were, the present ones first, each with the fields that were dropped from it.
+fn of_all_times(schema: &Schema) -> Vec<(Table, Vec<Field>)> {
+    let (mut then, mut tables, mut fields) = (Schema::default(), Vec::new(), Vec::new());
+    for command in schema.commands().iter() {
+        match command {
+            Command::DropTable { table } => tables.extend(then.table(*table).cloned()),
+            Command::DropField { table, field } => {
+                let dropped = then.table(*table).and_then(|table| table.field(*field));
+                fields.extend(dropped.map(|field| (*table, field.clone())));
+            }
+            _ => {}
+        }
+        // They built this schema.
+        let _ = then.apply(command.clone());
+    }
+    let present = schema.tables().iter().map(|table| Table::clone(table));
+    let of = |table: Table| {
+        let of_table = fields.iter().filter(|(number, _)| *number == table.number);
+        let dropped = of_table.map(|(_, field)| field.clone()).collect();
+        (table, dropped)
+    };
+    present.chain(tables).map(of).collect()
 }

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 use super::{folder, refusal};
-use crate::url::redact;
+use crate::redact::redact;
 
 /// How long a request is tried again where the store can't be reached or fails.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -2,7 +2,7 @@
 
 use annals::ErrorKind;
 
-use crate::url::redact;
+use crate::redact::redact;
 
 /// Returns the kind of a failure, and what it says, with what to do where that is known.
 pub(super) fn explain(error: &object_store::Error) -> (ErrorKind, String) {

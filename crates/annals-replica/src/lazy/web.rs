@@ -12,7 +12,7 @@ use super::ranges::{Contents, Object, Piece, Ranges};
 use super::request;
 use crate::client::{Client, SILENCE};
 use crate::http::{refuse_login, whole};
-use crate::url::redact;
+use crate::redact::redact;
 
 /// A journal on a web server that knows ranges, by its URL: `https://example.org/data/library.annals`. It can only be
 /// read.

@@ -198,8 +198,8 @@ fn shown(value: ValueRef<'_>) -> String {
             Ok(value) => text = format!("the text {value:?}"),
             Err(_) => text.push_str("a text that isn't UTF-8"),
         },
-        ValueRef::Blob(_) => text.push_str("bytes"),
-        value => crate::push_plain(&mut text, value, false),
+        ValueRef::Blob(bytes) if crate::read_large(bytes).is_none() => text.push_str("bytes"),
+        value => crate::push_plain(&mut text, value),
     }
     match text.char_indices().nth(100) {
         Some((end, _)) => text.split_at(end).0.to_owned() + "..",

@@ -112,6 +112,9 @@ impl Values {
             ValueRef::Integer(_) => Self::Integers(Int64Builder::new()),
             ValueRef::Real(_) => Self::Reals(Float64Builder::new()),
             ValueRef::Text(_) => Self::Texts(StringBuilder::new()),
+            ValueRef::Blob(bytes) if read_large(bytes).is_some() => {
+                Self::Large(UInt64Builder::new())
+            }
             ValueRef::Blob(_) => Self::Bytes(BinaryBuilder::new()),
         };
         for _ in 0..nulls {
@@ -133,6 +136,19 @@ impl Values {
             let mut wider = Float64Builder::new();
             wider.append_array(&reals(&values.finish()));
             *self = Self::Reals(wider);
+        }
+        if let (Self::Integers(values), ValueRef::Blob(bytes)) = (&mut *self, value)
+            && read_large(bytes).is_some()
+        {
+            let known = values.finish();
+            let mut wider = UInt64Builder::new();
+            for number in &known {
+                match number.map(u64::try_from).transpose() {
+                    Ok(number) => wider.append_option(number),
+                    Err(_) => return false,
+                }
+            }
+            *self = Self::Large(wider);
         }
         self.push(value)
     }

@@ -94,13 +94,23 @@ pub(crate) unsafe fn extension_init(
     init: fn(Connection) -> rusqlite::Result<bool>,
 ) -> c_int {
     let run = || {
-        // SAFETY: the caller's pointers; the table is used after the functions were initialized from it.
-        let code = unsafe { Connection::extension_init2(connection, message, table, init) };
-        if !table.is_null() {
-            // SAFETY: as before.
-            unsafe { super::newer::loaded::find(table) };
+        if table.is_null() {
+            return Ok(ffi::SQLITE_ERROR);
         }
-        Ok(code)
+        // SAFETY: the caller's pointers.
+        Ok(match unsafe { super::oldest::functions(table) } {
+            // SAFETY: as before. The functions are copied out of the table.
+            Ok(mut own) => unsafe {
+                Connection::extension_init2(connection, message, &raw mut own, init)
+            },
+            Err(said) => {
+                if !message.is_null() {
+                    // SAFETY: SQLite frees the message.
+                    unsafe { *message = said };
+                }
+                ffi::SQLITE_ERROR
+            }
+        })
     };
     guarded(run).unwrap_or(ffi::SQLITE_ERROR)
 }

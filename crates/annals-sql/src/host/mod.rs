@@ -8,7 +8,8 @@
 
 mod asked;
 mod entries;
-mod newer;
+#[cfg(feature = "loadable")]
+mod oldest;
 mod values;
 
 use std::ffi::c_int;

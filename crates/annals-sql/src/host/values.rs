@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 
 use rusqlite::ffi;
 
+use super::Fault;
+
 /// A value of SQLite.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Form<'v> {
@@ -87,11 +89,43 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// Returns how many there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns an argument; null if there aren't so many.
     #[expect(unsafe_code, reason = "values of C")]
     pub(crate) fn get(&self, place: usize) -> Form<'a> {
         // SAFETY: they were passed by SQLite, and stay as long as this.
         self.0.get(place).map_or(Form::Null, |&value| unsafe { Form::read(value) })
+    }
+}
+
+impl Arguments<'_> {
+    /// Returns the values of an argument that passes all values of an IN at once, without null: nothing equals it.
+    #[expect(unsafe_code, reason = "values of C")]
+    pub(crate) fn list(&self, place: usize) -> Result<Vec<Form<'static>>, Fault> {
+        let Some(&list) = self.0.get(place) else { return Ok(Vec::new()) };
+        let (mut values, mut value) = (Vec::new(), std::ptr::null_mut());
+        // SAFETY: the list was passed by SQLite; each of its values is valid up to the next one, and is copied.
+        unsafe {
+            let mut found = ffi::sqlite3_vtab_in_first(list, &raw mut value);
+            while found == ffi::SQLITE_OK && !value.is_null() {
+                match Form::read(value) {
+                    Form::Null => {}
+                    form => values.push(form.into_owned()),
+                }
+                found = ffi::sqlite3_vtab_in_next(list, &raw mut value);
+            }
+            match found {
+                ffi::SQLITE_OK | ffi::SQLITE_DONE => Ok(values),
+                code => Err(Fault {
+                    code,
+                    message: "SQLite doesn't list the values of an IN".to_owned(),
+                }),
+            }
+        }
     }
 }
 

@@ -6,9 +6,10 @@ use annals::{Blame, ErrorKind, RowId};
 
 use crate::forms::form;
 use crate::host::{Answer, Asked, Fault, Form, Op, Relation, Scan};
-use crate::relation::listed::{Listed, Picked, Record, Records, kind, origin, pick};
+use crate::relation::listed::{Listed, Picked, Record, Records, kind, origin, paired, pick};
 use crate::relation::plan::float;
 use crate::relation::refusal;
+use crate::seeks::OneRow;
 use crate::session::{Session, Sight};
 use crate::shape::Shape;
 
@@ -66,17 +67,10 @@ impl Relation for Origins {
 
 fn begin(sight: &Sight, shape: &Arc<Shape>, picked: &Picked<'_, '_>) -> Result<Records, Fault> {
     let (now, shape) = (sight.snapshot.clone(), Arc::clone(shape));
-    let asked = [picked.get(0), picked.get(1)];
-    if let Some(asked) = asked.into_iter().flatten().next() {
-        let number = match &asked {
-            Form::Integer(number) => u64::try_from(*number).ok(),
-            Form::Text(text) => text.parse().ok(),
-            _ => None,
-        };
-        let Some(id) = number.map(RowId).filter(|id| *id <= RowId::MAX) else {
-            return Ok(Box::new(std::iter::empty()));
-        };
-        return Ok(Box::new(of_row(&now, &shape, id)?.into_iter().map(Ok)));
+    match picked.row() {
+        OneRow::Any => {}
+        OneRow::Nothing => return Ok(Box::new(std::iter::empty())),
+        OneRow::Of(id) => return Ok(Box::new(of_row(&now, &shape, id)?.into_iter().map(Ok))),
     }
     // The ids are looked up one by one, so that a long list takes no memory.
     let mut next = RowId(0);
@@ -108,16 +102,9 @@ fn of_row(now: &annals::Snapshot, shape: &Shape, id: RowId) -> Result<Vec<Record
         let name = column.map_or_else(String::new, |column| column.name.clone());
         let [txid, time, comment] = origin(blame.txid, blame.time, &blame.comments);
         let value = form(blame.value.as_ref(), now)?.into_owned();
-        let id = Form::Integer(id.0.cast_signed());
-        Ok(Record::new(vec![
-            id,
-            Form::Text(name.into()),
-            value,
-            txid,
-            time,
-            comment,
-            kind(blame.kind),
-        ]))
+        let (row, name) = (Form::Integer(id.0.cast_signed()), Form::Text(name.into()));
+        let forms = vec![row, name, value, txid, time, comment, kind(blame.kind)];
+        Ok(Record::new(paired(id, blame.field.0.into()), forms))
     };
     all.into_iter().map(record).collect()
 }

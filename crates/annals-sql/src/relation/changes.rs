@@ -54,7 +54,7 @@ impl Relation for Changes {
             cost: 1000.0,
             rows: 100,
             is_ordered: asked.order.len() == 1 && asked.order.iter().all(is_by_id),
-            is_unique: false,
+            ..Answer::default()
         })
     }
 
@@ -84,7 +84,8 @@ fn begin(sight: &Sight, table: TableNumber, picked: &Picked<'_, '_>) -> Result<R
     };
     let rows = sight.snapshot.differences(from, to)?.into_iter();
     Ok(Box::new(rows.filter(move |row| row.table == table).map(|change| {
-        let forms = vec![Form::Integer(change.id.0.cast_signed()), kind(kind_of(&change))];
-        Ok(Record::of(forms, change))
+        let id = change.id.0.cast_signed();
+        let forms = vec![Form::Integer(id), kind(kind_of(&change))];
+        Ok(Record::of(id, forms, change))
     })))
 }

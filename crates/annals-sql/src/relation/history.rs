@@ -7,10 +7,11 @@ use annals::{RowId, Snapshot, TableNumber, Txid, VersionKind};
 
 use crate::host::{Answer, Asked, Fault, Form, Op, Relation, Scan};
 use crate::relation::listed::{
-    Listed, Picked, Record, Records, TXIDS, declare, kind, kind_of, origin, pick,
+    Listed, Picked, Record, Records, TXIDS, declare, kind, kind_of, origin, paired, pick,
 };
 use crate::relation::plan::float;
 use crate::relation::refusal;
+use crate::seeks::OneRow;
 use crate::session::{Session, Sight};
 use crate::shape::Shape;
 
@@ -50,17 +51,27 @@ impl Relation for Histories {
         let (number, arguments) = pick(asked, &self.wanted, 1)?;
         let is_of_row = number & 0b11 != 0;
         let all = self.session.glance().txid().0.max(1);
-        let rows = if is_of_row { VERSIONS } else { all };
+        let is_of_transaction = number & 0b100 != 0;
+        let rows = match () {
+            () if is_of_row || is_of_transaction => VERSIONS,
+            () if number != 0 => (all / 4).max(1),
+            () => all,
+        };
         let is_by_txid = |it: &crate::host::Order| it.column == 1 && !it.is_descending;
         Ok(Answer {
             arguments,
             given: usize::from(number & 1 != 0),
             number,
-            text: if is_of_row { "the versions of a row" } else { "all versions" }.to_owned(),
+            text: match () {
+                () if is_of_row => "the versions of a row",
+                () if is_of_transaction => "the versions by a transaction",
+                () => "all versions",
+            }
+            .to_owned(),
             cost: float(rows) * 20.0,
             rows,
             is_ordered: asked.order.len() == 1 && asked.order.iter().all(is_by_txid),
-            is_unique: false,
+            ..Answer::default()
         })
     }
 
@@ -78,37 +89,12 @@ impl Relation for Histories {
     }
 }
 
-/// What the conditions say about a row.
-enum Asks {
-    Any,
-    Nothing,
-    Of(RowId),
-}
-
-/// Returns the row that the conditions name.
-fn row(forms: [Option<Form<'static>>; 2]) -> Asks {
-    let mut asked = Asks::Any;
-    for form in forms.into_iter().flatten() {
-        let number = match form {
-            Form::Integer(number) => Some(number),
-            Form::Text(text) => text.parse().ok(),
-            _ => None,
-        };
-        let id = number.and_then(|number| u64::try_from(number).ok()).map(RowId);
-        match id.filter(|id| *id <= RowId::MAX) {
-            Some(id) => asked = Asks::Of(id),
-            None => return Asks::Nothing,
-        }
-    }
-    asked
-}
-
 fn begin(sight: &Sight, table: TableNumber, picked: &Picked<'_, '_>) -> Result<Records, Fault> {
     let (first, last) = picked.txids(2);
-    match row([picked.get(0), picked.get(1)]) {
-        Asks::Nothing => Ok(Box::new(std::iter::empty())),
-        Asks::Of(id) => of_row(&sight.snapshot, table, id, Txid(first)..=Txid(last)),
-        Asks::Any => of_all(&sight.snapshot, table, first, last),
+    match picked.row() {
+        OneRow::Nothing => Ok(Box::new(std::iter::empty())),
+        OneRow::Of(id) => of_row(&sight.snapshot, table, id, Txid(first)..=Txid(last)),
+        OneRow::Any => of_all(&sight.snapshot, table, first, last),
     }
 }
 
@@ -124,6 +110,7 @@ fn of_row(
     Ok(Box::new(versions.map(move |version| {
         let version = version?;
         Ok(record(
+            version.txid,
             origin(version.txid, version.time, &version.comments),
             version.kind(),
             version.change,
@@ -131,10 +118,16 @@ fn of_row(
     })))
 }
 
-fn record(origin: [Form<'static>; 3], of: VersionKind, change: annals::RowChange) -> Record {
+fn record(
+    of: Txid,
+    origin: [Form<'static>; 3],
+    version: VersionKind,
+    change: annals::RowChange,
+) -> Record {
     let [txid, time, comment] = origin;
     let id = Form::Integer(change.id.0.cast_signed());
-    Record::of(vec![id, txid, time, comment, kind(of)], change)
+    let forms = vec![id, txid, time, comment, kind(version)];
+    Record::of(paired(change.id, of.0), forms, change)
 }
 
 /// Returns the versions of all rows, in the order of their transactions.
@@ -159,7 +152,7 @@ fn of_all(now: &Snapshot, table: TableNumber, first: u64, last: u64) -> Result<R
         let rows = changed.rows.into_iter().filter(|row| row.table == table);
         let records = rows.map(|change| {
             let of = if is_state { VersionKind::State } else { kind_of(&change) };
-            Ok(record(origin.clone(), of, change))
+            Ok(record(changed.txid, origin.clone(), of, change))
         });
         records.collect()
     })))

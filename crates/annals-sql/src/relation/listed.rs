@@ -1,29 +1,46 @@
 //! Virtual tables whose rows are made one after the other: those of the history.
 
 use std::ffi::c_int;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use annals::{ErrorKind, RowChange, Timestamp, Txid, Value, VersionKind};
+use annals::{ErrorKind, RowChange, RowId, Timestamp, Txid, Value, VersionKind};
 
 use crate::forms::form;
 use crate::host::{Arguments, Asked, Fault, Form, Op, Out, Scan};
+use crate::seeks::OneRow;
 use crate::session::Sight;
 use crate::shape::{Column, Shape};
 
 /// A row: its own values, then those of a row of the database before and after.
+#[derive(Clone)]
 pub(super) struct Record {
+    /// The same in each walk: SQLite knows by it that two of them have found the same row.
+    pub(super) id: i64,
     pub(super) forms: Vec<Form<'static>>,
     pub(super) sides: [Option<Vec<Value>>; 2],
 }
 
 impl Record {
-    pub(super) const fn new(forms: Vec<Form<'static>>) -> Self {
-        Self { forms, sides: [None, None] }
+    pub(super) const fn new(id: i64, forms: Vec<Form<'static>>) -> Self {
+        Self { id, forms, sides: [None, None] }
     }
 
     /// Makes a record with the values of a changed row.
-    pub(super) fn of(forms: Vec<Form<'static>>, change: RowChange) -> Self {
-        Self { forms, sides: [change.before, change.after] }
+    pub(super) fn of(id: i64, forms: Vec<Form<'static>>, change: RowChange) -> Self {
+        Self { id, forms, sides: [change.before, change.after] }
+    }
+}
+
+/// Returns one number for two. Large ones are mixed; that two pairs get the same number then is as good as impossible.
+pub(super) fn paired(row: RowId, other: u64) -> i64 {
+    match (u32::try_from(row.0), u32::try_from(other)) {
+        (Ok(row), Ok(other)) if row <= u32::MAX / 2 => i64::from(row) << 32 | i64::from(other),
+        _ => {
+            let mut hasher = DefaultHasher::new();
+            (row.0, other).hash(&mut hasher);
+            hasher.finish().cast_signed() | i64::MIN
+        }
     }
 }
 
@@ -41,7 +58,6 @@ pub(super) struct Listed {
     begin: Begin,
     records: Records,
     record: Option<Record>,
-    passed: i64,
     /// The arguments of the table function.
     given: Vec<Form<'static>>,
     slots: usize,
@@ -51,7 +67,7 @@ impl Listed {
     /// Makes a walk that ends at once; `slots` is the number of conditions that [`pick`] looked for.
     pub(super) fn new(sight: Sight, shape: Option<Arc<Shape>>, slots: usize, begin: Begin) -> Self {
         let records = Box::new(std::iter::empty());
-        Self { sight, shape, begin, records, record: None, passed: 0, given: Vec::new(), slots }
+        Self { sight, shape, begin, records, record: None, given: Vec::new(), slots }
     }
 }
 
@@ -62,13 +78,11 @@ impl Scan for Listed {
             .map(|slot| picked.get(slot).unwrap_or(Form::Null).into_owned())
             .collect();
         self.records = (self.begin)(&self.sight, &picked)?;
-        self.passed = 0;
         self.step()
     }
 
     fn step(&mut self) -> Result<(), Fault> {
         self.record = self.records.next().transpose()?;
-        self.passed += 1;
         Ok(())
     }
 
@@ -103,7 +117,7 @@ impl Scan for Listed {
     }
 
     fn id(&self) -> i64 {
-        self.passed
+        self.record.as_ref().map_or(0, |record| record.id)
     }
 }
 
@@ -148,6 +162,17 @@ impl Picked<'_, '_> {
         let is_there = self.plan & (1 << slot) != 0;
         let before = self.plan & ((1 << slot) - 1);
         is_there.then(|| self.arguments.get(before.count_ones() as usize).into_owned())
+    }
+
+    /// Returns the row that the first two conditions name: the argument of a table function, and one on the id.
+    pub(super) fn row(&self) -> OneRow {
+        let given = match self.get(0).map(|given| OneRow::equal(&given)) {
+            None => OneRow::Any,
+            // No other value is an id.
+            Some(OneRow::Any) => OneRow::Nothing,
+            Some(row) => row,
+        };
+        given.and(self.get(1).map_or(OneRow::Any, |id| OneRow::equal(&id)))
     }
 
     /// Returns the transactions of the conditions that begin with slot `first`, those of [`TXIDS`].
@@ -206,4 +231,17 @@ pub(super) fn declare(mut text: String, columns: &[Column], hidden: &[&str]) -> 
         text.push_str(&format!(", {} HIDDEN", crate::shape::quoted(name)));
     }
     text + ")"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_have_numbers_of_their_own() {
+        let edges = [0, 1, 2, u64::from(u32::MAX / 2), u64::from(u32::MAX), 1 << 32, 1 << 40];
+        let all = edges.iter().flat_map(|&row| edges.map(|other| paired(RowId(row), other)));
+        let all: std::collections::HashSet<_> = all.collect();
+        assert_eq!(all.len(), edges.len() * edges.len());
+    }
 }

@@ -1,5 +1,8 @@
 //! `annals_log`: the transactions.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use annals::{Changed, Snapshot, Txid};
@@ -12,6 +15,12 @@ use crate::session::{Session, Sight};
 
 /// The bit of a plan's number that says that the last transaction is first.
 const BACKWARD: i32 = 1 << TXIDS.len();
+/// The bit of a plan's number that says that nobody asks how many rows a transaction changed.
+const UNCOUNTED: i32 = BACKWARD << 1;
+/// The column of that number.
+const CHANGES: u32 = 3;
+/// How many single transactions are kept for the rest of a statement: a join asks for the same ones again.
+const KEPT: usize = 4096;
 /// The first part of the log that is read backward has so many transactions, each further one twice as many.
 const PART: u64 = 8;
 /// The most transactions of such a part.
@@ -43,6 +52,9 @@ impl Relation for Log {
             _ if number & 1 != 0 => 1,
             _ => (all / 4).max(1),
         };
+        if !asked.uses(CHANGES) {
+            number |= UNCOUNTED;
+        }
         let by_txid = asked.order.first().filter(|first| first.column == 0);
         if by_txid.is_some_and(|first| first.is_descending) {
             number |= BACKWARD;
@@ -66,6 +78,8 @@ impl Relation for Log {
 
     fn open(&self, is_alone: bool) -> Result<Box<dyn Scan>, Fault> {
         let sight = self.session.enter(is_alone)?;
+        let known = RefCell::default();
+        let begin = move |sight: &Sight, picked: &Picked<'_, '_>| begin(sight, picked, &known);
         Ok(Box::new(Listed::new(sight, None, 0, Box::new(begin))))
     }
 
@@ -74,12 +88,27 @@ impl Relation for Log {
     }
 }
 
-fn begin(sight: &Sight, picked: &Picked<'_, '_>) -> Result<Records, Fault> {
+/// Single transactions, by their numbers and whether their rows were counted.
+type Known = HashMap<(u64, bool), Option<Record>>;
+
+fn begin(sight: &Sight, picked: &Picked<'_, '_>, known: &RefCell<Known>) -> Result<Records, Fault> {
     let (first, last) = picked.txids(0);
     let now = sight.snapshot.clone();
     let last = last.min(now.txid().0);
     if first > last {
         return Ok(Box::new(std::iter::empty()));
+    }
+    if first == last && first > 1 {
+        let is_counted = picked.plan & UNCOUNTED == 0;
+        let mut known = known.borrow_mut();
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        let record = match known.entry((first, is_counted)) {
+            Entry::Occupied(record) => record.into_mut(),
+            Entry::Vacant(place) => place.insert(single(&now, first, is_counted)?),
+        };
+        return Ok(Box::new(record.clone().map(Ok).into_iter()));
     }
     if picked.plan & BACKWARD == 0 {
         let changes = range(&now, first, last)?;
@@ -96,11 +125,25 @@ fn range(now: &Snapshot, first: u64, last: u64) -> Result<annals::Changes, Fault
     })
 }
 
+/// Returns one transaction. Without the number of its rows, only its own events are read.
+fn single(now: &Snapshot, txid: u64, is_counted: bool) -> Result<Option<Record>, Fault> {
+    if is_counted {
+        let changed = range(now, txid, txid)?.next().transpose()?;
+        return Ok(changed.as_ref().map(record));
+    }
+    let fields = now.changed_fields(Txid(txid), None, 0)?;
+    Ok(fields.map(|it| {
+        let mut forms = origin(it.txid, it.time, &it.comments).to_vec();
+        forms.push(Form::Null);
+        Record::new(it.txid.0.cast_signed(), forms)
+    }))
+}
+
 fn record(changed: &Changed) -> Record {
     let changes = i64::try_from(changed.rows.len()).unwrap_or(i64::MAX);
     let mut forms = origin(changed.txid, changed.time, &changed.comments).to_vec();
     forms.push(Form::Integer(changes));
-    Record::new(forms)
+    Record::new(changed.txid.0.cast_signed(), forms)
 }
 
 /// The log from its end on, part by part.

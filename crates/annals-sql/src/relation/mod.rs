@@ -5,6 +5,7 @@ mod blame;
 mod changes;
 mod history;
 mod listed;
+mod lists;
 mod log;
 mod plan;
 mod rows;
@@ -14,8 +15,8 @@ mod walk;
 use std::sync::Arc;
 
 use crate::host::{Fault, Relation};
-use crate::session::Session;
-use crate::shape::{KINDS, Shape};
+use crate::session::{Session, Through};
+use crate::shape::{Kind, Shape};
 
 /// Makes a virtual table from the words of its declaration.
 pub(crate) fn make(
@@ -33,13 +34,15 @@ pub(crate) fn make(
     let [kind, number] = words else { return Err(unknown()) };
     let number: usize = number.trim().parse().map_err(|_| unknown())?;
     let shape = Arc::clone(shapes.get(number).ok_or_else(unknown)?);
-    let place = KINDS.iter().position(|(_, word)| word == kind).ok_or_else(unknown)?;
-    Ok(match place {
-        0 => Box::new(rows::Table::new(session, shape, false)),
-        1 => Box::new(rows::Table::new(session, shape, true)),
-        2 => Box::new(history::Histories::new(session, shape)),
-        3 => Box::new(changes::Changes::new(session, shape)),
-        _ => Box::new(blame::Origins::new(session, shape)),
+    let table = |past| rows::Table::new(Arc::clone(&session), Arc::clone(&shape), past);
+    let is_kind = |known: Kind| format!("{known:?}") == *kind;
+    Ok(match Kind::ALL.into_iter().find(|known| is_kind(*known)).ok_or_else(unknown)? {
+        Kind::Rows => Box::new(table(None)),
+        Kind::At => Box::new(table(Some(Through::Present))),
+        Kind::AsItWas => Box::new(table(Some(Through::Then))),
+        Kind::History => Box::new(history::Histories::new(session, shape)),
+        Kind::Changes => Box::new(changes::Changes::new(session, shape)),
+        Kind::Blame => Box::new(blame::Origins::new(session, shape)),
     })
 }
 

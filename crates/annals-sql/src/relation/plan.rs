@@ -1,10 +1,11 @@
 //! Choosing the way to the rows of a query, from exact counts of the trees.
 
-use annals::{Snapshot, TypeClass, Value, ValueRef};
+use annals::{Snapshot, Type, TypeClass, Value, ValueRef};
 
 use crate::host::{Answer, Asked, Fault, Op, Order, Term};
 use crate::relation::walk::{self, Found};
 use crate::seeks::Seek;
+use crate::session::Through;
 use crate::shape::{Column, Key, Shape};
 
 /// The cost of a row through an index, in rows of a scan.
@@ -13,6 +14,10 @@ const ROW: f64 = 1.5;
 const SORT: f64 = 0.6;
 /// How many groups of equal keys are counted, to know their size.
 const SAMPLES: u64 = 4;
+/// The cost of a search in an index that the statement makes for itself.
+const TRANSIENT: f64 = 10.0;
+/// The share of making it, in rows of a scan, of each search.
+const SHARE: f64 = 0.05;
 /// The cost of making a past state.
 const PAST: f64 = 1000.0;
 
@@ -25,6 +30,8 @@ pub(crate) enum Way {
     Ids { bounds: Vec<Op> },
     /// Rows in the order of an index: of these comparisons for equality, and bounds of the next field.
     Index { key: usize, equal: Vec<Op>, bounds: Vec<Op> },
+    /// Rows whose columns equal values, by an index that the statement makes for itself.
+    Transient { columns: Vec<usize> },
 }
 
 /// A plan.
@@ -32,6 +39,25 @@ pub(crate) enum Way {
 pub(crate) struct Plan {
     pub(crate) way: Way,
     pub(crate) is_backward: bool,
+    /// The arguments that pass all values of an IN at once.
+    pub(crate) lists: Vec<usize>,
+}
+
+impl Plan {
+    const fn new(way: Way, is_backward: bool) -> Self {
+        Self { way, is_backward, lists: Vec::new() }
+    }
+
+    /// Returns the column of an index that an argument is compared with for equality, and how.
+    pub(crate) fn compared<'s>(
+        &self,
+        shape: &'s Shape,
+        argument: usize,
+    ) -> Option<(&'s Column, Op)> {
+        let Way::Index { key, equal, .. } = &self.way else { return None };
+        let column = shape.keys.get(*key)?.columns.get(argument)?.column;
+        Some((shape.column(column)?, *equal.get(argument)?))
+    }
 }
 
 /// A possible plan.
@@ -49,14 +75,16 @@ pub(crate) struct Planning<'a> {
     pub(crate) shape: &'a Shape,
     pub(crate) asked: &'a Asked,
     pub(crate) now: &'a Snapshot,
-    /// True if the first argument is the moment.
-    pub(crate) is_past: bool,
+    /// How many rows there are.
+    pub(crate) total: u64,
+    /// The schema through which the past is read; then the first argument is the moment.
+    pub(crate) past: Option<Through>,
 }
 
 impl Planning<'_> {
     /// Chooses the cheapest plan.
     pub(crate) fn choose(&self) -> Result<(Plan, Answer), Fault> {
-        let total = self.now.table(self.shape.table)?.len();
+        let total = self.total;
         let unavailable: Vec<_> =
             self.now.unavailable_indexes().map(|(number, _)| number).collect();
         let mut best = self.by_id(total);
@@ -69,7 +97,21 @@ impl Planning<'_> {
                 best = candidate;
             }
         }
+        if let Some(candidate) = self.by_transient(float(total))
+            && self.weight(&candidate) < self.weight(&best)
+            && !(self.asked.has_limit && best.is_ordered && !candidate.is_ordered)
+        {
+            best = candidate;
+        }
         let rows = best.rows.max(1.0);
+        let is_list = |argument: &usize| {
+            let place = best.terms.get(*argument).copied().unwrap_or(usize::MAX);
+            let is_text = |(column, _): (&Column, Op)| column.is_text();
+            self.asked.terms.get(place).is_some_and(|term| term.is_in)
+                && best.plan.compared(self.shape, *argument).is_some_and(is_text)
+        };
+        best.plan.lists = (0..best.terms.len()).filter(is_list).collect();
+        let lists = best.plan.lists.iter().filter_map(|&it| best.terms.get(it).copied()).collect();
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -78,6 +120,7 @@ impl Planning<'_> {
         let answer = Answer {
             arguments: best.terms,
             given: 0,
+            lists,
             number: 0,
             text: self.text(&best.plan),
             cost: best.cost,
@@ -106,8 +149,10 @@ impl Planning<'_> {
                     column.is_some_and(|column| column.ty.class() == TypeClass::String)
                 }
                 (Op::IsNull, _) => true,
+                // Of an IN, SQLite compares each single value again as a text. A subquery of numbers makes numbers of both.
                 (_, Some(column)) if column.is_text() => {
                     term.collation.as_deref() == Some(column.collation())
+                        && (!term.is_in || term.can_be_listed())
                 }
                 _ => true,
             };
@@ -136,7 +181,7 @@ impl Planning<'_> {
         let total = float(total);
         if let Some((term, Op::Equal | Op::Is)) = self.equality(0) {
             return Candidate {
-                plan: Plan { way: Way::Row, is_backward: false },
+                plan: Plan::new(Way::Row, false),
                 terms: vec![term.place],
                 rows: 1.0,
                 cost: 1.0,
@@ -149,7 +194,7 @@ impl Planning<'_> {
         let order = self.order(&[(0, false)], &[]);
         let (terms, bounds) = bounds.iter().map(|(term, op)| (term.place, *op)).unzip();
         Candidate {
-            plan: Plan { way: Way::Ids { bounds }, is_backward: order == Some(true) },
+            plan: Plan::new(Way::Ids { bounds }, order == Some(true)),
             terms,
             rows: total * share,
             cost: total * share + 2.0,
@@ -178,19 +223,53 @@ impl Planning<'_> {
         // Texts may equal a number in several forms, so they are one text only if the value is known to be one.
         let is_one = |(column, (term, _)): (usize, &(&Term, Op))| {
             let column = key.columns[column].column;
-            let is_string = |it: &Column| it.ty.class() == TypeClass::String;
             let is_text = matches!(term.value, Some(crate::host::Form::Text(_)));
-            (!self.shape.column(column).is_some_and(is_string) || is_text).then_some(column)
+            (!self.shape.column(column).is_some_and(Column::is_text) || is_text).then_some(column)
         };
         let constant: Option<Vec<_>> = leading.iter().enumerate().map(is_one).collect();
         let order = constant.and_then(|constant| self.order(&sequence, &constant));
         let ops = |terms: &[(&Term, Op)]| terms.iter().map(|(_, op)| *op).collect();
         let way = Way::Index { key: place, equal: ops(&leading), bounds: ops(&bounds) };
         Ok(Candidate {
-            plan: Plan { way, is_backward: order == Some(true) },
+            plan: Plan::new(way, order == Some(true)),
             terms: leading.iter().chain(&bounds).map(|(term, _)| term.place).collect(),
             rows,
             cost: (float(total) + 2.0).log2() * 0.2 + rows * ROW,
+            is_ordered: order.is_some(),
+            is_unique: false,
+        })
+    }
+
+    /// Returns the plan of an index that the statement makes for itself, of all columns whose values will be known.
+    fn by_transient(&self, total: f64) -> Option<Candidate> {
+        // A value that is known by now is searched for once.
+        let is_joined =
+            |(term, op): &(&Term, Op)| *op == Op::Equal && term.value.is_none() && !term.is_in;
+        let (mut columns, mut terms) = (Vec::new(), Vec::new());
+        for place in 1..=self.shape.columns.len() {
+            // Variants may have had other names then.
+            let is_hashed = |it: &Column| match it.ty {
+                Type::Enum(_) => self.past != Some(Through::Then),
+                ty => ty.class() != TypeClass::Blob,
+            };
+            let found = self.terms(place).find(is_joined);
+            if let Some((term, _)) =
+                found.filter(|_| self.shape.column(place).is_some_and(is_hashed))
+            {
+                columns.push(place);
+                terms.push(term.place);
+            }
+        }
+        if columns.is_empty() {
+            return None;
+        }
+        let order = self.order(&[(0, false)], &[]);
+        let rows = total.sqrt().sqrt().max(1.0);
+        Some(Candidate {
+            plan: Plan::new(Way::Transient { columns }, order == Some(true)),
+            terms,
+            rows,
+            cost: TRANSIENT + total * SHARE + rows * ROW,
             is_ordered: order.is_some(),
             is_unique: false,
         })
@@ -229,13 +308,14 @@ impl Planning<'_> {
         if leading.is_empty() && bounds.is_empty() {
             return Ok(float(total));
         }
-        if !self.is_past && leading.iter().chain(bounds).all(|(term, _)| term.value.is_some()) {
+        if self.past.is_none() && leading.iter().chain(bounds).all(|(term, _)| term.value.is_some())
+        {
             let values: Vec<_> =
                 leading.iter().chain(bounds).filter_map(|(term, _)| term.value.clone()).collect();
             let ops = |terms: &[(&Term, Op)]| terms.iter().map(|(_, op)| *op).collect::<Vec<_>>();
             let (equal, bounds) = (ops(leading), ops(bounds));
             let found =
-                walk::find(self.shape, key, &equal, &bounds, &|place| values[place].clone());
+                walk::find(self.shape, key, &equal, &bounds, &|place| values.get(place).cloned());
             return count(self.now, key, &found);
         }
         let group = match leading.len() {
@@ -272,6 +352,11 @@ impl Planning<'_> {
                 let bounds: Vec<_> =
                     bounds.iter().map(|op| format!("id {} ?", op.sign())).collect();
                 if bounds.is_empty() { "all".to_owned() } else { bounds.join(" AND ") }
+            }
+            Way::Transient { columns } => {
+                let names = columns.iter().filter_map(|&it| self.shape.column(it));
+                let terms: Vec<_> = names.map(|column| format!("{} = ?", column.name)).collect();
+                format!("index for this statement: {}", terms.join(" AND "))
             }
             Way::Index { key, equal, bounds } => {
                 let key = &self.shape.keys[*key];

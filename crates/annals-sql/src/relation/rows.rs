@@ -3,38 +3,49 @@
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use annals::{Snapshot, ValueRef};
+
 use crate::forms::form;
 use crate::host::{Answer, Arguments, Asked, Fault, Form, Op, Out, Relation, Scan};
-use crate::relation::plan::{Plan, Planning};
+use crate::relation::lists::Lists;
+use crate::relation::plan::{Plan, Planning, Way};
 use crate::relation::refusal;
-use crate::relation::walk::Walking;
-use crate::session::{Session, Sight};
-use crate::shape::Shape;
+use crate::relation::walk::{Given, Walking, single_values};
+use crate::session::{Session, Sight, Through};
+use crate::shape::{Kind, Shape};
 
 /// The plans that were made: a scan gets the number of one.
 type Plans = Arc<Mutex<Vec<Plan>>>;
+
+/// How many rows a table is taken to have that isn't there any more.
+const DROPPED: u64 = 1000;
 
 /// A table.
 pub(crate) struct Table {
     session: Arc<Session>,
     shape: Arc<Shape>,
-    is_past: bool,
+    /// The schema through which the past is read, if it is the past.
+    past: Option<Through>,
     declaration: String,
     plans: Plans,
 }
 
 impl Table {
-    pub(crate) fn new(session: Arc<Session>, shape: Arc<Shape>, is_past: bool) -> Self {
+    pub(crate) fn new(session: Arc<Session>, shape: Arc<Shape>, past: Option<Through>) -> Self {
         let mut declaration = "CREATE TABLE x(\"id\" INTEGER PRIMARY KEY".to_owned();
         for column in &shape.columns {
             column.declare(&mut declaration, "");
         }
-        declaration.push_str(if is_past { ", \"annals_moment\" HIDDEN)" } else { ")" });
-        Self { session, shape, is_past, declaration, plans: Plans::default() }
+        if past.is_some() {
+            let hidden = crate::shape::quoted(&shape.free_name("annals_moment"));
+            declaration.push_str(&format!(", {hidden} HIDDEN"));
+        }
+        declaration.push(')');
+        Self { session, shape, past, declaration, plans: Plans::default() }
     }
 
     /// Returns the condition on the moment, which must be known before all else.
-    fn moment(&self, asked: &Asked) -> Result<usize, Fault> {
+    fn moment(&self, asked: &Asked, through: Through) -> Result<usize, Fault> {
         let column = c_int::try_from(self.shape.columns.len() + 1).unwrap_or(c_int::MAX);
         let mut terms = asked.terms.iter().filter(|term| term.column == column);
         let mut is_there = false;
@@ -42,12 +53,16 @@ impl Table {
             is_there |= term.op == Some(Op::Equal);
             term.op == Some(Op::Equal) && term.is_usable
         });
+        let ending = match through {
+            Through::Present => Kind::At.ending(),
+            Through::Then => Kind::AsItWas.ending(),
+        };
+        let name = format!("{}{ending}", self.shape.name);
         match found {
             Some(term) => Ok(term.place),
             None if is_there => Err(Fault::unusable()),
             None => Err(Fault::new(format!(
-                "{}_at needs a moment: {0}_at(17), {0}_at('time:2024-02-29T12:00:00Z') or {0}_at('comment:TEXT')",
-                self.shape.name
+                "{name} needs a moment: {name}(17), {name}('time:2024-02-29T12:00:00Z') or {name}('comment:TEXT')"
             ))),
         }
     }
@@ -59,10 +74,11 @@ impl Relation for Table {
     }
 
     fn plan(&self, asked: &Asked) -> Result<Answer, Fault> {
-        let moment = if self.is_past { Some(self.moment(asked)?) } else { None };
+        let moment = self.past.map(|through| self.moment(asked, through)).transpose()?;
         let now = self.session.glance();
         self.shape.check(&now)?;
-        let planning = Planning { shape: &self.shape, asked, now: &now, is_past: self.is_past };
+        let total = now.table(self.shape.table).map_or(DROPPED, |table| table.len());
+        let planning = Planning { shape: &self.shape, asked, now: &now, total, past: self.past };
         let (plan, mut answer) = planning.choose()?;
         if let Some(moment) = moment {
             answer = Planning::of_past(answer, &plan);
@@ -83,8 +99,8 @@ impl Relation for Table {
         self.shape.check(&sight.snapshot)?;
         let walking = Walking::over(sight.snapshot.clone());
         let (shape, plans) = (Arc::clone(&self.shape), Arc::clone(&self.plans));
-        let moment = self.is_past.then_some(Form::Null);
-        Ok(Box::new(TableScan { sight, shape, plans, moment, walking }))
+        let (past, moment) = (self.past, Form::Null);
+        Ok(Box::new(TableScan { sight, shape, plans, past, moment, walking, lists: None }))
     }
 
     fn refusal(&self) -> Fault {
@@ -97,9 +113,59 @@ struct TableScan {
     sight: Sight,
     shape: Arc<Shape>,
     plans: Plans,
+    past: Option<Through>,
     /// The moment, if it is a past state.
-    moment: Option<Form<'static>>,
+    moment: Form<'static>,
     walking: Walking,
+    /// The plan and the values of the walks to come, if some conditions are lists.
+    lists: Option<(Plan, Lists)>,
+}
+
+impl TableScan {
+    /// Returns the state at the moment of a search; `None` if it is null.
+    fn state(&mut self, arguments: &Arguments<'_>) -> Result<Option<Snapshot>, Fault> {
+        let Some(through) = self.past else { return Ok(Some(self.sight.snapshot.clone())) };
+        self.moment = arguments.get(0).into_owned();
+        let Some(past) = self.sight.at(&self.moment, through)? else { return Ok(None) };
+        if through == Through::Present {
+            self.shape.check(&past)?;
+        }
+        // The table may not have been there.
+        Ok(past.table(self.shape.table).is_ok().then_some(past))
+    }
+
+    /// Goes to the first row of a plan.
+    fn walk(&mut self, plan: &Plan, argument: Given<'_, '_>) -> Result<(), Fault> {
+        let Self { sight, shape, walking, .. } = self;
+        if let Way::Transient { columns } = &plan.way
+            && let Some(values) = single_values(shape, columns, argument)
+        {
+            let mut columns_then = columns.iter().filter_map(|&it| shape.column(it));
+            // Nothing equals null, nor a column that wasn't there.
+            if values.is_empty() || !columns_then.all(|it| shape.was(walking.borrow_owner(), it)) {
+                *walking = Walking::over(walking.borrow_owner().clone());
+                return Ok(());
+            }
+            let found = sight.find(walking.borrow_owner(), shape, columns, &values)?;
+            if let Some(places) = found {
+                return walking.begin_at(shape, places, plan.is_backward);
+            }
+        }
+        walking.begin(shape, plan, argument)
+    }
+
+    /// Goes to the first row of the next values of lists that have any, if there are more.
+    fn next_of_lists(&mut self) -> Result<(), Fault> {
+        while self.walking.is_over()
+            && let Some((plan, mut lists)) = self.lists.take()
+        {
+            if lists.advance() {
+                self.walk(&plan, &|place| lists.get(place))?;
+                self.lists = Some((plan, lists));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Scan for TableScan {
@@ -109,22 +175,27 @@ impl Scan for TableScan {
             plans.get(place).cloned()
         });
         let plan = plan.ok_or_else(|| Fault::new("a plan of another table"))?;
-        let mut first = 0;
-        if let Some(moment) = &mut self.moment {
-            first = 1;
-            *moment = arguments.get(0).into_owned();
-            let Some(past) = self.sight.at(moment)? else {
-                self.walking = Walking::over(self.sight.snapshot.clone());
-                return Ok(());
-            };
-            self.shape.check(&past)?;
-            self.walking = Walking::over(past);
+        self.lists = None;
+        let Some(state) = self.state(arguments)? else {
+            self.walking = Walking::over(self.sight.snapshot.clone());
+            return Ok(());
+        };
+        if self.past.is_some() {
+            self.walking = Walking::over(state);
         }
-        self.walking.begin(&self.shape, &plan, &|place| arguments.get(first + place))
+        let first = usize::from(self.past.is_some());
+        if plan.lists.is_empty() {
+            return self.walk(&plan, &|place| Some(arguments.get(first + place)));
+        }
+        let lists = Lists::new(&self.shape, &plan, arguments, first)?;
+        self.walking = Walking::over(self.walking.borrow_owner().clone());
+        self.lists = Some((plan, lists));
+        self.next_of_lists()
     }
 
     fn step(&mut self) -> Result<(), Fault> {
-        self.walking.step()
+        self.walking.step()?;
+        self.next_of_lists()
     }
 
     fn is_over(&self) -> bool {
@@ -135,9 +206,15 @@ impl Scan for TableScan {
         self.walking.with_dependent(|snapshot, walk| {
             let Some(row) = &walk.row else { return Ok(()) };
             match self.shape.column(place) {
-                Some(column) => out.put(&form(row.value(column.field), snapshot)?),
+                Some(column) => {
+                    // A past schema may be without it.
+                    let is_there =
+                        self.past != Some(Through::Then) || self.shape.was(snapshot, column);
+                    let value = if is_there { row.value(column.field) } else { ValueRef::Null };
+                    out.put(&form(value, snapshot)?);
+                }
                 None if place == 0 => out.put(&Form::Integer(row.id().0.cast_signed())),
-                None => out.put(self.moment.as_ref().unwrap_or(&Form::Null)),
+                None => out.put(&self.moment),
             }
             Ok(())
         })

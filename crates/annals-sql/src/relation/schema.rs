@@ -47,7 +47,7 @@ fn text(text: impl Into<String>) -> Form<'static> {
 
 fn begin(sight: &Sight, _: &Picked<'_, '_>) -> Result<Records, Fault> {
     let records = records(&sight.snapshot)?;
-    Ok(Box::new(records.into_iter().map(|forms| Ok(Record::new(forms)))))
+    Ok(Box::new((1..).zip(records).map(|(id, forms)| Ok(Record::new(id, forms)))))
 }
 
 fn records(now: &Snapshot) -> Result<Vec<Vec<Form<'static>>>, Fault> {

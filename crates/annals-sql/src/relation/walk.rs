@@ -2,12 +2,13 @@
 
 use std::ops::Bound;
 
-use annals::{IndexRows, Row, RowId, Rows, Snapshot, Type, Value, ValueRef};
+use annals::{IndexRows, Row, RowId, Rows, Snapshot, TableView, Type, Value, ValueRef};
 
 use crate::host::{Fault, Form, Op};
 use crate::relation::plan::{Plan, Way};
 use crate::seeks::{Seek, both, bound, prefixes, seek};
 use crate::shape::{Key, Shape};
+use crate::transient::Places;
 
 /// The part of an index that a search reads.
 #[derive(Debug)]
@@ -32,20 +33,52 @@ pub(crate) fn has_prefix(op: Op, pattern: &Form<'_>) -> bool {
     matches!(pattern, Form::Text(pattern) if prefixes(op, pattern).is_some())
 }
 
+/// Returns the values of conditions by their places; `None`: any value may fulfil one.
+pub(crate) type Given<'g, 'v> = &'g dyn Fn(usize) -> Option<Form<'v>>;
+
+/// Returns the values that may fulfil a condition.
+fn given(ty: Type, is_nullable: bool, op: Op, argument: Option<&Form<'_>>) -> Seek {
+    argument.map_or(Seek::All, |argument| seek(ty, is_nullable, op, argument))
+}
+
+/// Returns the single values of columns that equal conditions, so that a hash of them can be looked for; `None` if
+/// other values may, too. No values: nothing equals them.
+pub(crate) fn single_values(
+    shape: &Shape,
+    columns: &[usize],
+    argument: Given<'_, '_>,
+) -> Option<Vec<Value>> {
+    let mut values = Vec::with_capacity(columns.len());
+    for (place, column) in columns.iter().enumerate() {
+        let column = shape.column(*column)?;
+        match given(column.ty, column.is_nullable, Op::Equal, argument(place).as_ref()) {
+            Seek::Equal(value) => values.push(value),
+            Seek::Nothing => return Some(Vec::new()),
+            Seek::Between(Bound::Included(low), Bound::Included(high))
+                if low.as_ref().total_cmp(&high.as_ref()).is_eq() =>
+            {
+                values.push(low);
+            }
+            Seek::Between(..) | Seek::All => return None,
+        }
+    }
+    Some(values)
+}
+
 /// Returns the part of an index with the rows of conditions; `argument` returns the values of these.
 pub(crate) fn find<'v>(
     shape: &Shape,
     key: &Key,
     equal: &[Op],
     bounds: &[Op],
-    argument: &dyn Fn(usize) -> Form<'v>,
+    argument: Given<'_, 'v>,
 ) -> Found {
     let mut values = Vec::with_capacity(equal.len());
     for (place, &op) in equal.iter().enumerate() {
         let Some(column) = key.columns.get(place).and_then(|it| shape.column(it.column)) else {
             break;
         };
-        match seek(column.ty, column.is_nullable, op, &argument(place)) {
+        match given(column.ty, column.is_nullable, op, argument(place).as_ref()) {
             Seek::Equal(value) => values.push(value),
             Seek::Nothing => return Found { equal: values, next: Next::Nothing },
             Seek::All => return Found { equal: values, next: Next::All },
@@ -62,8 +95,8 @@ pub(crate) fn find<'v>(
     };
     if let [op @ (Op::Like | Op::Glob)] = bounds {
         let next = match argument(equal.len()) {
-            Form::Null => Next::Nothing,
-            Form::Text(pattern) => prefixes(*op, &pattern).map_or(Next::All, Next::Prefixes),
+            Some(Form::Null) => Next::Nothing,
+            Some(Form::Text(pattern)) => prefixes(*op, &pattern).map_or(Next::All, Next::Prefixes),
             _ => Next::All,
         };
         return Found { equal: values, next };
@@ -73,10 +106,14 @@ pub(crate) fn find<'v>(
 }
 
 /// Returns the values between bounds.
-fn range<'v>(ty: Type, is_nullable: bool, arguments: impl Iterator<Item = (Op, Form<'v>)>) -> Next {
+fn range<'v>(
+    ty: Type,
+    is_nullable: bool,
+    arguments: impl Iterator<Item = (Op, Option<Form<'v>>)>,
+) -> Next {
     let (mut lower, mut upper) = (Bound::Unbounded, Bound::Unbounded);
     for (op, argument) in arguments {
-        match seek(ty, is_nullable, op, &argument) {
+        match given(ty, is_nullable, op, argument.as_ref()) {
             Seek::Nothing => return Next::Nothing,
             Seek::Between(low, high) => (lower, upper) = (both(lower, low), both(upper, high)),
             Seek::Equal(_) | Seek::All => {}
@@ -95,6 +132,8 @@ enum Left<'a> {
     Index(IndexRows<'a>),
     /// Of several prefixes, the next one last.
     Several(Vec<IndexRows<'a>>),
+    /// Those at some places of an index that the statement has made.
+    Found(TableView<'a>, Places),
 }
 
 /// A walk over rows of a snapshot.
@@ -124,11 +163,25 @@ impl Walking {
         &mut self,
         shape: &Shape,
         plan: &Plan,
-        argument: &dyn Fn(usize) -> Form<'v>,
+        argument: Given<'_, 'v>,
     ) -> Result<(), Fault> {
         self.with_dependent_mut(|snapshot, walk| {
             *walk = Walk::begin(snapshot, shape, plan, argument)?;
             Ok(())
+        })
+    }
+
+    /// Goes to the first of the rows at some places of an index that the statement has made.
+    pub(crate) fn begin_at(
+        &mut self,
+        shape: &Shape,
+        places: Places,
+        is_backward: bool,
+    ) -> Result<(), Fault> {
+        self.with_dependent_mut(|snapshot, walk| {
+            let left = Left::Found(snapshot.table(shape.table)?, places);
+            *walk = Walk { left, is_backward, row: None };
+            walk.step()
         })
     }
 
@@ -147,11 +200,11 @@ impl<'a> Walk<'a> {
         snapshot: &'a Snapshot,
         shape: &Shape,
         plan: &Plan,
-        argument: &dyn Fn(usize) -> Form<'v>,
+        argument: Given<'_, 'v>,
     ) -> Result<Self, Fault> {
         let left = match &plan.way {
             Way::Row => {
-                let one = seek(Type::UInt64, false, Op::Equal, &argument(0));
+                let one = given(Type::UInt64, false, Op::Equal, argument(0).as_ref());
                 if let Seek::Equal(Value::UInt64(id)) = one {
                     let row = snapshot.table(shape.table)?.find(RowId(id))?;
                     return Ok(Self { left: Left::Nothing, is_backward: false, row });
@@ -166,6 +219,8 @@ impl<'a> Walk<'a> {
                     _ => by_id(snapshot, shape, Seek::All)?,
                 }
             }
+            // Of a search that finds no places: any row may have the values.
+            Way::Transient { .. } => by_id(snapshot, shape, Seek::All)?,
             Way::Index { key, equal, bounds } => {
                 let key = &shape.keys[*key];
                 let found = find(shape, key, equal, bounds, argument);
@@ -184,6 +239,10 @@ impl<'a> Walk<'a> {
             (Left::Rows(rows), true) => rows.next_back(),
             (Left::Index(rows), false) => rows.next(),
             (Left::Index(rows), true) => rows.next_back(),
+            (Left::Found(table, (hashed, places)), is_backward) => {
+                let place = if is_backward { places.next_back() } else { places.next() };
+                place.and_then(|place| hashed.id(place)).map(|id| table.get(id))
+            }
             (Left::Several(all), is_backward) => loop {
                 let Some(rows) = all.last_mut() else { break None };
                 match if is_backward { rows.next_back() } else { rows.next() } {

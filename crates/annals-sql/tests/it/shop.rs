@@ -1,6 +1,7 @@
 //! A database of cities, persons and visits, with values of many kinds, and SQLite's own tables with the same rows.
 
-use annals::{Date, Timestamp, Uuid};
+use annals::{Date, FieldNumber, RowId, TableNumber, Timestamp, Uuid, ValueRef};
+use annals_event::Event;
 use annals_sql::{Connection, Parameters, Value};
 
 annals::schema!("tests/it/shop.schema");
@@ -119,9 +120,8 @@ const TABLES: [(&str, &str, &[&str]); 3] = [
 pub(crate) fn native(db: &shop::Database) -> Connection {
     let (mut ours, mut native) = (open(db), open(db));
     // Its tables are replaced by others of the same names.
-    native
-        .inner()
-        .authorizer(None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>);
+    let none = None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>;
+    native.inner_mut().authorizer(none).unwrap();
     for (table, columns, indexes) in TABLES {
         let rows = ours.rows(&format!("SELECT * FROM {table}"), &Parameters::None).unwrap();
         let sql = native.inner();
@@ -142,6 +142,98 @@ pub(crate) fn native(db: &shop::Database) -> Connection {
     }
     native.inner().execute_batch("ANALYZE").unwrap();
     native
+}
+
+/// A database with a history, and SQLite's own tables with the same rows.
+pub(crate) struct World;
+
+impl World {
+    /// Returns a connection with our tables in `temp`, and SQLite's own in `main`, also for the past of these moments.
+    pub(crate) fn open(moments: &[u64]) -> Connection {
+        let db = build(30, 80, 120);
+        change(db.as_dynamic());
+        let mut sql = open(&db);
+        let none = None::<fn(rusqlite::hooks::AuthContext<'_>) -> rusqlite::hooks::Authorization>;
+        sql.inner_mut().authorizer(none).unwrap();
+        let run = |text: &str| {
+            sql.inner().execute_batch(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        };
+        // As a name of SQLite's own table, and as a table function of ours.
+        let copy = |name: &str, columns: &str| {
+            run(&format!(
+                "CREATE TABLE main.\"{name}\"({columns}); INSERT INTO main.\"{name}\" SELECT * FROM temp.{name}"
+            ));
+        };
+        run("BEGIN");
+        copy(
+            "annals_log",
+            "txid INTEGER PRIMARY KEY, time TIMESTAMP_MICROSECONDS, comment TEXT, changes INTEGER",
+        );
+        for (table, columns, indexes) in TABLES {
+            let rows = format!("id INTEGER PRIMARY KEY, {columns}");
+            copy(table, &rows);
+            for (place, index) in indexes.iter().enumerate() {
+                run(&format!("CREATE INDEX main.{table}_{place} ON {table}{index}"));
+            }
+            run(&format!("CREATE TABLE main.{table}_at(id INTEGER, {columns}, annals_moment)"));
+            for moment in moments {
+                copy(&format!("{table}_at({moment})"), &rows);
+                copy(&format!("{table}_as_it_was({moment})"), &rows);
+                run(&format!(
+                    "INSERT INTO main.{table}_at SELECT *, {moment} FROM temp.{table}_at({moment})"
+                ));
+            }
+            let side = |side: &str| {
+                columns.split(", ").map(|it| format!(", {side}_{it}")).collect::<String>()
+            };
+            let sides = side("old") + &side("new");
+            let origin = "txid INTEGER, time TIMESTAMP_MICROSECONDS, comment TEXT, kind TEXT";
+            copy(&format!("{table}_history"), &format!("id INTEGER, {origin}{sides}"));
+            copy(&format!("{table}_changes(2, 7)"), &format!("id INTEGER, kind TEXT{sides}"));
+            copy(&format!("{table}_blame"), &format!("id INTEGER, field TEXT, value, {origin}"));
+        }
+        run("COMMIT; ANALYZE");
+        sql
+    }
+}
+
+/// Changes, deletes and erases rows in several transactions.
+fn change(db: &annals::Database) {
+    let (city, person, visit) = (TableNumber(0), TableNumber(1), TableNumber(2));
+    let mut random = Random(5);
+    for number in 0..7 {
+        let mut tx = db.begin().unwrap();
+        for _ in 0..6 {
+            let id = RowId(1 + random.below(79));
+            let name = random.one_of(&NAMES);
+            let age = ValueRef::Int16(random.below(40) as i16);
+            // Deleted ones stay as they are.
+            if db.read().table(person).unwrap().contains(id).unwrap() {
+                tx.update(person, id, FieldNumber(0), ValueRef::String(name)).unwrap();
+                tx.update(person, id, FieldNumber(2), age).unwrap();
+            }
+        }
+        tx.delete(visit, RowId(number * 11)).unwrap();
+        tx.update(city, RowId(number), FieldNumber(2), ValueRef::Null).unwrap();
+        if number == 2 {
+            for (table, id, field) in [
+                (city, 3, 0),
+                (city, 4, 0),
+                (person, 15, 0),
+                (person, 16, 0),
+                (person, 17, 6),
+                (person, 18, 6),
+                (visit, 5, 2),
+                (visit, 6, 2),
+            ] {
+                let value = ValueRef::Null;
+                let event =
+                    Event::Update { table, id: RowId(id), field: FieldNumber(field), value };
+                tx.apply_erased(&event).unwrap();
+            }
+        }
+        tx.commit().unwrap();
+    }
 }
 
 /// Returns the rows of a query as text, one a line.

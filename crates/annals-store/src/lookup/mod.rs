@@ -215,7 +215,12 @@ impl<'a> IndexView<'a> {
 
     #[inline]
     fn encode_next(&self, at: usize, value: ValueRef<'_>, out: &mut impl Out) -> Result<()> {
-        match self.column(at).filter(|column| column.accepts(&value)) {
+        // Null is a key of erased values too, where a program may store none.
+        let is_key = |column: &&Column| match value {
+            ValueRef::Null => column.is_nullable(),
+            value => column.accepts(&value),
+        };
+        match self.column(at).filter(is_key) {
             Some(column) => {
                 self.data.encode(at, column.is_nullable(), value, out);
                 Ok(())

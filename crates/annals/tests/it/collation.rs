@@ -184,9 +184,11 @@ fn a_program_without_the_collation_reads_all_else() {
     };
     assert!(files(folder.path()).iter().filter(|(path, _)| path.ends_with("t.annals")).all(kept));
 
-    // A program that doesn't have the index drops it, and then writes.
-    let without = "create_table t\nadd_field t name string\n";
-    let without = annals_schema::parse(without).unwrap().schema;
+    // A program without that collation drops the index by a line, and then writes.
+    let without = format!(
+        "create_table t\nadd_field t name string\ncreate_unique_index by_name t name collate {locale}\ndrop_index by_name\n"
+    );
+    let without = annals_schema::parse(&without).unwrap().schema;
     let db = options.open_schema(&path, &without).unwrap();
     insert(&db, &["B"]);
     assert_eq!(db.read().table(TABLE).unwrap().len(), 6);

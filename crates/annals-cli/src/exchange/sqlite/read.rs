@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use annals::{Error, Result, RowId, Value};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::plan::{Plan, plan};
@@ -20,6 +21,8 @@ pub(crate) fn import(path: &Path, to: &To) -> Result<Arrived> {
     let sqlite = |error: rusqlite::Error| failed(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+    // A name that the file doesn't have is an error, not a text.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false).map_err(sqlite)?;
     // Nothing in the file may have side effects, and both passes must see the same.
     connection.execute_batch("PRAGMA trusted_schema=OFF; BEGIN").map_err(sqlite)?;
     let (schema, plans) =

@@ -1,6 +1,6 @@
 //! Answers as tables and lines for people, or in the formats for programs.
 
-use annals::{Error, Result};
+use annals::{Error, Result, Timestamp};
 use annals_sql::{Answer, Render, SqlError, ValueRef};
 use clap::ValueEnum;
 use unicode_width::UnicodeWidthStr as _;
@@ -121,8 +121,8 @@ struct Shown<'o> {
     output: &'o mut Output,
     sink: Sink,
     names: Vec<String>,
-    /// For each column, whether blobs in it are large numbers.
-    are_large: Vec<bool>,
+    /// For each column, whether it has times.
+    are_times: Vec<bool>,
     /// Rows that aren't printed yet, as their widths aren't known.
     rows: Vec<Vec<Cell>>,
     widths: Vec<usize>,
@@ -135,19 +135,25 @@ struct Cell {
 }
 
 impl Cell {
-    fn new(value: ValueRef<'_>, is_large: bool) -> Self {
+    fn new(value: ValueRef<'_>, is_time: bool) -> Self {
         let mut text = String::new();
         match value {
             ValueRef::Null => text.push_str("NULL"),
             ValueRef::Text(bytes) => text = harmless(&String::from_utf8_lossy(bytes)),
             ValueRef::Blob(bytes) => {
                 let shown = bytes.get(..WIDEST).unwrap_or(bytes);
-                annals_sql::push_plain(&mut text, ValueRef::Blob(shown), is_large);
+                annals_sql::push_plain(&mut text, ValueRef::Blob(shown));
             }
-            number => annals_sql::push_plain(&mut text, number, is_large),
+            ValueRef::Integer(time) if is_time => text = Timestamp(time).to_string(),
+            number => annals_sql::push_plain(&mut text, number),
         }
-        let is_real = matches!(value, ValueRef::Integer(_) | ValueRef::Real(_));
-        Self { text, is_number: is_real || is_large }
+        let is_number = match value {
+            ValueRef::Integer(_) => !is_time,
+            ValueRef::Real(_) => true,
+            ValueRef::Blob(bytes) => annals_sql::read_large(bytes).is_some(),
+            ValueRef::Null | ValueRef::Text(_) => false,
+        };
+        Self { text, is_number }
     }
 }
 
@@ -173,7 +179,7 @@ impl<'o> Shown<'o> {
             output,
             sink,
             names: Vec::new(),
-            are_large: Vec::new(),
+            are_times: Vec::new(),
             rows: Vec::new(),
             widths: Vec::new(),
         }
@@ -230,15 +236,15 @@ impl<'o> Shown<'o> {
 impl Answer for Shown<'_> {
     fn begin(&mut self, columns: &[(String, Option<String>)]) -> Result<(), SqlError> {
         self.names = columns.iter().map(|(name, _)| name.clone()).collect();
-        let is_large = |ty: &Option<String>| annals_sql::is_large(ty.as_deref());
-        self.are_large = columns.iter().map(|(_, ty)| is_large(ty)).collect();
+        let is_time = |ty: &Option<String>| annals_sql::is_time(ty.as_deref());
+        self.are_times = columns.iter().map(|(_, ty)| is_time(ty)).collect();
         self.widths.clear();
         Ok(())
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        let columns = values.iter().zip(&self.are_large);
-        self.rows.push(columns.map(|(&value, &is_large)| Cell::new(value, is_large)).collect());
+        let columns = values.iter().zip(&self.are_times);
+        self.rows.push(columns.map(|(&value, &is_time)| Cell::new(value, is_time)).collect());
         if self.rows.len() >= MEASURED || !self.widths.is_empty() {
             self.flush()?;
         }

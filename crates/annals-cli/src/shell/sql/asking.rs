@@ -22,12 +22,14 @@ pub(crate) enum Asking {
 
 impl Asking {
     /// Ends a running query at an interrupt.
-    pub(crate) fn end_at(&self, interrupts: Arc<Interrupts>) {
+    pub(crate) fn end_at(&mut self, interrupts: Arc<Interrupts>) {
         /// Steps of SQLite's machine between two looks.
         const STEPS: i32 = 1000;
         match self {
             Self::File(connection) => {
-                connection.inner().progress_handler(STEPS, Some(move || interrupts.take()));
+                let look = move || interrupts.take();
+                // Without the handler, a query ends by itself.
+                let _ = connection.inner_mut().progress_handler(STEPS, Some(look));
             }
             // The answer of a server is short, and ends by its limits.
             #[cfg(feature = "net")]

@@ -1,5 +1,6 @@
 //! Answers whose values stand between separators: tabs, `|`, and tables of Markdown.
 
+use annals::Timestamp;
 use annals_sql::{Answer, SqlError, ValueRef};
 
 use super::answer::{Format, Sink};
@@ -9,13 +10,13 @@ use crate::output::Output;
 pub(super) struct Separated<'o> {
     output: &'o mut Output,
     sink: Sink,
-    /// For each column, whether blobs in it are large numbers.
-    are_large: Vec<bool>,
+    /// For each column, whether it has times that people read.
+    are_times: Vec<bool>,
 }
 
 impl<'o> Separated<'o> {
     pub(super) const fn new(sink: Sink, output: &'o mut Output) -> Self {
-        Self { output, sink, are_large: Vec::new() }
+        Self { output, sink, are_times: Vec::new() }
     }
 
     fn print(&mut self, values: &[String]) -> Result<(), SqlError> {
@@ -47,8 +48,9 @@ fn escaped(text: &str) -> String {
 
 impl Answer for Separated<'_> {
     fn begin(&mut self, columns: &[(String, Option<String>)]) -> Result<(), SqlError> {
-        let is_large = |ty: &Option<String>| annals_sql::is_large(ty.as_deref());
-        self.are_large = columns.iter().map(|(_, ty)| is_large(ty)).collect();
+        let is_for_people = self.sink.format == Format::Markdown;
+        let is_time = |ty: &Option<String>| is_for_people && annals_sql::is_time(ty.as_deref());
+        self.are_times = columns.iter().map(|(_, ty)| is_time(ty)).collect();
         // Without the line of names it is no table of Markdown.
         if self.sink.has_header || self.sink.format == Format::Markdown {
             let names: Vec<_> = columns.iter().map(|(name, _)| name.clone()).collect();
@@ -61,11 +63,14 @@ impl Answer for Separated<'_> {
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        let columns = values.iter().zip(&self.are_large);
-        let texts = columns.map(|(&value, &is_large)| {
-            let mut text = String::new();
-            annals_sql::push_plain(&mut text, value, is_large);
-            text
+        let columns = values.iter().zip(&self.are_times);
+        let texts = columns.map(|(&value, &is_time)| match value {
+            ValueRef::Integer(time) if is_time => Timestamp(time).to_string(),
+            value => {
+                let mut text = String::new();
+                annals_sql::push_plain(&mut text, value);
+                text
+            }
         });
         let texts: Vec<_> = texts.collect();
         self.print(&texts)

@@ -4,6 +4,8 @@
 //! isn't, and all nodes have the same history. `ANNALS_TEST_EFFORT=full` runs it, for `ANNALS_FAULTS_SECONDS`. It needs
 //! root: the test starts itself again with namespaces of its own, which end with it, and with all that was started in them.
 
+#![allow(clippy::print_stderr, reason = "a long run says how far it is, and its figures")]
+
 mod hurt;
 mod ledger;
 mod machines;

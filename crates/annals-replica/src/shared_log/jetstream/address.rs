@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use annals::{Error, Result};
 
-use crate::url::redact;
+use crate::redact::redact;
 
 /// How to reach a stream, and how its settings are checked.
 #[derive(Clone, Debug, Default)]

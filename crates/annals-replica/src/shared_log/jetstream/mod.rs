@@ -31,7 +31,7 @@ use self::notices::Notices;
 use self::settings::Info;
 use super::log::{Appended, Extent, Log, Message, Source};
 use crate::Patience;
-use crate::url::redact;
+use crate::redact::redact;
 
 /// The most messages of one answer.
 const MOST_MESSAGES: usize = 10_000;

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::super::log::Extent;
 use crate::client::Client;
-use crate::url::redact;
+use crate::redact::redact;
 
 /// The most bytes of what a monitor says.
 const MOST: u64 = 1 << 20;

@@ -1,5 +1,5 @@
 //! A function over tables gets a past state that no variable keeps.
-//~ error[E0308]: mismatched types
+//~ error[E0308]: `?` operator has incompatible types
 annals::schema!("tutorial.schema");
 
 fn cities(state: &tutorial::Tables<impl annals::typed::Viewed>) -> u64 {
