@@ -148,7 +148,12 @@ fn find(mistake: Option<Mistake>, is_wanted: impl Fn(&str) -> bool) -> Option<St
             _ => 3,
         };
         // Each on its own: states that were tried with one mistake aren't tried with the next.
-        (0..workloads).find_map(|seed| how(&Explorer::new(effort), &format!("{kind}-{seed}")).err())
+        // A check of a test build that panics has found it, too.
+        (0..workloads).find_map(|seed| {
+            let run = || how(&Explorer::new(effort), &format!("{kind}-{seed}"));
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+            done.unwrap_or_else(|_| Err("panicked".to_owned())).err()
+        })
     })
 }
 
