@@ -16,9 +16,9 @@ use crate::archive::{NOTE, create, write};
 enum Failure {
     None,
     /// A pull breaks after so many of the bytes.
-    Cut(u64),
+    Cut(usize),
     /// One byte of a pull is another one.
-    Flipped(u64),
+    Flipped(usize),
     /// Nobody is there.
     Away,
     /// Each push has no answer.
@@ -68,12 +68,12 @@ impl Connection for Failing {
         });
         all.expect("its bytes");
         match self.failure {
-            Failure::Cut(at) if (at as usize) < bytes.len() => {
-                into.append(&bytes[..at as usize]).expect("room");
+            Failure::Cut(at) if at < bytes.len() => {
+                into.append(&bytes[..at]).expect("room");
                 return Err(Error::new(ErrorKind::Unreachable, "cut off"));
             }
             Failure::Flipped(at) if !bytes.is_empty() => {
-                let at = at as usize % bytes.len();
+                let at = at % bytes.len();
                 bytes[at] ^= 1;
             }
             _ => {}
