@@ -452,7 +452,7 @@ pub(super) fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
     Error::new(ErrorKind::InUse, format!("table `{name}` has a row {} already", id.0))
 }
 
-/// Sets that a table always has one row.
+/// Returns the error that a table would have no row, or two, and always has one.
 #[cold]
 pub(super) fn single_row(view: &View, number: TableNumber) -> Error {
     let name = view.table_name(number);

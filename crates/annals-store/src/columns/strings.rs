@@ -23,6 +23,7 @@
 
 use std::borrow::Cow;
 
+use crate::image::ill_written;
 use crate::pages::cells::{Cells, FreeNumbers, Heap, Longs};
 use crate::pages::item::Held;
 use crate::pages::load::Loader;
@@ -442,12 +443,12 @@ fn text(bytes: &[u8]) -> Result<&str> {
 
 #[cold]
 fn leads_nowhere() -> Error {
-    Error::corrupt("a string leads to no place: the image was written like this; delete it")
+    ill_written("a string leads to no place")
 }
 
 #[cold]
 fn no_text() -> Error {
-    Error::corrupt("a string is not UTF-8: the image was written like this; delete it")
+    ill_written("a string is not UTF-8")
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ impl Builder {
     }
 }
 
-/// Returns into how many leaves some entries go, and up to which length each is filled, so that they are evenly full.
+/// Returns the length to which each leaf of some entries is filled, so that they are evenly full.
 pub(super) fn split(entries: &[Entry]) -> usize {
     let mut all = Builder::default();
     for entry in entries {

@@ -10,7 +10,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::image::{Array, Kind, NODE_MAX_LEN, Stored, decode_node};
+use crate::image::{Array, Kind, NODE_MAX_LEN, Stored, decode_node, ill_written};
 use crate::pages::item::{Held, Item};
 use crate::pages::once_array::OnceArray;
 use crate::pages::pager::Pager;
@@ -279,10 +279,7 @@ impl<T: Item> Link<T> {
 
 #[cold]
 fn ill_formed(stored: &Stored) -> Error {
-    Error::corrupt(format!(
-        "the image has {} bytes at {} whose checksum is right, but which mean nothing",
-        stored.len, stored.place
-    ))
+    ill_written(format!("{} bytes at {} mean nothing", stored.len, stored.place))
 }
 
 /// True if a tree of that height has a place of that number.

@@ -19,7 +19,7 @@ use crate::pages::item::{Held, Item};
 use crate::pages::refresh::Refresh;
 use crate::pages::reserve::ArrayId;
 
-/// Returns the identity of an array's contents: two with the same one are equal.
+/// The identity of an array's contents: two with the same one are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Version(u64);
 

@@ -5,6 +5,7 @@
 use annals_schema::RowId;
 
 use super::{BLOCK, Extent, RowMap, key_of};
+use crate::image::ill_written;
 use crate::pages::cells::place;
 use crate::pages::page::Epoch;
 use crate::{Error, Result};
@@ -30,7 +31,7 @@ impl RowMap {
         self.live.set(slot, false, write)?;
         // Only an image can claim fewer rows than exist.
         self.len = self.len.checked_sub(1).ok_or_else(|| {
-            Error::corrupt(format!("row {id} isn't counted in the image; delete it"))
+            ill_written(format!("row {id} isn't counted"))
         })?;
         let in_tail = self.in_tail(id);
         let extent = if in_tail { Some(self.tail) } else { self.find_extent(id)? };

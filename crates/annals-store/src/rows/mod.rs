@@ -23,6 +23,7 @@ use annals_schema::RowId;
 use self::free::FreeSlots;
 use crate::btree::Tree;
 use crate::ids::id_of;
+use crate::image::ill_written;
 use crate::pages::cells::{Bits, place};
 use crate::pages::load::Loader;
 use crate::pages::page::Epoch;
@@ -491,9 +492,7 @@ impl RowMap {
 
 #[cold]
 fn no_extent(start: u64) -> Error {
-    Error::corrupt(format!(
-        "the rows from {start} on can't lie where the image says; it was written like this: delete it"
-    ))
+    ill_written(format!("the rows from {start} on can't lie where it says"))
 }
 
 #[cfg(test)]

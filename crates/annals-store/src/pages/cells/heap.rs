@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::own;
+use crate::image::ill_written;
 use crate::pages::base::Check;
 use crate::pages::item::Held;
 use crate::pages::load::Loader;
@@ -123,7 +124,7 @@ impl Heap {
 
 #[cold]
 fn nowhere() -> Error {
-    Error::corrupt("a value leads to no place: the image was written like this; delete it")
+    ill_written("a value leads to no place")
 }
 
 /// Whole pages, as the nodes of a tree.
@@ -227,9 +228,7 @@ impl Nodes {
 
 #[cold]
 fn no_node(number: u32) -> Error {
-    Error::corrupt(format!(
-        "a tree has no node {number}: the image was written like this; delete it"
-    ))
+    ill_written(format!("a tree has no node {number}"))
 }
 
 /// Values too long for a page, by number. None is empty.

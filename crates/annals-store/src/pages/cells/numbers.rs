@@ -1,6 +1,7 @@
 //! Freed numbers, to be allocated again.
 
 use super::Cells;
+use crate::image::ill_written;
 use crate::pages::load::Loader;
 use crate::pages::page::Epoch;
 use crate::pages::paged::Counted;
@@ -83,5 +84,5 @@ impl FreeNumbers {
 
 #[cold]
 fn no_number() -> Error {
-    Error::corrupt("free numbers were never given out: the image was written like this; delete it")
+    ill_written("free numbers were never given out")
 }

@@ -395,7 +395,7 @@ fn sample(
     Ok(step!(OutdatedBoundTaken, is_newest, else true).then_some(published))
 }
 
-/// Lets the store continue from the newest root, as [`Self::try_to_install`]. After many written bytes it waits a
+/// Lets the store continue from the newest root, as [`try_to_install`]. After many written bytes it waits a
 /// moment for a transaction that would have to do it: the replaced memory is best freed here, where no thread
 /// waits. Returns how long it held the writer's lock.
 fn install_soon(core: &Core, image_state: &ImageState, bytes: u64) -> Duration {

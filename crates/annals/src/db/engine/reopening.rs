@@ -30,7 +30,7 @@ pub(in crate::db) fn keep_named_or_postpone(
     Ok(true)
 }
 
-/// Does what [`Self::keep_named_or_postpone`] does, for the writer without pending changes.
+/// Does what [`keep_named_or_postpone`] does, for the writer without pending changes.
 pub(in crate::db) fn keep_named(
     core: &Core,
     image_state: &ImageState,

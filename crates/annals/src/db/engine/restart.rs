@@ -58,7 +58,7 @@ pub(in crate::db) fn restart(core: &Core, older: Older, timeout: Duration) -> Re
     restart_in_turn(core, &mut writing, older, &mut |_| Ok(()))
 }
 
-/// Does what [`Self::restart`] does, for the writer, which in shared mode has the lock for restarts and the turn.
+/// Does what [`restart`] does, for the writer, which in shared mode has the lock for restarts and the turn.
 /// `fits` may refuse the state at the beginning of the new segment, by its length in bytes.
 pub(in crate::db) fn restart_in_turn(
     core: &Core,

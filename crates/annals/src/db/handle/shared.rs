@@ -152,7 +152,7 @@ pub(in crate::db) fn take_turn(db: &Inner, writing: &mut Writing) -> Result<()> 
     take_turn_by(db, writing, Segment::take_turn)
 }
 
-/// Does what [`Self::take_turn`] does, where `take` waits for the turn.
+/// Does what [`take_turn`] does, where `take` waits for the turn.
 pub(in crate::db) fn take_turn_by(
     db: &Inner,
     writing: &mut Writing,
@@ -182,7 +182,7 @@ pub(in crate::db) fn take_turn_by(
     Err(Error::new(ErrorKind::Busy, message))
 }
 
-/// Does what [`Self::take_turn`] does in shared mode, but doesn't wait: returns true if it has the turn. It hasn't if
+/// Does what [`take_turn`] does in shared mode, but doesn't wait: returns true if it has the turn. It hasn't if
 /// the journal continues elsewhere either, where it will look the next time.
 pub(in crate::db) fn try_to_take_turn(db: &Inner, writing: &mut Writing) -> Result<bool> {
     let Some(sharing) = db.sharing() else { return Ok(true) };

@@ -12,8 +12,9 @@ pub(in crate::db) fn schema_of(present: &Schema, commands: u64) -> Result<Schema
     }
     if count > present.commands().len() {
         return Err(Error::corrupt(format!(
-            "the history index has {count} commands of the schema, more than the journal: delete the index"
-        )));
+            "the history index has {count} commands of the schema, more than the journal"
+        ))
+        .advising("close the database and delete the image file, where the index is; nothing is lost: both are made again"));
     }
     let mut schema = Schema::default();
     for command in present.commands().iter().take(count) {

@@ -340,7 +340,7 @@ impl ImageState {
         set_aside(&*self.directory, &self.name, reason.to_owned()).map(drop)
     }
 
-    /// Returns the request for opening this journal's image.
+    /// Returns the directory that the image is in.
     pub(in crate::db) fn directory(&self) -> &Arc<dyn Directory> {
         &self.directory
     }
