@@ -30,9 +30,10 @@ impl RowMap {
         let write = self.write_at(slot, epoch);
         self.live.set(slot, false, write)?;
         // Only an image can claim fewer rows than exist.
-        self.len = self.len.checked_sub(1).ok_or_else(|| {
-            ill_written(format!("row {id} isn't counted"))
-        })?;
+        self.len = self
+            .len
+            .checked_sub(1)
+            .ok_or_else(|| ill_written(format!("row {id} isn't counted")))?;
         let in_tail = self.in_tail(id);
         let extent = if in_tail { Some(self.tail) } else { self.find_extent(id)? };
         let Some(extent) = extent else { return Ok(Moves::new()) };

@@ -148,3 +148,33 @@ fn an_error_comes_out_of_the_last_step() {
     assert_eq!(kinds, [true, false, true, false, true, false, true]);
     assert!(Query::over([Ok(1)]).try_map(|_| Err::<(), _>(Error::invalid("no"))).count().is_err());
 }
+
+#[test]
+fn values_are_asked_about_as_an_iterator_is() {
+    let (db, rows) = filled();
+    let now = db.read();
+    let taken = || now.reading().query().map(|row| row.taken().0);
+    let mut seen = Vec::new();
+    taken().for_each(|n| seen.push(n)).unwrap();
+    assert_eq!(seen, rows.iter().map(|row| row.1).collect::<Vec<_>>());
+    for limit in [-1, 50, 100, 101] {
+        assert_eq!(taken().any(|n| *n > limit).unwrap(), seen.iter().any(|n| *n > limit));
+        assert_eq!(taken().all(|n| *n <= limit).unwrap(), seen.iter().all(|n| *n <= limit));
+    }
+    assert_eq!(taken().last().unwrap(), seen.last().copied());
+    let code = || now.reading().query().map(|row| (row.taken().0, row.id()));
+    let by_hand =
+        || rows.iter().zip(now.reading().query()).map(|(row, at)| (row.1, at.unwrap().id()));
+    let first = |a: &(i64, _), b: &(i64, _)| a.0.cmp(&b.0);
+    assert_eq!(code().min_by(first).unwrap(), by_hand().min_by(first), "the first of equal ones");
+    assert_eq!(code().max_by(first).unwrap(), by_hand().max_by(first), "the last of equal ones");
+    let mean = seen.iter().sum::<i64>() as f64 / seen.len() as f64;
+    assert!((taken().average(|n| *n).unwrap().unwrap() - mean).abs() < 1e-9);
+    let none = || taken().filter(|_| false);
+    assert_eq!((none().average(|n| *n).unwrap(), none().last().unwrap()), (None, None));
+    assert!(none().all(|_| false).unwrap() && !none().any(|_| true).unwrap());
+    let wrong = || Query::over([Ok(1), Err(Error::invalid("no"))]);
+    assert!(wrong().any(|n| *n == 1).unwrap(), "no more is read");
+    assert!(wrong().any(|n| *n == 2).is_err() && wrong().all(|n| *n == 1).is_err());
+    assert!(wrong().last().is_err() && wrong().for_each(|_| ()).is_err());
+}

@@ -155,3 +155,39 @@ fn a_program_without_a_variant_of_the_file_only_reads_it() {
     };
     assert_eq!(plan.to_string(), "add_variant t c x  # no row has it yet");
 }
+
+#[test]
+fn rows_with_a_variant_of_a_newer_program_are_errors_and_all_others_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.annals");
+    let newer = format!("{}add_variant job state stalled\n", include_str!("enums.schema"));
+    let newer = annals_schema::parse(&newer).unwrap().schema;
+    let db = annals::Options::new().open_schema(&path, &newer).unwrap();
+    let state = newer.table(T).unwrap().field(FieldNumber(1)).unwrap().ty;
+    let row = |tx: &mut annals::Transaction<'_>, name, variant| {
+        let state = state.parse_written(variant).unwrap();
+        tx.insert(T, &[ValueRef::String(name), state.as_ref(), ValueRef::Null])
+    };
+    let ids = db.write(|tx| Ok((row(tx, "known", "ready")?, row(tx, "unknown", "stalled")?)));
+    let (known, unknown) = ids.unwrap();
+    db.close().unwrap();
+
+    let error = enums::Database::open(&path).map(drop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SchemaMismatch);
+    assert!(error.to_string().contains("`add_variant job state stalled`"), "{error}");
+    let now = enums::Database::open_read_only(&path).unwrap().read();
+    let is_newer = |error: annals::Error| {
+        assert_eq!(error.kind(), ErrorKind::SchemaMismatch, "{error}");
+        assert!(error.to_string().contains("stalled"), "{error}");
+    };
+    assert_eq!(now.job().require(known.into()).unwrap().name(), "known");
+    is_newer(now.job().get(unknown.into()).map(drop).unwrap_err());
+    let rows: Vec<_> = now.job().iter().collect();
+    assert!(rows[0].is_ok());
+    is_newer(rows.into_iter().nth(1).unwrap().map(drop).unwrap_err());
+    assert_eq!(now.job().by_state().iter().filter(Result::is_err).count(), 1);
+    is_newer(now.job().query().count().map(drop).unwrap_err());
+    let slices = |count| now.job().slices_of(job::STATE, known.into(), count).unwrap();
+    is_newer(slices(2).find_map(Result::err).unwrap());
+    assert_eq!(slices(1).next().unwrap().unwrap(), [State::Ready][..]);
+}

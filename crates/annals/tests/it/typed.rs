@@ -419,3 +419,19 @@ fn erased_values_have_no_type_to_complain_of() {
     let [tutorial::Change::Person(inserted)] = &first.changes[..] else { panic!("{first:?}") };
     assert_eq!(inserted.after.as_ref(), Some(&after), "of all that changed, too");
 }
+
+#[test]
+fn a_row_has_its_last_change_in_each_state() {
+    let (_directory, db) = tutorial();
+    let lille = db.write(|tx| Ok(tx.insert(tutorial::city::New { name: "Lille" })?)).unwrap();
+    let first = db.read();
+    db.write(|tx| tx.insert(tutorial::city::New { name: "Paris" }).map(drop)).unwrap();
+    db.write(|tx| tx.edit(lille)?.set_name("Lille-Centre").map(drop)).unwrap();
+    let edited = db.read();
+    db.write(|tx| tx.delete(lille)).unwrap();
+    for then in [&first, &edited, &db.read()] {
+        let last = then.last_change(lille).unwrap().expect("it existed");
+        assert_eq!(last.txid, then.txid(), "of a deleted row it is the deletion");
+    }
+    assert!(db.read().last_change(tutorial::city::Id::from_u64(77)).unwrap().is_none());
+}

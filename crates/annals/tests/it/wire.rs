@@ -242,3 +242,13 @@ fn exact_values_are_texts() {
         assert!(error.contains(said), "{field}: {error}");
     }
 }
+
+#[test]
+fn a_row_is_written_as_what_it_owns() {
+    let db = tutorial::Database::in_memory().unwrap();
+    db.write(|tx| tx.insert(city::New { name: "Lille" }).map(drop)).unwrap();
+    let now = db.read();
+    let row = now.city().iter().next().unwrap().unwrap();
+    assert_eq!(to_value(&row).unwrap(), to_value(row.to_owned()).unwrap());
+    assert_eq!(to_string(&row).unwrap(), r#"{"name":"Lille"}"#);
+}

@@ -3,6 +3,7 @@
 
 mod crash;
 mod in_memory;
+mod newer;
 mod open;
 
 use std::path::PathBuf;
