@@ -45,7 +45,7 @@ impl ::annals::typed::Enum for {ty} {{
 impl ::annals::typed::CellOf for {ty} {{
     type Plain = ::annals::typed::VariantNumber;
     #[inline]
-    fn of(plain: Self::Plain) -> Self {{
+    fn of(plain: ::annals::typed::VariantNumber) -> Self {{
         ::annals::typed::variant_of(plain)
     }}
 }}
@@ -73,7 +73,7 @@ impl ::std::fmt::Display for {ty} {{
 /// Reads the name in the schema.
 impl ::std::str::FromStr for {ty} {{
     type Err = ::annals::typed::EnumError;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {{
+    fn from_str(text: &str) -> Result<Self, ::annals::typed::EnumError> {{
         ::annals::typed::parse_variant(text)
     }}
 }}

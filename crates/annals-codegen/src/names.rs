@@ -86,8 +86,20 @@ const OUTER: [&str; 60] = [
 ];
 
 /// Reserved names for fields, which are getters and parameters.
-const INNER: [&str; 10] =
-    ["id", "as_dynamic", "to_owned", "clone", "fmt", "Row", "Some", "None", "Ok", "Err"];
+const INNER: [&str; 12] = [
+    "id",
+    "as_dynamic",
+    "to_owned",
+    "clone",
+    "fmt",
+    "Row",
+    "Edit",
+    "Table",
+    "Some",
+    "None",
+    "Ok",
+    "Err",
+];
 
 /// Reserved names for indexes, which are methods of their table: its other methods.
 const METHODS: [&str; 20] = [

@@ -136,8 +136,7 @@ fn known(columns: &[Column<'_>]) -> String {
         return checks;
     }
     format!(
-        "\
-    #[inline]
+        "    #[inline]
     fn row(row: ::annals::Row<'_>) -> ::annals::Result<Row<'_>> {{
 {checks}        Ok(Row(row))
     }}

@@ -36,6 +36,9 @@ pub const SCHEMA: &str = "\
     add_field _ get int32\n\
     create_table Database\n\
     add_field Database Row string\n\
+    add_field Database Edit string\n\
+    add_field Database Table int8 null\n\
+    add_field Database Plain enum(Plain,Err,Target,self)\n\
     add_field Database Writer references Database\n\
     add_field Database None references type\n\
     add_field Database id string\n\
@@ -1868,6 +1871,11 @@ pub mod Database_ {
         type Schema = ::annals::typed::WithCustoms<super::Schema>;
         type Row<'a> = Row<'a>;
         type Edit<'t, 'db: 't> = Edit<'t, 'db>;
+        #[inline]
+        fn row(row: ::annals::Row<'_>) -> ::annals::Result<Row<'_>> {
+            ::annals::typed::check_variant::<Plain>(&row, ::annals::FieldNumber(3))?;
+            Ok(Row(row))
+        }
     }
 
     /// The id of a row of `Database`.
@@ -1916,32 +1924,53 @@ pub mod Database_ {
             self.0.read(::annals::FieldNumber(0))
         }
 
+        /// The field `Edit`: string.
+        #[inline]
+        #[must_use]
+        pub fn Edit_(&self) -> &str {
+            self.0.read(::annals::FieldNumber(1))
+        }
+
+        /// The field `Table`: int8, may be null.
+        #[inline]
+        #[must_use]
+        pub fn Table_(&self) -> Option<i8> {
+            self.0.read(::annals::FieldNumber(2))
+        }
+
+        /// The field `Plain`: enum(Plain,Err,Target,self).
+        #[inline]
+        #[must_use]
+        pub fn Plain(&self) -> Plain {
+            self.0.read(::annals::FieldNumber(3))
+        }
+
         /// The reference `Writer` to a row of `Database_`.
         #[inline]
         #[must_use]
         pub fn Writer(&self) -> Option<super::Database_::Id> {
-            self.0.read(::annals::FieldNumber(1))
+            self.0.read(::annals::FieldNumber(4))
         }
 
         /// The reference `None` to a row of `r#type`.
         #[inline]
         #[must_use]
         pub fn None_(&self) -> Option<super::r#type::Id> {
-            self.0.read(::annals::FieldNumber(2))
+            self.0.read(::annals::FieldNumber(5))
         }
 
         /// The field `id`: string.
         #[inline]
         #[must_use]
         pub fn id__(&self) -> &str {
-            self.0.read(::annals::FieldNumber(3))
+            self.0.read(::annals::FieldNumber(6))
         }
 
         /// The field `id_`: string.
         #[inline]
         #[must_use]
         pub fn id_(&self) -> &str {
-            self.0.read(::annals::FieldNumber(4))
+            self.0.read(::annals::FieldNumber(7))
         }
 
         /// Copies the values of the row.
@@ -1950,6 +1979,9 @@ pub mod Database_ {
         pub fn to_owned(&self) -> Database {
             Database {
                 Row_: self.Row_().into(),
+                Edit_: self.Edit_().into(),
+                Table_: self.Table_(),
+                Plain: self.Plain(),
                 Writer: self.Writer(),
                 None_: self.None_(),
                 id__: self.id__().into(),
@@ -1958,11 +1990,88 @@ pub mod Database_ {
         }
     }
 
+    /// The variants of the field `Plain`, ordered by their numbers.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[repr(u16)]
+    pub enum Plain {
+        /// The variant `Plain`.
+        #[default]
+        Plain = 0,
+        /// The variant `Err`.
+        Err = 1,
+        /// The variant `Target`.
+        Target = 2,
+        /// The variant `self`.
+        Self_ = 3,
+    }
+
+    impl ::annals::typed::Enum for Plain {
+        const NAMES: &'static [&'static str] = &["Plain", "Err", "Target", "self"];
+        #[inline]
+        fn from_number(number: u16) -> Option<Self> {
+            match number {
+                0 => Some(Self::Plain),
+                1 => Some(Self::Err),
+                2 => Some(Self::Target),
+                3 => Some(Self::Self_),
+                _ => None,
+            }
+        }
+        #[inline]
+        fn number(self) -> u16 {
+            self as u16
+        }
+    }
+
+    impl ::annals::typed::CellOf for Plain {
+        type Plain = ::annals::typed::VariantNumber;
+        #[inline]
+        fn of(plain: ::annals::typed::VariantNumber) -> Self {
+            ::annals::typed::variant_of(plain)
+        }
+    }
+
+    impl ::annals::typed::Number for Plain {
+        fn vector(values: &[Self]) -> ::annals::typed::Vector<'_> {
+            ::annals::typed::variants(values)
+        }
+    }
+
+    impl From<Plain> for ::annals::ValueRef<'_> {
+        #[inline]
+        fn from(value: Plain) -> Self {
+            ::annals::typed::variant(value)
+        }
+    }
+
+    /// Writes the name in the schema.
+    impl ::std::fmt::Display for Plain {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.pad(::annals::typed::Enum::name(*self))
+        }
+    }
+
+    /// Reads the name in the schema.
+    impl ::std::str::FromStr for Plain {
+        type Err = ::annals::typed::EnumError;
+        fn from_str(text: &str) -> Result<Self, ::annals::typed::EnumError> {
+            ::annals::typed::parse_variant(text)
+        }
+    }
+
+    ::annals::__serde! { enum Plain }
+
     /// The values of a new row of `Database`. `Default` gives those of the schema; `From` copies a row.
     #[derive(Clone, Copy, Debug, Default)]
     pub struct New<'a> {
         /// The field `Row`: string.
         pub Row_: &'a str,
+        /// The field `Edit`: string.
+        pub Edit_: &'a str,
+        /// The field `Table`: int8, may be null.
+        pub Table_: Option<i8>,
+        /// The field `Plain`: enum(Plain,Err,Target,self).
+        pub Plain: Plain,
         /// The reference `Writer` to a row of `Database_`.
         pub Writer: Option<super::Database_::Id>,
         /// The reference `None` to a row of `r#type`.
@@ -1979,6 +2088,9 @@ pub mod Database_ {
         fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 self.Row_.into(),
+                self.Edit_.into(),
+                self.Table_.into(),
+                self.Plain.into(),
                 self.Writer.into(),
                 self.None_.into(),
                 self.id__.into(),
@@ -1993,6 +2105,9 @@ pub mod Database_ {
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 Row_: row.Row_(),
+                Edit_: row.Edit_(),
+                Table_: row.Table_(),
+                Plain: row.Plain(),
                 Writer: row.Writer(),
                 None_: row.None_(),
                 id__: row.id__(),
@@ -2006,6 +2121,12 @@ pub mod Database_ {
     pub struct Columns<'a> {
         /// The field `Row`: string.
         pub Row_: &'a [&'a str],
+        /// The field `Edit`: string.
+        pub Edit_: &'a [&'a str],
+        /// The field `Table`: int8, may be null.
+        pub Table_: &'a [Option<i8>],
+        /// The field `Plain`: enum(Plain,Err,Target,self).
+        pub Plain: &'a [Plain],
         /// The reference `Writer` to a row of `Database_`.
         pub Writer: &'a [Option<super::Database_::Id>],
         /// The reference `None` to a row of `r#type`.
@@ -2022,6 +2143,9 @@ pub mod Database_ {
         fn with<T>(self, take: impl FnOnce(&[::annals::typed::Vector<'_>]) -> T) -> T {
             let vectors = [
                 self.Row_.into(),
+                self.Edit_.into(),
+                self.Table_.into(),
+                ::annals::typed::variants(self.Plain),
                 self.Writer.into(),
                 self.None_.into(),
                 self.id__.into(),
@@ -2037,6 +2161,12 @@ pub mod Database_ {
     pub struct Database {
         /// The field `Row`: string.
         pub Row_: ::std::string::String,
+        /// The field `Edit`: string.
+        pub Edit_: ::std::string::String,
+        /// The field `Table`: int8, may be null.
+        pub Table_: Option<i8>,
+        /// The field `Plain`: enum(Plain,Err,Target,self).
+        pub Plain: Plain,
         /// The reference `Writer` to a row of `Database_`.
         pub Writer: Option<super::Database_::Id>,
         /// The reference `None` to a row of `r#type`.
@@ -2052,10 +2182,13 @@ pub mod Database_ {
         fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Database> {
             Ok(Database {
                 Row_: row.take(::annals::FieldNumber(0))?,
-                Writer: row.take(::annals::FieldNumber(1))?,
-                None_: row.take(::annals::FieldNumber(2))?,
-                id__: row.take(::annals::FieldNumber(3))?,
-                id_: row.take(::annals::FieldNumber(4))?,
+                Edit_: row.take(::annals::FieldNumber(1))?,
+                Table_: row.take(::annals::FieldNumber(2))?,
+                Plain: row.take(::annals::FieldNumber(3))?,
+                Writer: row.take(::annals::FieldNumber(4))?,
+                None_: row.take(::annals::FieldNumber(5))?,
+                id__: row.take(::annals::FieldNumber(6))?,
+                id_: row.take(::annals::FieldNumber(7))?,
             })
         }
     }
@@ -2066,6 +2199,9 @@ pub mod Database_ {
         fn with<T>(self, take: impl FnOnce(&[::annals::ValueRef<'_>]) -> T) -> T {
             let values = [
                 ::annals::ValueRef::from(self.Row_.as_str()),
+                ::annals::ValueRef::from(self.Edit_.as_str()),
+                ::annals::ValueRef::from(self.Table_),
+                ::annals::ValueRef::from(self.Plain),
                 ::annals::ValueRef::from(self.Writer),
                 ::annals::ValueRef::from(self.None_),
                 ::annals::ValueRef::from(self.id__.as_str()),
@@ -2078,6 +2214,9 @@ pub mod Database_ {
     ::annals::__serde! {
         owned Database {
             "Row" Row_: ::std::string::String as Plain,
+            "Edit" Edit_: ::std::string::String as Plain,
+            "Table" Table_: Option<i8> as Plain = None,
+            "Plain" Plain: Plain as Plain,
             "Writer" Writer: Option<super::Database_::Id> as Plain = None,
             "None" None_: Option<super::r#type::Id> as Plain = None,
             "id" id__: ::std::string::String as Plain,
@@ -2088,6 +2227,9 @@ pub mod Database_ {
     ::annals::__serde! {
         new New<'a> {
             "Row" Row_: &'a str as Plain,
+            "Edit" Edit_: &'a str as Plain,
+            "Table" Table_: Option<i8> as Plain = None,
+            "Plain" Plain: Plain as Plain,
             "Writer" Writer: Option<super::Database_::Id> as Plain = None,
             "None" None_: Option<super::r#type::Id> as Plain = None,
             "id" id__: &'a str as Plain,
@@ -2099,21 +2241,33 @@ pub mod Database_ {
     pub const ROW: ::annals::typed::Column<Kind, &'static str> =
         ::annals::typed::Column::new(::annals::FieldNumber(0));
 
+    /// The column `Edit`, to be read and written in many rows at once.
+    pub const EDIT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `Table`, to be read and written in many rows at once.
+    pub const TABLE: ::annals::typed::Column<Kind, Option<i8>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `Plain`, to be read and written in many rows at once.
+    pub const PLAIN: ::annals::typed::Column<Kind, Plain> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
     /// The column `Writer`, to be read and written in many rows at once.
     pub const WRITER: ::annals::typed::Column<Kind, Option<super::Database_::Id>> =
-        ::annals::typed::Column::new(::annals::FieldNumber(1));
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
 
     /// The column `None`, to be read and written in many rows at once.
     pub const NONE: ::annals::typed::Column<Kind, Option<super::r#type::Id>> =
-        ::annals::typed::Column::new(::annals::FieldNumber(2));
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
 
     /// The column `id`, to be read and written in many rows at once.
     pub const ID: ::annals::typed::Column<Kind, &'static str> =
-        ::annals::typed::Column::new(::annals::FieldNumber(3));
+        ::annals::typed::Column::new(::annals::FieldNumber(6));
 
     /// The column `id_`, to be read and written in many rows at once.
     pub const ID_: ::annals::typed::Column<Kind, &'static str> =
-        ::annals::typed::Column::new(::annals::FieldNumber(4));
+        ::annals::typed::Column::new(::annals::FieldNumber(7));
 
     /// A row of `Database` that a transaction changes: see [`edit`](::annals::typed::Transaction::edit).
     #[derive(Debug)]
@@ -2138,6 +2292,42 @@ pub mod Database_ {
             Ok(self)
         }
 
+        /// Sets the field `Edit`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_Edit_(&mut self, Edit_: &str) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(1), Edit_.into())?;
+            Ok(self)
+        }
+
+        /// Sets the field `Table`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_Table_(
+            &mut self,
+            Table_: impl ::annals::typed::OrNull<i8>,
+        ) -> ::annals::Result<&mut Self> {
+            self.0.set(
+                ::annals::FieldNumber(2),
+                ::annals::typed::nullable::<i8>(Table_),
+            )?;
+            Ok(self)
+        }
+
+        /// Sets the field `Plain`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        #[inline]
+        pub fn set_Plain(&mut self, Plain: Plain) -> ::annals::Result<&mut Self> {
+            self.0.set(::annals::FieldNumber(3), Plain.into())?;
+            Ok(self)
+        }
+
         /// Sets the field `Writer`.
         ///
         /// # Errors
@@ -2148,7 +2338,7 @@ pub mod Database_ {
             Writer: impl ::annals::typed::OrNull<super::Database_::Id>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
-                ::annals::FieldNumber(1),
+                ::annals::FieldNumber(4),
                 ::annals::typed::nullable::<super::Database_::Id>(Writer),
             )?;
             Ok(self)
@@ -2164,7 +2354,7 @@ pub mod Database_ {
             None_: impl ::annals::typed::OrNull<super::r#type::Id>,
         ) -> ::annals::Result<&mut Self> {
             self.0.set(
-                ::annals::FieldNumber(2),
+                ::annals::FieldNumber(5),
                 ::annals::typed::nullable::<super::r#type::Id>(None_),
             )?;
             Ok(self)
@@ -2176,7 +2366,7 @@ pub mod Database_ {
         /// The journal can't be written.
         #[inline]
         pub fn set_id__(&mut self, id__: &str) -> ::annals::Result<&mut Self> {
-            self.0.set(::annals::FieldNumber(3), id__.into())?;
+            self.0.set(::annals::FieldNumber(6), id__.into())?;
             Ok(self)
         }
 
@@ -2186,7 +2376,7 @@ pub mod Database_ {
         /// The journal can't be written.
         #[inline]
         pub fn set_id_(&mut self, id_: &str) -> ::annals::Result<&mut Self> {
-            self.0.set(::annals::FieldNumber(4), id_.into())?;
+            self.0.set(::annals::FieldNumber(7), id_.into())?;
             Ok(self)
         }
     }
