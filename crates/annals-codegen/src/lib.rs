@@ -32,6 +32,7 @@ pub use python::generate_python;
 
 /// The lints that generated code may violate: unused items, names in the schema's own style, and matters of taste.
 const ALLOWED: &str = r#"#![allow(
+    bindings_with_variant_name,
     dead_code,
     missing_copy_implementations,
     nonstandard_style,

@@ -80,10 +80,15 @@ fn unknown(url: &str) -> Error {
         "nats" | "tls" => "log",
         "file" | "s3" | "gs" | "az" => "archive",
         _ => {
+            // A name and password that were meant as those of a URL aren't shown either.
+            let shown = if url.contains("://") {
+                &redact(url)
+            } else {
+                url.rsplit('@').next().unwrap_or_default()
+            };
             return Error::invalid(format!(
-                "{:?} isn't the URL of a database: write http://HOST:PORT/v1/NAME, ssh://HOST/PATH, \
-                 nats://HOST:PORT/STREAM, or that of an archive, as s3://BUCKET/PATH",
-                redact(url)
+                "{shown:?} isn't the URL of a database: write http://HOST:PORT/v1/NAME, ssh://HOST/PATH, \
+                 nats://HOST:PORT/STREAM, or that of an archive, as s3://BUCKET/PATH"
             ));
         }
     };

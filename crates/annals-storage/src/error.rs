@@ -283,6 +283,15 @@ impl Error {
         Self::new(ErrorKind::Corrupt, message)
     }
 
+    /// Makes the error that an image says `what` though its checksums are right: a program wrote it like this.
+    #[cold]
+    #[doc(hidden)]
+    pub fn ill_written(what: impl fmt::Display) -> Self {
+        Self::corrupt(format!("the image was written with a mistake: {what}")).advising(
+            "close the database and delete the image file; nothing is lost: the next opening makes it from the journal",
+        )
+    }
+
     /// Returns the kind of error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -31,7 +31,6 @@ mod tests;
 
 use self::node::{LIMIT, MAX_VALUE, Node, is_node};
 use self::place::LEVELS;
-use crate::image::ill_written;
 use crate::pages::cells::{Cells, FreeNumbers, Longs, NodePage, Nodes};
 use crate::pages::load::Loader;
 use crate::pages::page::Epoch;
@@ -198,5 +197,5 @@ impl Tree {
 /// Returns the error that nodes of an image, each well formed, make no tree.
 #[cold]
 fn unfit() -> Error {
-    ill_written("the nodes of a tree don't fit together")
+    Error::ill_written("the nodes of a tree don't fit together")
 }

@@ -23,7 +23,6 @@
 
 use std::borrow::Cow;
 
-use crate::image::ill_written;
 use crate::pages::cells::{Cells, FreeNumbers, Heap, Longs};
 use crate::pages::item::Held;
 use crate::pages::load::Loader;
@@ -443,12 +442,12 @@ fn text(bytes: &[u8]) -> Result<&str> {
 
 #[cold]
 fn leads_nowhere() -> Error {
-    ill_written("a string leads to no place")
+    Error::ill_written("a string leads to no place")
 }
 
 #[cold]
 fn no_text() -> Error {
-    ill_written("a string is not UTF-8")
+    Error::ill_written("a string is not UTF-8")
 }
 
 #[cfg(test)]

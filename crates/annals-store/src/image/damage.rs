@@ -245,10 +245,3 @@ impl Source for Guarded {
         }
     }
 }
-
-/// Returns the error that an image says `what` though its checksums are right: a program wrote it like this.
-#[cold]
-pub(crate) fn ill_written(what: impl std::fmt::Display) -> Error {
-    Error::corrupt(format!("the image was written with a mistake: {what}"))
-        .advising("close the database and delete the image file; nothing is lost: the next opening makes it from the journal")
-}

@@ -46,7 +46,6 @@ pub use batch::Written;
 pub use catalog::{Array, Catalog, Kind};
 pub use check::{Report, check, slots};
 pub use create::{SetAside, discard, image_name, set_aside};
-pub(crate) use damage::ill_written;
 pub use damage::{Damage, Guarded};
 pub use exposed::Exposed;
 pub use file::Image;

@@ -11,7 +11,6 @@ use annals_schema::{Index, IndexNumber, RowId, ValueRef};
 use crate::btree::{Spot, Tree};
 use crate::collation::{Sorter, sorter_of};
 use crate::columns::fetched::Fetched;
-use crate::image::ill_written;
 use crate::index::key::{self, Out};
 use crate::index::late::{Delayed, Late};
 use crate::pages::load::Loader;
@@ -328,5 +327,5 @@ fn orders(index: &Index) -> (Box<[Order]>, Option<String>) {
 /// Returns the error that an index of an image doesn't match its table: our own lose no entry.
 #[cold]
 pub(super) fn no_entry(id: RowId) -> Error {
-    ill_written(format!("an index has no entry for row {}", id.0))
+    Error::ill_written(format!("an index has no entry for row {}", id.0))
 }

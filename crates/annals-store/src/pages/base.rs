@@ -10,7 +10,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::image::{Array, Kind, NODE_MAX_LEN, Stored, decode_node, ill_written};
+use crate::image::{Array, Kind, NODE_MAX_LEN, Stored, decode_node};
 use crate::pages::item::{Held, Item};
 use crate::pages::once_array::OnceArray;
 use crate::pages::pager::Pager;
@@ -279,7 +279,7 @@ impl<T: Item> Link<T> {
 
 #[cold]
 fn ill_formed(stored: &Stored) -> Error {
-    ill_written(format!("{} bytes at {} mean nothing", stored.len, stored.place))
+    Error::ill_written(format!("{} bytes at {} mean nothing", stored.len, stored.place))
 }
 
 /// True if a tree of that height has a place of that number.

@@ -5,7 +5,6 @@
 use annals_schema::RowId;
 
 use super::{BLOCK, Extent, RowMap, key_of};
-use crate::image::ill_written;
 use crate::pages::cells::place;
 use crate::pages::page::Epoch;
 use crate::{Error, Result};
@@ -33,7 +32,7 @@ impl RowMap {
         self.len = self
             .len
             .checked_sub(1)
-            .ok_or_else(|| ill_written(format!("row {id} isn't counted")))?;
+            .ok_or_else(|| Error::ill_written(format!("row {id} isn't counted")))?;
         let in_tail = self.in_tail(id);
         let extent = if in_tail { Some(self.tail) } else { self.find_extent(id)? };
         let Some(extent) = extent else { return Ok(Moves::new()) };

@@ -4,7 +4,6 @@
 //! need no extra work.
 
 use super::BLOCK;
-use crate::image::ill_written;
 use crate::pages::cells::{Cells, place};
 use crate::pages::load::Loader;
 use crate::pages::page::Epoch;
@@ -63,7 +62,7 @@ impl Stack {
 
 #[cold]
 fn no_range(base: u64, len: u64) -> Error {
-    ill_written(format!("{len} slots from {base} on can't be free"))
+    Error::ill_written(format!("{len} slots from {base} on can't be free"))
 }
 
 /// The free slots of a table. All its functions take the slot before which the ranges are.

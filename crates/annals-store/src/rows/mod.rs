@@ -23,7 +23,6 @@ use annals_schema::RowId;
 use self::free::FreeSlots;
 use crate::btree::Tree;
 use crate::ids::id_of;
-use crate::image::ill_written;
 use crate::pages::cells::{Bits, place};
 use crate::pages::load::Loader;
 use crate::pages::page::Epoch;
@@ -492,7 +491,7 @@ impl RowMap {
 
 #[cold]
 fn no_extent(start: u64) -> Error {
-    ill_written(format!("the rows from {start} on can't lie where it says"))
+    Error::ill_written(format!("the rows from {start} on can't lie where it says"))
 }
 
 #[cfg(test)]

@@ -425,10 +425,10 @@ fn a_row_has_its_last_change_in_each_state() {
     let (_directory, db) = tutorial();
     let lille = db.write(|tx| Ok(tx.insert(tutorial::city::New { name: "Lille" })?)).unwrap();
     let first = db.read();
-    db.write(|tx| tx.insert(tutorial::city::New { name: "Paris" }).map(drop)).unwrap();
-    db.write(|tx| tx.edit(lille)?.set_name("Lille-Centre").map(drop)).unwrap();
+    db.write(|tx| Ok(tx.insert(tutorial::city::New { name: "Paris" })?)).unwrap();
+    db.write(|tx| Ok(tx.edit(lille)?.set_name("Lille-Centre").map(drop)?)).unwrap();
     let edited = db.read();
-    db.write(|tx| tx.delete(lille)).unwrap();
+    db.write(|tx| Ok(tx.delete(lille)?)).unwrap();
     for then in [&first, &edited, &db.read()] {
         let last = then.last_change(lille).unwrap().expect("it existed");
         assert_eq!(last.txid, then.txid(), "of a deleted row it is the deletion");

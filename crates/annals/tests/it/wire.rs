@@ -246,7 +246,7 @@ fn exact_values_are_texts() {
 #[test]
 fn a_row_is_written_as_what_it_owns() {
     let db = tutorial::Database::in_memory().unwrap();
-    db.write(|tx| tx.insert(city::New { name: "Lille" }).map(drop)).unwrap();
+    db.write(|tx| Ok(tx.insert(city::New { name: "Lille" })?)).unwrap();
     let now = db.read();
     let row = now.city().iter().next().unwrap().unwrap();
     assert_eq!(to_value(&row).unwrap(), to_value(row.to_owned()).unwrap());

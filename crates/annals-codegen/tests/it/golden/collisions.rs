@@ -3,6 +3,7 @@
 //! Edit the schema, not this. [`Database`] is where to start; each table has a module.
 
 #![allow(
+    bindings_with_variant_name,
     dead_code,
     missing_copy_implementations,
     nonstandard_style,

@@ -5,7 +5,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::own;
-use crate::image::ill_written;
 use crate::pages::base::Check;
 use crate::pages::item::Held;
 use crate::pages::load::Loader;
@@ -124,7 +123,7 @@ impl Heap {
 
 #[cold]
 fn nowhere() -> Error {
-    ill_written("a value leads to no place")
+    Error::ill_written("a value leads to no place")
 }
 
 /// Whole pages, as the nodes of a tree.
@@ -228,7 +227,7 @@ impl Nodes {
 
 #[cold]
 fn no_node(number: u32) -> Error {
-    ill_written(format!("a tree has no node {number}"))
+    Error::ill_written(format!("a tree has no node {number}"))
 }
 
 /// Values too long for a page, by number. None is empty.

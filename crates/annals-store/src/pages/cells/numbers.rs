@@ -1,7 +1,6 @@
 //! Freed numbers, to be allocated again.
 
 use super::Cells;
-use crate::image::ill_written;
 use crate::pages::load::Loader;
 use crate::pages::page::Epoch;
 use crate::pages::paged::Counted;
@@ -84,5 +83,5 @@ impl FreeNumbers {
 
 #[cold]
 fn no_number() -> Error {
-    ill_written("free numbers were never given out")
+    Error::ill_written("free numbers were never given out")
 }

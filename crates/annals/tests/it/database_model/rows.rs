@@ -19,7 +19,7 @@ enum Typed {
 }
 
 impl Step<'_, '_> {
-    fn value(&mut self, field: &Field) -> Value {
+    pub(super) fn value(&mut self, field: &Field) -> Value {
         match field.ty {
             Type::Reference(..) if !field.nullable || self.random.chance(70) => {
                 Value::Reference(RowId(self.random.below(12)))

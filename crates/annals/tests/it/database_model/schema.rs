@@ -16,6 +16,22 @@ impl Step<'_, '_> {
         agree(self.tx.apply_command(&command), expected);
         if expected.is_ok() {
             self.apply(&command);
+            self.fill(&command);
+        }
+    }
+
+    /// Sets a new required reference without a default in each row, as the commit wants it.
+    fn fill(&mut self, command: &Command) {
+        let Command::AddField { table, ty, nullable: false, default: None, .. } = command else {
+            return;
+        };
+        let field = self.model.fields(table.0).pop().unwrap();
+        let is_required = matches!(ty, Type::Reference(..)) && !ty.is_always_nullable();
+        let rows: Vec<_> = self.model.rows(table.0).keys().copied().collect();
+        for id in rows.into_iter().filter(|_| is_required) {
+            let value = self.value(&field);
+            agree(self.tx.update(*table, RowId(id), field.number, value.as_ref()), Ok(()));
+            self.model.set(table.0, id, field.number, value);
         }
     }
 
@@ -81,19 +97,6 @@ impl Step<'_, '_> {
     fn expect(&self, command: &Command) -> Result<(), ErrorKind> {
         self.model.schema.check(command).map_err(|_| ErrorKind::Invalid)?;
         match command {
-            Command::AddField {
-                table,
-                ty: ty @ Type::Reference(..),
-                nullable,
-                default: None,
-                ..
-            } if !nullable && !ty.is_always_nullable() => {
-                return if self.model.rows(table.0).is_empty() {
-                    Ok(())
-                } else {
-                    Err(ErrorKind::Invalid)
-                };
-            }
             Command::AddField { table, ty, default: Some(Value::Reference(to)), .. } => {
                 let Type::Reference(target, rule) = *ty else { unreachable!() };
                 let dangles = rule.is_enforced() && !self.model.has(target.0, to.0);

@@ -111,15 +111,6 @@ impl Model {
     /// Says whether the rows let a command be, which fits the schema.
     fn rows_let(&self, command: &Command) -> Answer {
         match command {
-            Command::AddField {
-                table,
-                ty: ty @ Type::Reference(..),
-                nullable,
-                default: None,
-                ..
-            } if !nullable && !ty.is_always_nullable() => {
-                check(self.table(table.0).rows.is_empty())
-            }
             Command::AddField { table, ty, default: Some(Value::Reference(to)), .. } => {
                 let Type::Reference(target, rule) = *ty else { return Err(ErrorKind::Invalid) };
                 let leads = self.has(target.0, to.0) || !rule.is_enforced();

@@ -1,6 +1,6 @@
 //! Random statements, done to a transaction and to the model.
 
-use annals::{ErrorKind, FieldNumber, RowId, TableNumber, Transaction, Value};
+use annals::{Command, ErrorKind, FieldNumber, RowId, TableNumber, Transaction, Type, Value};
 
 use super::draw;
 use super::model::{Answer, Field, Model, zero};
@@ -24,6 +24,17 @@ pub(super) fn agree<T>(result: annals::Result<T>, expected: Answer) {
         (Ok(_), Err(kind)) => panic!("it went well, and should have been {kind:?}"),
         (Err(error), Ok(())) => panic!("{error:?}"),
     }
+}
+
+/// Returns the field that a command has just added, if each row must have it set before the commit.
+pub(super) fn unset(model: &Model, command: &Command) -> Option<(u32, Field)> {
+    let Command::AddField { table, ty, nullable: false, default: None, .. } = command else {
+        return None;
+    };
+    let of_model = model.table(table.0);
+    let is_required = matches!(ty, Type::Reference(..)) && !ty.is_always_nullable();
+    let field = of_model.fields.last().filter(|_| is_required && !of_model.rows.is_empty())?;
+    Some((table.0, field.clone()))
 }
 
 impl Step<'_, '_> {
@@ -62,7 +73,28 @@ impl Step<'_, '_> {
         let command = draw::command(self.random, self.model);
         let expected = self.model.command(&command);
         agree(self.tx.apply_command(&command), expected);
+        if expected.is_ok() {
+            self.fill(&command);
+        }
         self.done(expected);
+    }
+
+    /// Sets a new required reference without a default in each row, as the commit wants it.
+    fn fill(&mut self, command: &Command) {
+        if let Some((table, field)) = unset(self.model, command) {
+            self.fill_field(table, &field);
+        }
+    }
+
+    /// Sets a field in each row.
+    pub(super) fn fill_field(&mut self, table: u32, field: &Field) {
+        let rows: Vec<_> = self.model.table(table).rows.keys().copied().collect();
+        for id in rows {
+            let value = self.value(field);
+            let number = FieldNumber(field.number);
+            agree(self.tx.update(TableNumber(table), RowId(id), number, value.as_ref()), Ok(()));
+            self.model.table_mut(table).set(id, field.number, value);
+        }
     }
 
     /// Looks at everything after a statement that failed, since nothing may have changed.

@@ -12,8 +12,8 @@ use super::NAME;
 use super::draw;
 use super::language::is_ordered;
 use super::look;
-use super::model::{Answer, Index, Model};
-use super::statements::{Step, agree};
+use super::model::{Answer, Field, Index, Model};
+use super::statements::{Step, agree, unset};
 use super::world::{End, World};
 use crate::store_model::Random;
 
@@ -90,6 +90,8 @@ struct Upgrade<'a> {
     customs: usize,
     /// How it ends if not by itself.
     refused: Answer,
+    /// The fields that the rows of a table have still to get.
+    unset: Vec<(u32, Field)>,
 }
 
 impl Upgrade<'_> {
@@ -97,6 +99,7 @@ impl Upgrade<'_> {
     fn advance(&mut self) -> Result<Option<String>, ErrorKind> {
         for step in self.steps.by_ref() {
             self.model.command(&step)?;
+            self.unset.extend(unset(&self.model, &step));
             if let Command::Custom { name } = step {
                 return Ok(Some(name));
             }
@@ -114,6 +117,11 @@ impl Upgrade<'_> {
             tx.set_level(Level::Soft);
         }
         let mut step = Step { tx, model: &mut self.model, random: self.random, wrote: false };
+        for (table, field) in self.unset.drain(..) {
+            if step.model.tables.get(&table).is_some_and(|it| it.place(field.number).is_some()) {
+                step.fill_field(table, &field);
+            }
+        }
         for _ in 0..step.random.below(6) {
             step.statement();
         }
@@ -135,6 +143,13 @@ impl Upgrade<'_> {
         self.refused?;
         let next = self.advance()?;
         assert_eq!(next, None, "a function that didn't run");
+        let is_there = |(table, field): &(u32, Field)| {
+            let table = self.model.tables.get(table);
+            table.is_some_and(|it| it.place(field.number).is_some() && !it.rows.is_empty())
+        };
+        if self.unset.iter().any(is_there) {
+            return Err(ErrorKind::Invalid);
+        }
         self.model.verdict()
     }
 }
@@ -171,6 +186,7 @@ impl World {
             random: &mut random,
             customs: customs(&ordered(&self.committed)),
             refused: Ok(()),
+            unset: Vec::new(),
         };
         let schema = schema(&program);
         let run = &mut |custom: Custom<'_>, tx: &mut Transaction<'_>| upgrade.custom(custom, tx);
