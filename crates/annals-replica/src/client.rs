@@ -5,12 +5,38 @@
 
 use std::fmt;
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
-use reqwest::{ClientBuilder, IntoUrl, Method, RequestBuilder, StatusCode};
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, ClientBuilder, IntoUrl, Method, RequestBuilder, StatusCode};
 use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::http::whole;
+
+/// The most redirects that are followed.
+const REDIRECTS: usize = 5;
+
+/// How a client reaches servers, and who it is.
+#[derive(Clone, Debug, Default)]
+pub struct ServerAccess {
+    /// The token that is sent with each request. It is sent to the server that a URL names, and to no other.
+    pub token: Option<String>,
+    /// A file with the certificates, as PEM, of an authority that is trusted besides those of the system.
+    pub authority: Option<PathBuf>,
+}
+
+impl ServerAccess {
+    /// Returns what the environment variables `ANNALS_TOKEN` and `ANNALS_CA` say.
+    #[must_use]
+    pub fn of_environment() -> Self {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let token = variable("ANNALS_TOKEN").and_then(|token| token.into_string().ok());
+        Self { token, authority: variable("ANNALS_CA").map(Into::into) }
+    }
+}
 
 /// How long connecting may take, and how long a server may be silent in an answer.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
@@ -35,6 +61,8 @@ pub(crate) struct Response<'c> {
 pub(crate) enum Lost {
     Http(reqwest::Error),
     NoRuntime(std::io::Error),
+    /// The certificates of the authority can't be read.
+    NoAuthority(PathBuf, String),
     Silent(Duration),
 }
 
@@ -43,7 +71,7 @@ impl Lost {
     pub(crate) fn is_connect(&self) -> bool {
         match self {
             Self::Http(error) => error.is_connect(),
-            Self::NoRuntime(_) => true,
+            Self::NoRuntime(_) | Self::NoAuthority(..) => true,
             Self::Silent(_) => false,
         }
     }
@@ -54,6 +82,9 @@ impl fmt::Display for Lost {
         match self {
             Self::Http(error) => error.fmt(f),
             Self::NoRuntime(error) => error.fmt(f),
+            Self::NoAuthority(path, why) => {
+                write!(f, "{}: holds no certificates as PEM: {why}", path.display())
+            }
             Self::Silent(time) => write!(f, "no answer came within {time:?}"),
         }
     }
@@ -64,18 +95,58 @@ impl std::error::Error for Lost {
         match self {
             Self::Http(error) => error.source(),
             Self::NoRuntime(error) => error.source(),
-            Self::Silent(_) => None,
+            Self::NoAuthority(..) | Self::Silent(_) => None,
         }
     }
 }
 
+/// Follows redirects to the same server only. Another one must not get what is meant for this one, and what it answers isn't
+/// this one's word.
+pub(crate) fn of_same_origin() -> Policy {
+    Policy::custom(|attempt| {
+        let first = attempt.previous().first();
+        let is_same = first.is_some_and(|first| first.origin() == attempt.url().origin());
+        match is_same {
+            true if attempt.previous().len() > REDIRECTS => {
+                attempt.error("the server redirects again and again")
+            }
+            true => attempt.follow(),
+            false => {
+                let elsewhere = format!(
+                    "the server redirects to another one, {}: if that is right, use its URL",
+                    attempt.url().origin().ascii_serialization()
+                );
+                attempt.error(elsewhere)
+            }
+        }
+    })
+}
+
+/// Reads the certificates of an authority.
+fn certificates(path: &Path) -> Result<Vec<Certificate>, Lost> {
+    let wrong = |why: String| Lost::NoAuthority(path.to_owned(), why);
+    let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let found = Certificate::from_pem_bundle(&pem).map_err(|error| wrong(whole(&error)))?;
+    if found.is_empty() { Err(wrong("there are none".to_owned())) } else { Ok(found) }
+}
+
 impl Client {
+    /// Makes a client that trusts an authority, too; `change` may change how it connects.
+    pub(crate) fn trusting(
+        authority: Option<&Path>,
+        change: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Self, Lost> {
+        let authority = authority.map(certificates).transpose()?.unwrap_or_default();
+        Self::new(|client| change(client.tls_certs_merge(authority)))
+    }
+
     /// Makes a client; `change` may change how it connects.
     pub(crate) fn new(change: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Self, Lost> {
         // Another provider may have been chosen by the program.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let usual = reqwest::Client::builder()
             .connect_timeout(SILENCE)
+            .redirect(of_same_origin())
             .http2_initial_stream_window_size(8 << 20)
             .http2_initial_connection_window_size(16 << 20)
             .user_agent(concat!("annals/", env!("CARGO_PKG_VERSION")));

@@ -103,8 +103,9 @@ pub trait Connection: Debug + Send + Sync {
 /// | `nats://HOST:PORT/STREAM`, `tls://..` | a shared log | `log` |
 /// | `file:///FOLDER`, `s3://BUCKET/PATH`, `gs://..`, `az://..` | an archive, which can only be pulled | `archive` |
 ///
-/// The token for a server is that of the environment variable `ANNALS_TOKEN`, as with the program `annals`. With another
-/// token, or other settings, make the connection yourself: `Http::new(url, token)?`, `SharedLog::with(url, access)?`.
+/// The token for a server is that of the environment variable `ANNALS_TOKEN`, and `ANNALS_CA` names a file with certificates
+/// of an authority, as with the program `annals`. With another token, or other settings, make the connection yourself:
+/// `Http::new(url, token)?`, `Http::with(url, access)?`, `SharedLog::with(url, access)?`.
 pub trait IntoConnection {
     /// Returns the connection. Nothing is sent yet.
     ///

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use annals::internals::may_begin_journal;
 use annals::{Cursor, Error, ErrorKind, Result, Txid};
 use annals_storage::{Spool, Storage as _};
 use bytes::Bytes;
@@ -14,13 +15,17 @@ use reqwest::header::HeaderValue;
 use reqwest::{Body, Method, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
 
-use crate::client::{Client, Lost, Response, SILENCE};
+use crate::client::{Client, Lost, Response, SILENCE, ServerAccess};
 use crate::redact::redact;
 use crate::tunnel::Tunnel;
 use crate::{Connection, Description, Granted, Pulled, Pushed};
 
 /// The most bytes of an answer in JSON.
 pub(crate) const MOST_OF_JSON: u64 = 64 << 20;
+/// The most bytes of an answer to SQL: a server ends at half of it.
+const MOST_OF_ANSWER: u64 = 128 << 20;
+/// The most bytes of frames whose length isn't said.
+const MOST_UNTOLD: u64 = 2 << 30;
 /// The most bytes of an error.
 const MOST_OF_REFUSAL: u64 = 64 << 10;
 /// The most bytes of frames that are taken along with a conflict; more are pulled.
@@ -86,6 +91,15 @@ impl Http {
     /// # Errors
     /// `Invalid`: the URL isn't one of a database; `Unsupported`: ssh, on another system than a Unix.
     pub fn new(url: &str, token: Option<String>) -> Result<Self> {
+        Self::with(url, ServerAccess { token, authority: None })
+    }
+
+    /// Does what [`new`](Self::new) does, with other settings than the usual ones.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); `Invalid`: the file of the authority holds no certificates.
+    pub fn with(url: &str, access: ServerAccess) -> Result<Self> {
+        let ServerAccess { token, authority } = access;
         let wrong = |what: &str| {
             Error::invalid(format!(
                 "{:?} isn't the URL of a database: {what}; write http://HOST:PORT/v1/NAME or ssh://HOST/PATH",
@@ -98,7 +112,7 @@ impl Http {
         let (shown, tunnel) = (parsed.to_string(), Tunnel::of(&parsed, wrong)?);
         let (url, client) = match &tunnel {
             Some(tunnel) => (tunnel.url()?, Client::new(|client| tunnel.lead(client))),
-            None => (parsed, Client::new(|client| client)),
+            None => (parsed, Client::trusting(authority.as_deref(), |client| client)),
         };
         let names = url.path_segments().map(Iterator::collect::<Vec<_>>).unwrap_or_default();
         if !matches!(url.scheme(), "http" | "https")
@@ -163,10 +177,15 @@ impl Http {
         let request = self.request(Method::POST, "/sql").header("Content-Type", "application/json");
         let response = self.send(request.header("Accept", accept).body(body.to_owned()));
         let response = response.map_err(|error| self.unreachable(&error))?;
-        match response.status() {
-            StatusCode::OK => response.read(u64::MAX).map_err(|error| self.unreachable(&error)),
-            _ => Err(self.refused(response)),
+        if response.status() != StatusCode::OK {
+            return Err(self.refused(response));
         }
+        // A page of a login that somebody else puts in between is no answer, and neither is a table of another program.
+        let text = |name| response.headers().get(name).and_then(|it| it.to_str().ok());
+        if text("Annals-Txid").is_none() || text("Content-Type") != Some(accept) {
+            return Err(self.strange("something else than an answer to SQL"));
+        }
+        self.read(response, MOST_OF_ANSWER)
     }
 
     pub(crate) fn unreachable(&self, error: &dyn std::error::Error) -> Error {
@@ -385,6 +404,12 @@ impl Connection for Http {
         let expected = response.content_length();
         let begin = into.end();
         while let Some(piece) = response.next().map_err(|error| self.unreachable(&error))? {
+            // Else the disk would be filled before the bytes are verified.
+            let is_first = into.end() == begin;
+            let is_long = expected.is_none() && into.end() - begin > MOST_UNTOLD;
+            if is_long || (is_first && !may_begin_journal(&piece)) {
+                return Err(self.strange("something else than frames"));
+            }
             let written = into.append(&piece);
             written.map_err(|error| Error::io("can't spool what was pulled", error))?;
         }

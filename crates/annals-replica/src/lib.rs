@@ -42,6 +42,8 @@ mod url;
 pub use backup::Backup;
 #[cfg(feature = "http")]
 pub use call::Called;
+#[cfg(feature = "http")]
+pub use client::ServerAccess;
 pub use connection::{
     Connection, Description, Figure, Granted, IntoConnection, LAG, Pulled, Pushed,
 };

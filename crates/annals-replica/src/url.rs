@@ -12,7 +12,7 @@ impl IntoConnection for &str {
     fn into_connection(self) -> Result<Arc<dyn Connection>> {
         match scheme(self) {
             #[cfg(feature = "http")]
-            "http" | "https" | "ssh" => Ok(Arc::new(crate::Http::new(self, token())?)),
+            "http" | "https" | "ssh" => Ok(Arc::new(crate::Http::with(self, environment())?)),
             #[cfg(feature = "log")]
             "nats" | "tls" => Ok(Arc::new(crate::SharedLog::new(self)?)),
             #[cfg(feature = "archive")]
@@ -33,10 +33,10 @@ impl IntoRanges for &str {
         match scheme(self) {
             #[cfg(feature = "http")]
             "http" | "https" if self.ends_with(".annals") => {
-                Ok(Arc::new(crate::lazy::Web::new(self, token())?))
+                Ok(Arc::new(crate::lazy::Web::with(self, environment())?))
             }
             #[cfg(feature = "http")]
-            "http" | "https" | "ssh" => Ok(Arc::new(crate::Http::new(self, token())?)),
+            "http" | "https" | "ssh" => Ok(Arc::new(crate::Http::with(self, environment())?)),
             #[cfg(feature = "archive")]
             "file" | "s3" | "gs" | "az" => Ok(archive(self)?),
             "nats" | "tls" => {
@@ -57,10 +57,9 @@ impl IntoRanges for &String {
     }
 }
 
-/// Returns the token for servers that the environment names.
 #[cfg(feature = "http")]
-fn token() -> Option<String> {
-    std::env::var("ANNALS_TOKEN").ok().filter(|token| !token.is_empty())
+fn environment() -> crate::ServerAccess {
+    crate::ServerAccess::of_environment()
 }
 
 #[cfg(feature = "archive")]

@@ -23,6 +23,19 @@ pub(crate) struct Refused {
     pub(crate) message: String,
 }
 
+impl Refused {
+    /// Replaces the message of an answer; the log has the one before.
+    pub(crate) async fn with_message(answer: Response, message: String) -> Response {
+        let (mut parts, body) = answer.into_parts();
+        // A refusal is in memory.
+        let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+        let mut body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        body["message"] = message.into();
+        parts.headers.remove(header::CONTENT_LENGTH);
+        Response::from_parts(parts, body.to_string().into())
+    }
+}
+
 /// The answer to a request that may be refused.
 pub(crate) type Answer<T = Response> = Result<T, Refusal>;
 

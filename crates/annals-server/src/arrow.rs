@@ -5,20 +5,23 @@ use std::sync::Arc;
 
 use annals::{Snapshot, Txid};
 use annals_arrow::{Options, PastBatches, TableBatches, ipc};
-use annals_replica::Local;
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use bytes::Bytes;
 
 use crate::answer::{Answer, Refusal};
-use crate::blocking;
 use crate::body::{self, Pushing};
 use crate::changes::{After, forgotten};
+use crate::means::{Held, Kind};
+use crate::rights::Allowed;
 use crate::rows::{self, Asked};
-use crate::shared::Shared;
+use crate::work::Work;
 
 /// The most rows whose ids are kept for an answer; a whole table needs no ids.
 const MOST: usize = 1_000_000;
+
+/// The most memory of a batch and its piece.
+const BATCH: u64 = 64 << 20;
 
 /// True if a client accepts a stream of Arrow.
 pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
@@ -28,16 +31,16 @@ pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
 }
 
 /// Sends the rows of a table.
-pub(crate) async fn table(shared: &Shared, local: Arc<Local>, of: String, asked: Asked) -> Answer {
-    let done = blocking::run(move || {
+pub(crate) async fn table(allowed: &Allowed, of: String, asked: Asked) -> Answer {
+    let local = Arc::clone(&allowed.local);
+    let begin = move |work: &mut Work| {
         let now = rows::state(&local, asked.at.as_deref())?;
-        Ok((now.txid(), ipc::Pieces::new(batches(&now, &of, &asked)?)?))
-    });
-    let (txid, pieces) = done.await?;
-    Ok(send(shared, txid, pieces))
+        Ok((now.txid(), ipc::Pieces::new(batches(work, &now, &of, &asked)?)?))
+    };
+    send(allowed, allowed.run(Kind::Long, begin).await?).await
 }
 
-fn batches(now: &Snapshot, of: &str, asked: &Asked) -> Answer<TableBatches> {
+fn batches(work: &mut Work, now: &Snapshot, of: &str, asked: &Asked) -> Answer<TableBatches> {
     let table = rows::table(now.schema(), of)?;
     let limit = asked.limit.unwrap_or(MOST);
     if limit == 0 || limit > MOST {
@@ -49,7 +52,7 @@ fn batches(now: &Snapshot, of: &str, asked: &Asked) -> Answer<TableBatches> {
         let all = 0..u64::MAX;
         return Ok(TableBatches::range(now, table.number, all, Options::for_transport())?);
     }
-    let (ids, is_more) = rows::ids(now, table, asked, limit)?;
+    let (ids, is_more) = rows::ids(work, now, table, asked, limit)?;
     if is_more && asked.limit.is_none() {
         return Err(Refusal::bad(format!(
             "there are more than {MOST} such rows: say limit=N, and continue with after=ID, the last one's id"
@@ -59,17 +62,13 @@ fn batches(now: &Snapshot, of: &str, asked: &Asked) -> Answer<TableBatches> {
 }
 
 /// Sends the changes of a table after a transaction.
-pub(crate) async fn changes(
-    shared: &Shared,
-    local: Arc<Local>,
-    of: Option<String>,
-    after: Option<After>,
-) -> Answer {
+pub(crate) async fn changes(allowed: &Allowed, of: Option<String>, after: Option<After>) -> Answer {
+    let local = Arc::clone(&allowed.local);
     let (Some(of), Some(after)) = (of, after) else {
         let message = "table, after: record batches are the changes of one table after a transaction; after=0 means all";
         return Err(Refusal::bad(message));
     };
-    let done = blocking::run(move || {
+    let begin = move |_: &mut Work| {
         let now = local.refresh()?;
         let table = rows::table(now.schema(), &of)?.number;
         let first = after.check(&local)? + 1;
@@ -78,41 +77,37 @@ pub(crate) async fn changes(
         let changes = now.changes(range.0..=range.1).map_err(|error| forgotten(&local, error))?;
         let batches = PastBatches::changes(&now, table, changes, Options::for_transport())?;
         Ok((now.txid(), ipc::Pieces::new(batches)?))
-    });
-    let (txid, pieces) = done.await?;
-    Ok(send(shared, txid, pieces))
+    };
+    send(allowed, allowed.run(Kind::Long, begin).await?).await
 }
 
 /// Sends a stream as the reader takes it: a slow one holds no thread, and the memory of one batch.
-fn send(shared: &Shared, txid: Txid, pieces: ipc::Pieces) -> Response {
-    let (pushing, body) = body::pushed(shared);
-    tokio::spawn(push(pieces, pushing));
+async fn send(allowed: &Allowed, ((txid, pieces), held): ((Txid, ipc::Pieces), Held)) -> Answer {
+    let (pushing, body) = body::pushed(allowed).await?;
+    tokio::spawn(push(allowed.clone(), pieces, pushing, held));
     let txid = txid.to_string();
     let headers = [(header::CONTENT_TYPE.as_str(), ipc::MEDIA_TYPE), ("annals-txid", &txid)];
-    (headers, body).into_response()
+    Ok((headers, body).into_response())
 }
 
-async fn push(mut pieces: ipc::Pieces, pushing: Pushing) {
+/// Sends the pieces, each made in a place for work. What is made of it is in memory that is held until it is sent.
+async fn push(allowed: Allowed, mut pieces: ipc::Pieces, pushing: Pushing, _held: Held) {
     loop {
-        let step = tokio::task::spawn_blocking(move || {
-            let piece = pieces.next();
-            (pieces, piece)
-        });
-        let piece = match step.await {
-            Ok((_, None)) => return,
-            Ok((rest, Some(piece))) => {
-                pieces = rest;
-                piece.map_err(io::Error::other)
-            }
-            Err(error) => {
-                pushing.send(Err(io::Error::other(error))).await;
+        let made = match piece(&allowed, pieces).await {
+            Ok(made) => made,
+            // Cut off, since what is sent is no whole stream.
+            Err(refusal) => {
+                pushing.send(Err(io::Error::other(refusal.message))).await;
                 return;
             }
         };
+        let (rest, piece, _held) = made;
+        pieces = rest;
         let is_sent = match piece {
-            Ok(piece) => pushing.send_all(Bytes::from(piece)).await,
-            Err(error) => {
-                pushing.send(Err(error)).await;
+            None => return,
+            Some(Ok(piece)) => pushing.send_all(Bytes::from(piece)).await,
+            Some(Err(error)) => {
+                pushing.send(Err(io::Error::other(error))).await;
                 false
             }
         };
@@ -120,4 +115,20 @@ async fn push(mut pieces: ipc::Pieces, pushing: Pushing) {
             return;
         }
     }
+}
+
+type Piece = Option<annals::Result<Vec<u8>>>;
+
+/// Makes the next piece.
+async fn piece(allowed: &Allowed, mut pieces: ipc::Pieces) -> Answer<(ipc::Pieces, Piece, Held)> {
+    let (means, right) = (&allowed.shared().means, allowed.right());
+    let mut held = means.hold_up_to(right, BATCH).await?;
+    let make = move |_: &mut Work| {
+        let piece = pieces.next();
+        Ok((pieces, piece))
+    };
+    let ((pieces, piece), _) = allowed.run(Kind::Long, make).await?;
+    let bytes = piece.as_ref().and_then(|piece| piece.as_ref().ok()).map_or(0, Vec::len);
+    held.shrink_to(bytes as u64);
+    Ok((pieces, piece, held))
 }

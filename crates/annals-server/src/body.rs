@@ -9,45 +9,38 @@ use std::time::Duration;
 
 use annals::internals::FileRange;
 use annals_storage::Spool;
-use axum::body::{Body, BodyDataStream};
-use axum::http::StatusCode;
+use axum::body::{Body, HttpBody as _};
+use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use crate::ahead::Frames;
 use crate::answer::{Answer, Refusal};
 use crate::blocking;
 use crate::buffers::SMALL;
+use crate::means::Held;
+use crate::receiving::Failure;
+use crate::rights::Allowed;
 use crate::shared::Shared;
 
 /// The size of the pieces in which files are sent.
 const PIECE: usize = 256 << 10;
 /// How many pieces may wait for a slow reader.
 const PIECES: usize = 1;
-/// So many bytes, or the rest, must be received within the time that a client may be silent: else one could send a byte now and
-/// then for ever.
-pub(crate) const LEAST: usize = 16 << 10;
+/// The most memory that the spool of a push takes.
+const SPOOLED: u64 = 8 << 20;
 
-/// Reads a body into a spool, up to `most` bytes. A client that sends slowly holds no thread.
-pub(crate) async fn spool(
-    body: Body,
-    mut spool: Spool,
-    most: u64,
-    silence: Duration,
-) -> Answer<Spool> {
-    let (mut body, mut len) = (Receiving::new(body, silence), 0);
+/// Reads a body into a spool. A client that sends slowly holds no thread.
+pub(crate) async fn spool(allowed: &Allowed, mut body: Body, mut spool: Spool) -> Answer<Spool> {
+    let expected = body.size_hint().exact().unwrap_or(SPOOLED).min(SPOOLED);
+    let _held = allowed.shared().means.hold(allowed.right(), expected).await?;
     let mut waiting = Vec::new();
     loop {
-        let piece = body.next().await?;
+        let piece = next(&mut body).await?;
         let is_over = piece.is_none();
-        let piece = piece.unwrap_or_default();
-        len += piece.len() as u64;
-        if len > most {
-            return Err(too_large(most));
-        }
-        waiting.extend_from_slice(&piece);
+        waiting.extend_from_slice(&piece.unwrap_or_default());
         if waiting.len() >= PIECE || (is_over && !waiting.is_empty()) {
             let bytes = std::mem::take(&mut waiting);
             let in_memory = spool.has_room(bytes.len());
@@ -65,100 +58,102 @@ pub(crate) async fn spool(
     }
 }
 
-/// Reads a body that fits into memory, as text.
-pub(crate) async fn text(body: Body, most: u64, silence: Duration) -> Answer<String> {
-    let mut body = Receiving::new(body, silence);
-    let mut text = Vec::new();
-    while let Some(piece) = body.next().await? {
-        if text.len() as u64 + piece.len() as u64 > most {
-            return Err(too_large(most));
-        }
+/// Reads a body into memory, as text; returns it with the memory of `copies` such texts, which it takes to understand it.
+pub(crate) async fn text(allowed: &Allowed, mut body: Body, copies: u64) -> Answer<(String, Held)> {
+    let (means, right) = (&allowed.shared().means, allowed.right());
+    let expected = body.size_hint().exact().unwrap_or(0);
+    // Before the body is read: what waits is still on its way.
+    let mut held = means.hold(right, expected * copies).await?;
+    let mut text = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
+    while let Some(piece) = next(&mut body).await? {
         text.extend_from_slice(&piece);
+        means.cover(right, &mut held, text.capacity() as u64 * copies)?;
     }
-    String::from_utf8(text).map_err(|_| Refusal::bad("the body isn't UTF-8"))
+    let text = String::from_utf8(text).map_err(|_| Refusal::bad("the body isn't UTF-8"))?;
+    Ok((text, held))
 }
 
-/// A body that is received: [`LEAST`] bytes, or its end, must come within the time of silence.
-struct Receiving {
-    stream: BodyDataStream,
-    silence: Duration,
-    deadline: Instant,
-    since: usize,
+/// Refuses a body that isn't said to be JSON: pages of other sites can send other types without asking.
+pub(crate) fn check_json(headers: &HeaderMap) -> Answer<()> {
+    let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
+    if kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
+        return Ok(());
+    }
+    let message = "send the header `Content-Type: application/json`";
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message))
 }
 
-impl Receiving {
-    fn new(body: Body, silence: Duration) -> Self {
-        let deadline = Instant::now() + silence;
-        Self { stream: body.into_data_stream(), silence, deadline, since: 0 }
-    }
-
-    /// Returns the next piece of a body; `None` at its end.
-    async fn next(&mut self) -> Answer<Option<Bytes>> {
-        loop {
-            let frame = timeout_at(self.deadline, self.stream.frame()).await;
-            let frame = frame.map_err(|_| {
-                let silence = self.silence;
-                let message =
-                    format!("less than {LEAST} bytes of the body came within {silence:?}");
-                Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", message)
-            })?;
-            let Some(frame) = frame else { return Ok(None) };
-            let frame =
-                frame.map_err(|error| Refusal::bad(format!("the body was cut off: {error}")))?;
-            let Ok(piece) = frame.into_data() else { continue };
-            self.since += piece.len();
-            if self.since >= LEAST {
-                self.since = 0;
-                self.deadline = Instant::now() + self.silence;
-            }
+/// Returns the next piece of a body; `None` at its end.
+async fn next(body: &mut Body) -> Answer<Option<Bytes>> {
+    while let Some(frame) = body.frame().await {
+        if let Ok(piece) = frame.map_err(|error| lost(&error))?.into_data() {
             return Ok(Some(piece));
         }
     }
+    Ok(None)
 }
 
-/// Refuses a body that is larger than the server takes.
-pub(crate) fn too_large(most: u64) -> Refusal {
-    let message = format!(
-        "the body has more than {most} bytes, the most that this server takes (--max-push)"
-    );
-    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+/// Returns the refusal of a body that didn't come whole.
+fn lost(error: &axum::Error) -> Refusal {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(failure) = error.downcast_ref::<Failure>() {
+            return (*failure).into();
+        }
+        cause = error.source();
+    }
+    Refusal::bad(format!("the body was cut off: {error}"))
 }
 
 /// Returns a body of frames: those in memory, or read piece by piece as the reader takes them.
-pub(crate) fn of_frames(Frames { batch, memory }: Frames, shared: &Shared) -> Body {
-    let Some(memory) = memory else { return of_ranges(batch.header, batch.ranges, (), shared) };
-    let bytes = Bytes::from_owner(memory);
-    if batch.header.is_empty() && bytes.len() <= SMALL {
-        return Body::from(bytes);
+pub(crate) async fn of_frames(frames: Frames, allowed: &Allowed) -> Answer<Body> {
+    let Frames { batch, memory } = frames;
+    let Some(memory) = memory else {
+        return of_ranges(batch.header, batch.ranges, (), allowed).await;
+    };
+    if batch.header.is_empty() && memory.bytes.len() <= SMALL {
+        let means = &allowed.shared().means;
+        let held = means.hold(allowed.right(), memory.bytes.len() as u64).await?;
+        return Ok(Body::from(held.keep(memory)));
     }
-    let (pieces, body) = pushed(shared);
+    let bytes = Bytes::from_owner(memory);
+    let (pieces, body) = pushed(allowed).await?;
     tokio::spawn(async move {
         pieces.send_all(batch.header.into()).await && pieces.send_all(bytes).await
     });
-    body
+    Ok(body)
 }
 
 /// Returns a body of some bytes and then those of files, read piece by piece as the reader takes them: a slow one holds no
 /// thread, and a few pieces in memory. `kept` is dropped after the last.
-pub(crate) fn of_ranges(
+pub(crate) async fn of_ranges(
     head: Vec<u8>,
     ranges: Vec<FileRange>,
     kept: impl Send + 'static,
-    shared: &Shared,
-) -> Body {
-    let (pieces, body) = pushed(shared);
+    allowed: &Allowed,
+) -> Answer<Body> {
+    let (pieces, body) = pushed(allowed).await?;
     tokio::spawn(async move {
         let _kept = kept;
         send_ranges(Bytes::from(head), ranges, pieces).await;
     });
-    body
+    Ok(body)
 }
 
-/// Returns a body into which pieces are pushed, and its other end.
-pub(crate) fn pushed(shared: &Shared) -> (Pushing, Body) {
+/// Returns a body into which pieces are pushed, and its other end, with the memory for them.
+pub(crate) async fn pushed(allowed: &Allowed) -> Answer<(Pushing, Body)> {
+    let held = allowed.shared().means.hold_stream(allowed.right()).await?;
+    let (mut pushing, body) = pushed_later(allowed.shared());
+    pushing.held = held;
+    Ok((pushing, body))
+}
+
+/// Returns a body into which pieces are pushed now and then, and its other end, without memory.
+pub(crate) fn pushed_later(shared: &Shared) -> (Pushing, Body) {
     let (pieces, receiver) = mpsc::channel(PIECES);
     let (silence, slow) = (shared.limits.silence, Arc::clone(&shared.slow));
-    (Pushing { pieces, silence, slow }, Body::from_stream(Pieces(receiver)))
+    let pushing = Pushing { pieces, silence, slow, held: Held::default() };
+    (pushing, Body::from_stream(Pieces(receiver)))
 }
 
 async fn send_ranges(head: Bytes, ranges: Vec<FileRange>, pieces: Pushing) {
@@ -192,9 +187,11 @@ async fn send_ranges(head: Bytes, ranges: Vec<FileRange>, pieces: Pushing) {
 
 /// The end of a body into which pieces are pushed.
 pub(crate) struct Pushing {
-    pub(crate) pieces: mpsc::Sender<io::Result<Bytes>>,
-    pub(crate) silence: Duration,
-    pub(crate) slow: Arc<AtomicU64>,
+    pieces: mpsc::Sender<io::Result<Bytes>>,
+    silence: Duration,
+    slow: Arc<AtomicU64>,
+    /// The memory of the pieces.
+    pub(crate) held: Held,
 }
 
 impl Pushing {
@@ -207,6 +204,16 @@ impl Pushing {
                 false
             }
         }
+    }
+
+    /// Sends a text; false as [`send`](Self::send) says.
+    pub(crate) async fn send_text(&self, text: String) -> bool {
+        self.send_all(text.into()).await
+    }
+
+    /// Returns once the client has left.
+    pub(crate) async fn closed(&self) {
+        self.pieces.closed().await;
     }
 
     /// Sends bytes, however many, in pieces that a reader can take in time; false as [`send`](Self::send) says.
@@ -222,10 +229,10 @@ impl Pushing {
 }
 
 /// The pieces of a body, as they come.
-pub(crate) struct Pieces(pub(crate) mpsc::Receiver<std::io::Result<Bytes>>);
+pub(crate) struct Pieces(pub(crate) mpsc::Receiver<io::Result<Bytes>>);
 
 impl futures_core::Stream for Pieces {
-    type Item = std::io::Result<Bytes>;
+    type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.0.poll_recv(context)

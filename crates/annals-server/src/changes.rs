@@ -3,40 +3,41 @@
 //! Each transaction is sent once, in order. The number of the last one that a client has handled is its cursor: after
 //! any cut it asks again, and nothing is missed. What was forgotten before that is said, with 410.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use annals::{
-    Changed, ChangedFields, Cursor, ErrorKind, Schema, SubscriptionStream, TableNumber, Timestamp,
-    Txid,
+    Changed, ChangedFields, Cursor, ErrorKind, RowChange, Schema, Subscription, TableNumber,
+    Timestamp, Txid, Value,
 };
 use annals_replica::Local;
-use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::Query;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use futures_core::Stream;
+use axum::response::IntoResponse;
 use serde::Deserialize;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::Instant;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::body::{Pieces, Pushing};
+use crate::blocking;
+use crate::body::{self, Pushing};
+use crate::fair::Taken;
 use crate::frames::gone;
+use crate::means::Kind;
 use crate::openapi;
-use crate::rows::table;
-use crate::shared::{Ending, Shared};
-use crate::{Role, blocking};
+use crate::rights::Allowed;
+use crate::rows::{LARGEST, table};
+use crate::shared::Shared;
+use crate::work::Work;
 
 /// A comment is sent after so much silence, so that neither side takes the connection for dead.
 const COMMENT: Duration = Duration::from_secs(15);
-/// How many transactions may wait for a slow reader.
-const WAITING: usize = 16;
+/// A long transaction is sent in pieces of so many bytes, about.
+const PIECE: u64 = 128 << 10;
+/// How many bytes of rows a reader keeps that isn't up to date, about.
+const KEPT: usize = 1 << 20;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(changes))
@@ -47,7 +48,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 pub(crate) struct Shown {
     /// Those of this table only, if there is one.
     pub(crate) table: Option<TableNumber>,
-    /// The most of them: the others are counted.
+    /// The most of them, which have about 8 MiB at most: the others are counted.
     pub(crate) most: usize,
 }
 
@@ -61,16 +62,17 @@ pub(crate) fn push_changed(
 ) -> usize {
     let Changed { txid, time, comments, rows } = changed;
     push_head(text, *txid, *time, comments);
-    let mut count = 0;
+    let (mut count, mut has) = (0, 0);
     for row in rows.iter().filter(|row| shown.table.is_none_or(|only| only == row.table)) {
         let Some(table) = schema.table(row.table) else { continue };
-        if count < shown.most {
+        if count < shown.most && text.len() <= LARGEST {
+            has = count + 1;
             text.push_str(if count > 0 { "," } else { "" });
             annals_json::push_change(text, table, row);
         }
         count += 1;
     }
-    match count.saturating_sub(shown.most) {
+    match count - has {
         0 => text.push_str("]}"),
         left_out => text.push_str(&format!("],\"left_out\":{left_out}}}")),
     }
@@ -119,16 +121,14 @@ struct Asked {
     (status = 410, description = "what follows was forgotten, or written again by an erasure", body = openapi::Gone),
 ))]
 async fn changes(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    allowed: Allowed,
     Query(Asked { after, table: of, wait }): Query<Asked>,
     headers: HeaderMap,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
     #[cfg(feature = "arrow")]
     if crate::arrow::is_wanted(&headers) {
         let after = after.map(|after| After::of(&after)).transpose()?;
-        return crate::arrow::changes(&shared, local, of, after).await;
+        return crate::arrow::changes(&allowed, of, after).await;
     }
     let is = |name, value: &str| {
         headers.get(name).and_then(|it| it.to_str().ok()).is_some_and(|it| it.contains(value))
@@ -141,31 +141,30 @@ async fn changes(
         Some(last) => Some(last),
         None => after.map(|after| After::of(&after)).transpose()?,
     };
-    let opened = Arc::clone(&local);
-    let (feed, only, after) = blocking::run(move || {
+    let opened = Arc::clone(&allowed.local);
+    let open = move |_: &mut Work| {
         let now = opened.refresh()?;
         let only = of.map(|of| Ok::<_, Refusal>(table(now.schema(), &of)?.number)).transpose()?;
         let after = after.map_or_else(|| Ok(now.txid()), |after| after.check(&opened))?;
         let feed = opened.subscribe_from(after + 1).map_err(|error| forgotten(&opened, error))?;
-        Ok((feed.into_stream(), only, after))
-    })
-    .await?;
+        Ok((feed.keep_at_most(KEPT), only, after))
+    };
+    let ((feed, only, after), _) = allowed.run(Kind::Long, open).await?;
+    let limits = allowed.shared().limits;
     let wait = match as_events {
         true => None,
         false => {
             let wait = Duration::try_from_secs_f64(wait.unwrap_or(0.0)).unwrap_or_default();
-            Some(wait.min(shared.limits.wait))
+            Some(wait.min(limits.wait))
         }
     };
-    let (pieces, receiver) = mpsc::channel(WAITING);
-    let (silence, slow) = (shared.limits.silence, Arc::clone(&shared.slow));
-    let (pieces, ending) = (Pushing { pieces, silence, slow }, shared.ending.clone());
-    let sending = Sending { local, feed, only, pieces, ending, as_events, last: after };
-    tokio::spawn(sending.run(wait));
+    let (pieces, body) = body::pushed_later(allowed.shared());
+    let local = Arc::clone(&allowed.local);
+    let sending = Sending { allowed, local, only, pieces, as_events, last: after };
+    tokio::spawn(sending.run(feed, wait));
     let kind = if as_events { "text/event-stream" } else { "application/x-ndjson" };
-    let response: Response = Body::from_stream(Pieces(receiver)).into_response();
     let cached = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
-    Ok((cached, response).into_response())
+    Ok((cached, body).into_response())
 }
 
 /// Where a client continues.
@@ -212,30 +211,28 @@ pub(crate) fn forgotten(local: &Local, error: annals::Error) -> Refusal {
 
 /// A client that receives changes.
 struct Sending {
+    allowed: Allowed,
     local: Arc<Local>,
-    feed: SubscriptionStream,
     only: Option<TableNumber>,
     pieces: Pushing,
-    ending: Ending,
     as_events: bool,
     /// The last transaction that was read.
     last: Txid,
 }
 
-/// What happened next.
-enum Next {
-    Changed(Changed),
-    Silence,
-    Failed(annals::Error),
-    /// The database was closed.
-    Over,
-    /// The server ends.
-    Ending,
+/// What was sent of a transaction.
+#[derive(PartialEq, Eq)]
+enum Sent {
+    Yes,
+    /// It changes nothing of the table.
+    Nothing,
+    /// The client has left, or is too slow: it resumes after the last transaction that it has.
+    Failed,
 }
 
 impl Sending {
     /// Sends until the client leaves; or, with `wait`, until all is sent and so much time has passed.
-    async fn run(mut self, wait: Option<Duration>) {
+    async fn run(mut self, mut feed: Subscription, wait: Option<Duration>) {
         let deadline = wait.map(|wait| Instant::now() + wait);
         let (mut sent, mut was_told) = (false, false);
         // What is committed meanwhile is for the next poll: so a poll ends however much is written.
@@ -246,41 +243,66 @@ impl Sending {
                 was_told = true;
                 let (id, last) = (self.id(), self.last);
                 let text = format!("event: caught-up\nid: {id}\ndata: {{\"txid\":{last}}}\n\n");
-                if !self.send(text).await {
+                if !self.pieces.send_text(text).await {
                     return;
                 }
             }
             if is_caught_up && sent && deadline.is_some() {
                 break;
             }
-            let next = match deadline {
-                Some(deadline) if is_caught_up => match timeout_at(deadline, self.next()).await {
-                    Ok(Next::Ending) | Err(_) => break,
-                    Ok(next) => next,
+            let Ok((rest, changed, place)) = self.read(feed).await else { return };
+            feed = rest;
+            match changed {
+                Ok(Some(changed)) => match self.send(changed, place).await {
+                    Sent::Yes => sent = true,
+                    Sent::Nothing => {}
+                    Sent::Failed => return,
                 },
-                _ => self.next_within(COMMENT).await,
-            };
-            let goes_on = match next {
-                Next::Changed(changed) => {
-                    self.last = changed.txid;
-                    let line = self.line(&changed);
-                    sent |= line.is_some();
-                    match line {
-                        Some(line) => self.send(line).await,
-                        None => true,
+                // The database was closed.
+                Ok(None) if feed.is_over() => return,
+                Ok(None) => {
+                    drop(place);
+                    if !self.wait(&mut feed, deadline.filter(|_| is_caught_up)).await {
+                        break;
                     }
                 }
-                Next::Silence if self.as_events => self.send(": nothing new\n\n".to_owned()).await,
-                Next::Silence => true,
-                Next::Failed(error) => return self.fail(error).await,
-                Next::Over | Next::Ending => return,
-            };
-            if !goes_on {
-                return;
+                Err(error) => return self.fail(error).await,
             }
         }
-        let (id, last) = (self.id(), self.last);
-        self.send(format!("{{\"caught_up\":{last},\"cursor\":\"{id}\"}}\n")).await;
+        if deadline.is_some() {
+            let (id, last) = (self.id(), self.last);
+            let text = format!("{{\"caught_up\":{last},\"cursor\":\"{id}\"}}\n");
+            self.pieces.send_text(text).await;
+        }
+    }
+
+    /// Reads the next transaction, if there is one, in a place for that.
+    async fn read(
+        &self,
+        mut feed: Subscription,
+    ) -> Answer<(Subscription, annals::Result<Option<Changed>>, Taken)> {
+        let place = self.allowed.shared().means.place(self.allowed.right(), Kind::Stream).await?;
+        blocking::run(move || {
+            let changed = feed.try_next();
+            Ok((feed, changed, place))
+        })
+        .await
+    }
+
+    /// Waits for news; false if the client has left, or the server or the time of a poll ends.
+    async fn wait(&self, feed: &mut Subscription, deadline: Option<Instant>) -> bool {
+        let comment = Instant::now() + COMMENT;
+        let until = deadline.map_or(comment, |deadline| deadline.min(comment));
+        tokio::select! {
+            () = feed.news() => true,
+            () = self.allowed.shared().ending.begun() => false,
+            () = self.pieces.closed() => false,
+            () = tokio::time::sleep_until(until) => match deadline {
+                Some(deadline) => deadline > Instant::now(),
+                None if self.as_events => self.pieces.send_text(": nothing new\n\n".to_owned()).await,
+                None => true,
+            },
+        }
     }
 
     /// Returns the place after the last transaction that was read: its cursor, if it is the last of all; else its number
@@ -298,48 +320,58 @@ impl Sending {
         }
         let mut text = "{\"error\":\"forgotten\",\"message\":".to_owned();
         annals_json::push_string(&mut text, &error.to_string());
-        self.send(match self.as_events {
+        let text = match self.as_events {
             true => format!("event: forgotten\ndata: {text}}}\n\n"),
             false => text + "}\n",
-        })
-        .await;
-    }
-
-    /// Returns the text of a transaction; `None` if it changes nothing of the table.
-    fn line(&self, changed: &Changed) -> Option<String> {
-        let now = self.local.read();
-        let mut text = String::new();
-        let shown = Shown { table: self.only, most: usize::MAX };
-        let count = push_changed(&mut text, now.schema(), changed, shown);
-        if count == 0 && self.only.is_some() {
-            return None;
-        }
-        Some(match self.as_events {
-            true => format!("id: {}\ndata: {text}\n\n", self.id()),
-            false => text + "\n",
-        })
-    }
-
-    async fn next(&mut self) -> Next {
-        let feed = &mut self.feed;
-        let changed = poll_fn(|context| Pin::new(&mut *feed).poll_next(context));
-        let next = tokio::select! {
-            next = changed => next,
-            () = self.ending.begun() => return Next::Ending,
         };
-        match next {
-            Some(Ok(changed)) => Next::Changed(changed),
-            Some(Err(error)) => Next::Failed(error),
-            None => Next::Over,
+        self.pieces.send_text(text).await;
+    }
+
+    /// Sends a transaction piece by piece, in memory that is held meanwhile. The place is for those that have a transaction
+    /// in memory, and don't hold it yet.
+    async fn send(&mut self, changed: Changed, place: Taken) -> Sent {
+        self.last = changed.txid;
+        let now = self.local.read();
+        let schema = now.schema();
+        let is_shown = |row: &RowChange| self.only.is_none_or(|only| only == row.table);
+        if self.only.is_some() && !changed.rows.iter().any(is_shown) {
+            return Sent::Nothing;
+        }
+        let (means, right) = (&self.allowed.shared().means, self.allowed.right());
+        let wanted = PIECE + changed.rows.iter().map(bytes_of).sum::<u64>();
+        let Ok(_held) = means.hold_up_to(right, wanted).await else { return Sent::Failed };
+        drop(place);
+        let mut text = match self.as_events {
+            true => format!("id: {}\ndata: ", self.id()),
+            false => String::new(),
+        };
+        push_head(&mut text, changed.txid, changed.time, &changed.comments);
+        let mut separator = "";
+        for row in changed.rows.iter().filter(|row| is_shown(row)) {
+            let Some(table) = schema.table(row.table) else { continue };
+            text.push_str(std::mem::replace(&mut separator, ","));
+            annals_json::push_change(&mut text, table, row);
+            let is_piece = text.len() as u64 >= PIECE / 2;
+            if is_piece && !self.pieces.send_text(std::mem::take(&mut text)).await {
+                return Sent::Failed;
+            }
+        }
+        text.push_str(if self.as_events { "]}\n\n" } else { "]}\n" });
+        match self.pieces.send_text(text).await {
+            true => Sent::Yes,
+            false => Sent::Failed,
         }
     }
+}
 
-    async fn next_within(&mut self, most: Duration) -> Next {
-        timeout(most, self.next()).await.unwrap_or(Next::Silence)
-    }
-
-    /// Sends a text; false if the client has left, or is too slow: it resumes after the last transaction that it has.
-    async fn send(&self, text: String) -> bool {
-        self.pieces.send(Ok(text.into())).await
-    }
+/// Returns how many bytes a change has in memory, about.
+fn bytes_of(change: &RowChange) -> u64 {
+    let values = change.before.iter().chain(&change.after).flatten();
+    let heap = |value: &Value| match value {
+        Value::String(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    let bytes = |value: &Value| size_of::<Value>() + heap(value);
+    (size_of::<RowChange>() + values.map(bytes).sum::<usize>()) as u64
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use annals::internals::ExposedFile;
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -14,9 +14,12 @@ use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::images::Images;
+use crate::means::Kind;
 use crate::ranges::Asked;
+use crate::rights::Allowed;
 use crate::shared::Shared;
-use crate::{Role, blocking, body, openapi};
+use crate::work::Work;
+use crate::{body, openapi};
 
 /// A sealed segment never changes; only an erasure replaces it, by one with another tag.
 const FOR_EVER: &str = "max-age=31536000, immutable";
@@ -29,20 +32,15 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 
 /// Returns the files of a database, up to its last transaction; pins the root of the image.
 #[utoipa::path(get, path = "/v1/{name}/files", responses((status = 200, body = openapi::Files)))]
-async fn files(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
-    let served = shared.permit(&headers, &name, Role::Read)?;
-    let (local, images) = (Arc::clone(&served.local), Arc::clone(&served.images));
+async fn files(allowed: Allowed) -> Answer {
+    let (local, images) = (Arc::clone(&allowed.local), Arc::clone(&allowed.images));
     // The image first: the journal then has its point.
-    let read = blocking::run(move || {
+    let read = move |_: &mut Work| {
         let image = local.source().expose_image()?;
         Ok((image, local.source().expose()?))
-    });
-    let (image, files) = read.await?;
-    let image = image.map(|image| images.pin(image, shared.limits.pinned));
+    };
+    let ((image, files), _) = allowed.run(Kind::Quick, read).await?;
+    let image = image.map(|image| images.pin(image, allowed.shared().limits.pinned));
     let image = image.map(|it| json!({ "root": it.number, "bytes": it.len, "tag": it.tag }));
     let segment = |it: &ExposedFile| json!({ "number": it.number, "bytes": it.len, "sealed": it.is_sealed, "tag": it.tag });
     let segments: Vec<_> = files.segments.iter().map(segment).collect();
@@ -62,18 +60,20 @@ async fn files(
     (status = 416, description = "the range is after its end"),
 ))]
 async fn segment(
-    State(shared): State<Arc<Shared>>,
-    Path((name, number)): Path<(String, String)>,
+    allowed: Allowed,
+    Path((_, number)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let local = Arc::clone(&allowed.local);
     let number = self::number(&number)?;
-    let file = blocking::run(move || Ok(local.source().expose_segment(number)?)).await?;
+    let expose = move |_: &mut Work| Ok(local.source().expose_segment(number)?);
+    let (file, _) = allowed.run(Kind::Quick, expose).await?;
     let file = file.ok_or_else(|| {
+        let name = allowed.name();
         Refusal::not_found(format!("segment {number} isn't in the kept history of {name}"))
     })?;
     let caching = if file.is_sealed { FOR_EVER } else { GROWS };
-    answer(&Arc::new(file), &headers, caching, &shared)
+    answer(&Arc::new(file), &headers, caching, &allowed).await
 }
 
 /// Returns the bytes of the image as of a root, or a range of them. The root can be read for a minute after each read,
@@ -89,22 +89,22 @@ async fn segment(
     (status = 416, description = "the range is after its end"),
 ))]
 async fn image(
-    State(shared): State<Arc<Shared>>,
-    Path((name, root)): Path<(String, String)>,
+    allowed: Allowed,
+    Path((_, root)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Answer {
-    let served = shared.permit(&headers, &name, Role::Read)?;
     let root = number(&root)?;
-    let images = Arc::clone(&served.images);
+    let images = Arc::clone(&allowed.images);
     let file = match images.get(root) {
         Some(file) => file,
         None => {
-            let local = Arc::clone(&served.local);
-            let newest = blocking::run(move || Ok(local.source().expose_image()?)).await?;
-            newest_root(newest, root, &images, &shared)?
+            let local = Arc::clone(&allowed.local);
+            let expose = move |_: &mut Work| Ok(local.source().expose_image()?);
+            let (newest, _) = allowed.run(Kind::Quick, expose).await?;
+            newest_root(newest, root, &images, allowed.shared())?
         }
     };
-    answer(&file, &headers, FOR_EVER, &shared)
+    answer(&file, &headers, FOR_EVER, &allowed).await
 }
 
 fn number(text: &str) -> Answer<u64> {
@@ -132,11 +132,11 @@ fn newest_root(
 }
 
 /// Answers with the range of a file that a request asks for.
-fn answer(
+async fn answer(
     file: &Arc<ExposedFile>,
     headers: &HeaderMap,
     caching: &'static str,
-    shared: &Shared,
+    allowed: &Allowed,
 ) -> Answer {
     let (tag, len) = (format!("\"{}\"", file.tag), file.len);
     let response = Response::builder()
@@ -168,7 +168,7 @@ fn answer(
             let ranges = rest.into_iter().collect();
             // The root stays pinned until its last byte is sent.
             let kept = Arc::clone(file);
-            response.body(body::of_ranges(head, ranges, kept, shared))
+            response.body(body::of_ranges(head, ranges, kept, allowed).await?)
         }
     };
     made.map_err(|error| Refusal::bad(error.to_string()))

@@ -8,7 +8,7 @@ use annals::{Cursor, Error, ErrorKind, Txid};
 use annals_replica::{Answer as Judged, BATCH, Connection as _, Local, Pushed};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::Query;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -19,9 +19,12 @@ use utoipa_axum::routes;
 
 use crate::ahead::Frames;
 use crate::answer::{Answer, Refusal};
+use crate::means::Kind;
 use crate::openapi;
+use crate::rights::Allowed;
 use crate::shared::Shared;
-use crate::{Role, blocking, body, lease};
+use crate::work::Work;
+use crate::{body, lease};
 
 /// The most bytes of frames that are sent along with a conflict.
 const NEWS: u64 = 1 << 20;
@@ -45,18 +48,13 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 
 /// Returns facts of a database.
 #[utoipa::path(get, path = "/v1/{name}", responses((status = 200, body = openapi::Facts)))]
-async fn describe(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
-    let served = shared.permit(&headers, &name, Role::Read)?;
-    let (local, procedures) = (Arc::clone(&served.local), Arc::clone(&served.procedures));
-    let facts = blocking::run(move || {
+async fn describe(allowed: Allowed) -> Answer {
+    let (local, procedures) = (Arc::clone(&allowed.local), Arc::clone(&allowed.procedures));
+    let read = move |_: &mut Work| {
         let facts = local.source().facts()?;
         Ok((facts, local.source().end()?))
-    });
-    let (facts, end) = facts.await?;
+    };
+    let ((facts, end), _) = allowed.run(Kind::Quick, read).await?;
     let chain = format!("{:016x}", end.chain);
     let (txid, first) = (end.txid.0, facts.first.0);
     let answer = json!({
@@ -81,14 +79,8 @@ struct Pulling {
     (status = 409, description = "the cursor isn't in this history", body = openapi::Failure),
     (status = 410, description = "what follows the cursor was forgotten, or written again by an erasure", body = openapi::Gone),
 ))]
-async fn pull(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    Query(Pulling { after, wait }): Query<Pulling>,
-    headers: HeaderMap,
-) -> Answer {
-    let served = shared.permit(&headers, &name, Role::Read)?;
-    let local = Arc::clone(&served.local);
+async fn pull(allowed: Allowed, Query(Pulling { after, wait }): Query<Pulling>) -> Answer {
+    let (shared, local) = (allowed.shared(), Arc::clone(&allowed.local));
     let after: Option<Cursor> = after
         .map(|text| text.parse())
         .transpose()
@@ -96,15 +88,16 @@ async fn pull(
     let wait = Duration::try_from_secs_f64(wait.unwrap_or(0.0))
         .unwrap_or_default()
         .min(shared.limits.wait);
-    let read = |local: Arc<Local>| {
-        let buffers = Arc::clone(&shared.buffers);
-        blocking::run(move || {
+    let read = async || {
+        let (local, buffers) = (Arc::clone(&local), Arc::clone(&shared.buffers));
+        let read = move |_: &mut Work| {
             Frames::read(&local, after, &buffers).map_err(|error| gone(&local, after, error))
-        })
+        };
+        Answer::Ok(allowed.run(Kind::Quick, read).await?.0)
     };
-    let mut frames = match served.ahead.take(after).await {
+    let mut frames = match allowed.ahead.take(after).await {
         Some(frames) => frames,
-        None => read(Arc::clone(&local)).await?,
+        None => read().await?,
     };
     if let (true, false, Some(after)) = (frames.batch.is_empty(), wait.is_zero(), after) {
         // Without news the answer is empty.
@@ -112,17 +105,18 @@ async fn pull(
             _ = tokio::time::timeout(wait, local.source().news(after.txid)) => {}
             () = shared.ending.begun() => {}
         }
-        frames = read(Arc::clone(&local)).await?;
+        frames = read().await?;
     }
     let batch = &frames.batch;
     if !batch.is_seal && batch.len() > BATCH / 2 {
-        served.ahead.begin(local, batch.next, Arc::clone(&shared.buffers));
+        let buffers = Arc::clone(&shared.buffers);
+        allowed.ahead.begin(Arc::clone(&local), batch.next, buffers);
     }
-    answer(StatusCode::OK, frames, &shared)
+    answer(StatusCode::OK, frames, &allowed).await
 }
 
 /// Returns an answer of frames.
-fn answer(status: StatusCode, frames: Frames, shared: &Shared) -> Answer {
+async fn answer(status: StatusCode, frames: Frames, allowed: &Allowed) -> Answer {
     let batch = &frames.batch;
     let mut response = Response::builder()
         .status(status)
@@ -132,7 +126,7 @@ fn answer(status: StatusCode, frames: Frames, shared: &Shared) -> Answer {
     if batch.is_seal {
         response = response.header("Annals-Seal", HeaderValue::from_static("1"));
     }
-    let body = body::of_frames(frames, shared);
+    let body = body::of_frames(frames, allowed).await?;
     response.body(body).map_err(|error| Refusal::bad(error.to_string()))
 }
 
@@ -168,38 +162,24 @@ pub(crate) fn gone(local: &Local, cursor: Option<Cursor>, error: Error) -> Refus
     (status = 503, description = "the backup can't take transactions", body = openapi::Failure),
     (status = 507, description = "the disk is full", body = openapi::Failure),
 ))]
-async fn push(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Answer {
-    // Only the owner of a history ends a segment: to a backup it says so.
+async fn push(allowed: Allowed, headers: HeaderMap, body: Body) -> Answer {
     let is_seal = headers.contains_key("Annals-Seal");
-    let role = if is_seal { Role::Admin } else { Role::Write };
-    let served = shared.permit(&headers, &name, role)?;
-    served.check_backup(shared.limits)?;
-    let local = Arc::clone(&served.local);
+    let limits = allowed.shared().limits;
+    allowed.check_backup(limits)?;
+    let local = Arc::clone(&allowed.local);
     let from = headers.get(header::IF_MATCH).ok_or_else(|| {
         let message = "If-Match is missing: the cursor before the frames, as \"TXID:CHAIN\"";
         Refusal::new(StatusCode::PRECONDITION_REQUIRED, "if_match_required", message)
     })?;
     let from = from.to_str().unwrap_or_default().trim_matches('"');
     let from: Cursor = from.parse().map_err(|error| Refusal::bad(format!("If-Match: {error}")))?;
-    let most = shared.limits.push;
-    let declared =
-        headers.get(header::CONTENT_LENGTH).and_then(|len| len.to_str().ok()?.parse().ok());
-    if declared.is_some_and(|declared: u64| declared > most) {
-        return Err(body::too_large(most));
-    }
-    let mut frames =
-        body::spool(body, spool(local.database()?), most, shared.limits.silence).await?;
+    let mut frames = body::spool(&allowed, body, spool(local.database()?)).await?;
     let number = |name| headers.get(name).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
-    let turn = served.turns.come(number("Annals-Turn")).await;
+    let turn = allowed.turns.come(number("Annals-Turn")).await;
     let wants_news = headers.get("Prefer").is_some_and(|it| it == "return=representation");
     let ticket = lease::ticket(&headers);
-    let buffers = Arc::clone(&shared.buffers);
-    let judging = served.write(shared.limits, move || {
+    let buffers = Arc::clone(&allowed.shared().buffers);
+    let judging = allowed.write(move || {
         let (status, answer) = match is_seal {
             true => judge(&local, local.push_seal(from, &frames).map(of_seal))?,
             false => judge(&local, local.accept(from, &mut frames, ticket))?,
@@ -211,7 +191,7 @@ async fn push(
     });
     let (status, answer, news) = judging.await?;
     let mut response = match news {
-        Some(news) => self::answer(status, news, &shared)?,
+        Some(news) => self::answer(status, news, &allowed).await?,
         None => (status, Json(answer)).into_response(),
     };
     if status == StatusCode::PRECONDITION_FAILED {
@@ -269,21 +249,19 @@ struct Chained {
 
 /// Returns the chains after some transactions.
 #[utoipa::path(get, path = "/v1/{name}/chains", params(Chained), responses((status = 200, body = openapi::Chains)))]
-async fn chains(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    Query(Chained { txid }): Query<Chained>,
-    headers: HeaderMap,
-) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+async fn chains(allowed: Allowed, Query(Chained { txid }): Query<Chained>) -> Answer {
+    let local = Arc::clone(&allowed.local);
     let txids: Result<Vec<u64>, _> = txid.split(',').map(str::parse).collect();
     let txids = txids.ok().filter(|txids| txids.len() <= MOST_CHAINS).ok_or_else(|| {
         Refusal::bad(format!("txid: write at most {MOST_CHAINS} numbers, with commas between them"))
     })?;
-    let chains = blocking::run(move || {
-        let chain =
-            |txid| Ok(local.source().chain(Txid(txid))?.map(|chain| format!("{chain:016x}")));
-        txids.into_iter().map(chain).collect::<Answer<Vec<_>>>()
-    });
-    Ok(Json(json!({ "chains": chains.await? })).into_response())
+    let find = move |work: &mut Work| {
+        let chain = |txid| {
+            work.check()?;
+            Ok(local.source().chain(Txid(txid))?.map(|chain| format!("{chain:016x}")))
+        };
+        let chains = txids.into_iter().map(chain).collect::<Answer<Vec<_>>>()?;
+        Ok(json!({ "chains": chains }))
+    };
+    allowed.value(Kind::Long, find).await
 }

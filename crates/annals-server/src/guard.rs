@@ -2,34 +2,94 @@
 
 use std::sync::Arc;
 
-use annals::Timestamp;
-use annals::storage::{Clock as _, SystemClock};
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::body::{Body, HttpBody as _};
+use axum::extract::{FromRequestParts as _, MatchedPath, RawPathParams, Request, State};
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::Role;
-use crate::answer::{Answer, Refusal};
+use crate::answer::{Answer, Refusal, Refused};
+use crate::fair::Taken;
+use crate::receiving::{Failure, Receiving};
 use crate::refusal_page::{for_people, is_for_people};
-use crate::shared::{Served, Shared};
+use crate::rights::{Need, Right, most_of_body};
+use crate::seats::Seat;
+use crate::shared::Shared;
+use crate::watched::Watched;
 
 /// The most bytes of a refusal of the router.
 const MOST_TEXT: usize = 4 << 10;
 
-/// Checks host and origin, which protect against pages of other sites in a browser on this machine.
+/// Checks host and origin, which protect against pages of other sites in a browser on this machine; then the token, its role,
+/// and the size of the body. Only then a handler runs, and reads a body that ends at its limits. The right is asked again
+/// while it runs and while its answer is sent.
 pub(crate) async fn check(
     State(shared): State<Arc<Shared>>,
     request: Request,
     next: Next,
 ) -> Response {
     let is_for_people = is_for_people(&request);
-    let checked = check_host(&shared, &request);
-    let answer = match checked.and_then(|()| check_origin(&shared, request.headers())) {
-        Ok(()) => in_json(next.run(request).await).await,
+    let answer = match admit(&shared, request).await {
+        Ok(Admitted { request, right, _place }) => answer(request, right, next).await,
         Err(refusal) => refusal.into_response(),
     };
     if is_for_people { for_people(answer) } else { answer }
+}
+
+/// A request that may be answered: its body is bounded.
+struct Admitted {
+    request: Request,
+    right: Right,
+    /// It has this until the answer begins.
+    _place: Taken,
+}
+
+/// Checks a request.
+async fn admit(shared: &Arc<Shared>, request: Request) -> Answer<Admitted> {
+    check_host(shared, &request)?;
+    check_origin(shared, &request)?;
+    let (mut parts, body) = request.into_parts();
+    let path = parts.extensions.get::<MatchedPath>().cloned();
+    let path = path.as_ref().map(MatchedPath::as_str);
+    let names = RawPathParams::from_request_parts(&mut parts, shared).await.ok();
+    let name = names.iter().flatten().find_map(|(key, name)| (key == "name").then_some(name));
+    let need = Need::of(&parts.method, path, &parts.headers);
+    let right = Right::of(shared, need, name.unwrap_or_default(), token(shared, &parts))?;
+    let most = most_of_body(path, shared);
+    if body.size_hint().lower() > most {
+        return Err(Failure::TooLarge(most).into());
+    }
+    let place = shared.means.place_of_body(&right, &body)?;
+    parts.extensions.insert(right.clone());
+    let body = Body::new(Receiving::new(body, most, shared.limits.silence));
+    Ok(Admitted { request: Request::from_parts(parts, body), right, _place: place })
+}
+
+/// Answers a request that was admitted.
+async fn answer(request: Request, right: Right, next: Next) -> Response {
+    if right.is_of_everybody() {
+        return in_json(next.run(request).await).await;
+    }
+    let using = request.extensions().get::<Arc<Seat>>().map(Seat::used);
+    // What writes asks by itself, when it is certain that nothing was changed.
+    let response = match right.is_to_read() {
+        true => tokio::select! {
+            response = next.run(request) => response,
+            refusal = right.clone().ended() => refusal.into_response(),
+        },
+        false => next.run(request).await,
+    };
+    let response = in_json(response).await;
+    let refused = response.extensions().get::<Refused>();
+    let response = match refused.and_then(|it| right.without_folder(&it.message)) {
+        Some(message) => Refused::with_message(response, message).await,
+        None => response,
+    };
+    let (parts, body) = response.into_parts();
+    let body = Watched::new(body, &parts.headers, right, using);
+    Response::from_parts(parts, Body::new(body))
 }
 
 /// Puts the refusals of the router itself, of a query that can't be read or a method that isn't there, into the form of all
@@ -73,8 +133,7 @@ fn without_port(authority: &str) -> &str {
 
 /// A name that isn't this server's may have been pointed at it by somebody else (DNS rebinding); an address can't.
 fn check_host(shared: &Shared, request: &Request) -> Answer<()> {
-    let authority = request.uri().authority().map(axum::http::uri::Authority::as_str);
-    let host = authority.or_else(|| text(request.headers(), header::HOST)).unwrap_or_default();
+    let host = authority(request.uri(), request.headers()).unwrap_or_default();
     let name = without_port(host).trim_start_matches('[').trim_end_matches(']');
     let is_address = name.parse::<std::net::IpAddr>().is_ok();
     if is_address
@@ -87,11 +146,19 @@ fn check_host(shared: &Shared, request: &Request) -> Answer<()> {
     Err(Refusal::new(StatusCode::FORBIDDEN, "wrong_host", message))
 }
 
-fn check_origin(shared: &Shared, headers: &HeaderMap) -> Answer<()> {
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+/// Returns the host and port that a request is for: in HTTP/2 a request has no `Host`.
+fn authority<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
+    uri.authority().map(Authority::as_str).or_else(|| text(headers, header::HOST))
+}
+
+fn check_origin(shared: &Shared, request: &Request) -> Answer<()> {
+    let Some(origin) = request.headers().get(header::ORIGIN) else { return Ok(()) };
     let origin = origin.to_str().unwrap_or_default();
-    let own = text(headers, header::HOST);
-    let is_own = origin.split_once("://").is_some_and(|(_, host)| Some(host) == own);
+    let schemes = ["http://", "https://"];
+    // A server without TLS may be behind a proxy that has it.
+    let schemes = if shared.is_tls { &schemes[1..] } else { &schemes[..] };
+    let host = schemes.iter().find_map(|scheme| origin.strip_prefix(scheme));
+    let is_own = host.is_some() && host == authority(request.uri(), request.headers());
     if is_own || shared.origins.iter().any(|it| it == origin) {
         return Ok(());
     }
@@ -100,76 +167,26 @@ fn check_origin(shared: &Shared, headers: &HeaderMap) -> Answer<()> {
     Err(Refusal::new(StatusCode::FORBIDDEN, "wrong_origin", message))
 }
 
-/// The cookie that has the token of a browser. It is sent by this server's own pages only, since they set it as
-/// `SameSite=Strict`, and the origin of each request is checked.
-pub(crate) const COOKIE: &str = "annals-token";
+/// Returns the name of the cookie that has the token of a browser. It has the port, since browsers send cookies to all ports of
+/// a host: two servers on a machine don't replace each other's. With TLS no other host can set it.
+///
+/// It is sent by this server's own pages only, since they set it as `SameSite=Strict`, and the origin of each request is
+/// checked.
+pub(crate) fn cookie_name(shared: &Shared, uri: &Uri, headers: &HeaderMap) -> String {
+    let (prefix, usual) = if shared.is_tls { ("__Host-", "443") } else { ("", "80") };
+    let port = authority(uri, headers).and_then(|it| it.strip_prefix(without_port(it)));
+    let port = port.and_then(|port| port.strip_prefix(':')).unwrap_or(usual);
+    format!("{prefix}annals-{port}")
+}
 
 /// Returns the token of a request.
-fn token(headers: &HeaderMap) -> Option<&str> {
-    let bearer = text(headers, header::AUTHORIZATION).and_then(|it| it.strip_prefix("Bearer "));
-    bearer.or_else(|| {
-        let cookies = text(headers, header::COOKIE)?.split("; ");
-        cookies.filter_map(|cookie| cookie.split_once('=')).find(|it| it.0 == COOKIE).map(|it| it.1)
+fn token<'r>(shared: &Shared, parts: &'r Parts) -> Option<&'r str> {
+    let bearer = text(&parts.headers, header::AUTHORIZATION);
+    bearer.and_then(|it| it.strip_prefix("Bearer ")).or_else(|| {
+        let name = cookie_name(shared, &parts.uri, &parts.headers);
+        // HTTP/2 may divide them.
+        let cookies = parts.headers.get_all(header::COOKIE).into_iter();
+        let mut cookies = cookies.filter_map(|it| it.to_str().ok()).flat_map(|it| it.split("; "));
+        cookies.find_map(|cookie| cookie.strip_prefix(name.as_str())?.strip_prefix('='))
     })
-}
-
-fn check_role(role: Option<Role>, needed: Role, headers: &HeaderMap) -> Answer<()> {
-    let Some(role) = role else {
-        let message =
-            "a token is needed: send `Authorization: Bearer TOKEN`, or pass --token to annals";
-        let wrong = "the token is not valid here: it may be wrong, revoked or expired";
-        let message = if token(headers).is_some() { wrong } else { message };
-        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message));
-    };
-    if role < needed {
-        let message = format!("the token's role is {role}, and this needs {needed}");
-        return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", message));
-    }
-    Ok(())
-}
-
-impl Shared {
-    /// Returns the role that the sender of a request has for all of some databases.
-    fn role_of<'s>(
-        &self,
-        headers: &HeaderMap,
-        databases: impl Iterator<Item = &'s Served>,
-    ) -> Answer<Option<Role>> {
-        let token = token(headers);
-        let now = Timestamp(SystemClock.now());
-        let session = token.zip(self.session.as_ref());
-        let role =
-            session.and_then(|(token, stored)| stored.role_of(token, now)).max(self.everyone);
-        let Some(token) = token else { return Ok(role) };
-        let mut least = None;
-        for (place, served) in databases.enumerate() {
-            let role = served.role_of(token)?;
-            least = if place == 0 { role } else { least.min(role) };
-        }
-        Ok(role.max(least))
-    }
-
-    /// Fails unless the sender of a request may do something with all databases that needs a role.
-    pub(crate) fn permit_all(&self, headers: &HeaderMap, needed: Role) -> Answer<()> {
-        check_role(self.role_of(headers, self.databases.values())?, needed, headers)
-    }
-
-    /// Returns a database, if the sender of a request may do something with it that needs a role.
-    ///
-    /// Who has no valid token learns nothing: not even whether there is such a database.
-    pub(crate) fn permit(&self, headers: &HeaderMap, name: &str, needed: Role) -> Answer<&Served> {
-        let served = self.databases.get(name);
-        check_role(self.role_of(headers, served.into_iter())?, needed, headers)?;
-        let Some(served) = served else {
-            let message = format!("no database is served as /v1/{name}");
-            return Err(Refusal::not_found(message));
-        };
-        if needed > Role::Read
-            && let Some(why) = &self.read_only
-        {
-            let message = format!("this server only reads: {why}");
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "read_only", message));
-        }
-        Ok(served)
-    }
 }

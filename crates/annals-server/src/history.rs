@@ -1,12 +1,12 @@
 //! The past as JSON: versions of a row, since when its fields have their values, differences, the log, and moments.
 
+use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use annals::{Moment, Snapshot, Txid};
-use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::IntoResponse;
+use axum::extract::{Path, Query};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -14,10 +14,12 @@ use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::changes::{Shown, push_changed, push_changed_fields};
+use crate::means::Kind;
 use crate::openapi;
-use crate::rows::{LARGEST, id, json, table};
+use crate::rights::Allowed;
+use crate::rows::{LARGEST, id, table};
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::work::Work;
 
 /// How many versions or transactions an answer has, if the request doesn't say.
 const USUAL: usize = 100;
@@ -38,11 +40,12 @@ fn limit(asked: Option<usize>) -> Answer<usize> {
 }
 
 /// Joins objects to a list, one a line.
-fn list(objects: impl Iterator<Item = Answer<String>>) -> Answer<String> {
+fn list(work: &mut Work, objects: impl Iterator<Item = Answer<String>>) -> Answer<String> {
     let mut text = "[".to_owned();
     for (place, object) in objects.enumerate() {
         text.push_str(if place > 0 { ",\n" } else { "\n" });
         text.push_str(&object?);
+        work.cover(text.capacity())?;
     }
     text.push_str("]\n");
     Ok(text)
@@ -53,56 +56,80 @@ fn list(objects: impl Iterator<Item = Answer<String>>) -> Answer<String> {
 struct Limited {
     /// The most versions of the answer, 1 to 10,000; 100 if it isn't said.
     limit: Option<usize>,
+    /// Only versions of earlier transactions: the first `txid` of the answer before.
+    before: Option<u64>,
 }
 
-/// Returns the newest versions of a row, the oldest of them first.
+/// The newest versions of a row, as JSON: so many, and no more than fit into an answer.
+struct Newest {
+    texts: VecDeque<String>,
+    bytes: usize,
+    most: usize,
+}
+
+impl Newest {
+    fn push(&mut self, text: String) {
+        self.bytes += text.len();
+        self.texts.push_back(text);
+        // One at least, however long it is.
+        while self.texts.len() > self.most || (self.bytes > LARGEST && self.texts.len() > 1) {
+            self.bytes -= self.texts.pop_front().map_or(0, |text| text.len());
+        }
+    }
+}
+
+/// Returns the newest versions of a row, the oldest of them first. They end after about 8 MiB, too: `before` continues.
 #[utoipa::path(get, path = "/v1/{name}/t/{table}/{id}/history", params(Limited), responses((status = 200, body = Vec<openapi::Version>)))]
 async fn history(
-    State(shared): State<Arc<Shared>>,
-    Path((name, of, number)): Path<(String, String, String)>,
-    Query(Limited { limit: asked }): Query<Limited>,
-    headers: HeaderMap,
+    allowed: Allowed,
+    Path((_, of, number)): Path<(String, String, String)>,
+    Query(Limited { limit: asked, before }): Query<Limited>,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let local = Arc::clone(&allowed.local);
     let most = limit(asked)?;
-    let text = blocking::run(move || {
+    let read = move |work: &mut Work| {
         let now = local.refresh()?;
         let table = table(now.schema(), &of)?;
         let id = id(&number)?;
-        let versions = local.history_of(table.number, id)?.newest(most)?;
-        if versions.is_empty() {
+        let mut newest = Newest { texts: VecDeque::new(), bytes: 0, most };
+        for version in local.history_of(table.number, id)? {
+            let version = version?;
+            if before.is_some_and(|before| version.txid.0 >= before) {
+                break;
+            }
+            let mut text = String::new();
+            annals_json::push_version(&mut text, table, &version);
+            newest.push(text);
+            work.cover(newest.bytes)?;
+        }
+        if newest.texts.is_empty() && before.is_none() {
             let message =
                 format!("table {of:?} has no row {}, and had none in the kept history", id.0);
             return Err(Refusal::not_found(message));
         }
-        list(versions.iter().rev().map(|version| {
-            let mut text = String::new();
-            annals_json::push_version(&mut text, table, version);
-            Ok(text)
-        }))
-    });
-    Ok(json(text.await?))
+        list(work, newest.texts.into_iter().map(Ok))
+    };
+    allowed.text(Kind::Long, read).await
 }
 
 /// Returns since when each field of a row has its value.
 #[utoipa::path(get, path = "/v1/{name}/t/{table}/{id}/blame", responses((status = 200, body = Vec<openapi::Blame>)))]
-async fn blame(
-    State(shared): State<Arc<Shared>>,
-    Path((name, of, number)): Path<(String, String, String)>,
-    headers: HeaderMap,
-) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
-    let text = blocking::run(move || {
+async fn blame(allowed: Allowed, Path((_, of, number)): Path<(String, String, String)>) -> Answer {
+    let local = Arc::clone(&allowed.local);
+    let read = move |work: &mut Work| {
         let now = local.refresh()?;
         let table = table(now.schema(), &of)?;
         let blamed = local.blame(table.number, id(&number)?)?;
-        list(blamed.iter().map(|blame| {
-            let mut text = String::new();
-            annals_json::push_blame(&mut text, table, blame);
-            Ok(text)
-        }))
-    });
-    Ok(json(text.await?))
+        list(
+            work,
+            blamed.iter().map(|blame| {
+                let mut text = String::new();
+                annals_json::push_blame(&mut text, table, blame);
+                Ok(text)
+            }),
+        )
+    };
+    allowed.text(Kind::Long, read).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -126,13 +153,11 @@ fn txid(local: &annals_replica::Local, what: &str, text: &str) -> Answer<Txid> {
 /// Returns the rows that differ between two moments.
 #[utoipa::path(get, path = "/v1/{name}/diff", params(Between), responses((status = 200, body = Vec<openapi::Change>)))]
 async fn diff(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    allowed: Allowed,
     Query(Between { from, to, table: of, limit }): Query<Between>,
-    headers: HeaderMap,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
-    let text = blocking::run(move || {
+    let local = Arc::clone(&allowed.local);
+    let read = move |work: &mut Work| {
         let now = local.refresh()?;
         let from = txid(&local, "from", &from)?;
         let to = to.map_or(Ok(now.txid()), |to| txid(&local, "to", &to))?;
@@ -145,13 +170,16 @@ async fn diff(
             let message = format!("{} rows differ, more than the limit of the request", rows.len());
             return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many", message));
         }
-        list(rows.iter().filter_map(|row| {
-            let mut text = String::new();
-            annals_json::push_change(&mut text, now.schema().table(row.table)?, row);
-            Some(Ok(text))
-        }))
-    });
-    Ok(json(text.await?))
+        list(
+            work,
+            rows.iter().filter_map(|row| {
+                let mut text = String::new();
+                annals_json::push_change(&mut text, now.schema().table(row.table)?, row);
+                Some(Ok(text))
+            }),
+        )
+    };
+    allowed.text(Kind::Long, read).await
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -178,49 +206,48 @@ enum Fields {
 /// Returns transactions with the rows that they changed, as lines of JSON.
 #[utoipa::path(get, path = "/v1/{name}/log", params(Logged), responses((status = 200, description = "a line for each", body = openapi::Transaction, content_type = "application/x-ndjson")))]
 async fn log(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    allowed: Allowed,
     Query(Logged { after, limit: asked, rows, fields }): Query<Logged>,
-    headers: HeaderMap,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let local = Arc::clone(&allowed.local);
     let most = limit(asked)?;
-    let text = blocking::run(move || {
+    let read = move |work: &mut Work| {
         let now = local.refresh()?;
         let mut text = String::new();
         let first = Txid(after.unwrap_or(0)) + 1;
         // Without an end more of the journal would be read than is sent.
         let last = Txid(first.0.saturating_add(most as u64 - 1));
         if fields == Some(Fields::Changed) {
-            push_fields(&mut text, &now, first..=last.min(now.txid()), rows)?;
+            push_fields(work, &mut text, &now, (first..=last.min(now.txid()), rows))?;
             return Ok(text);
         }
         let shown = Shown { table: None, most: rows.unwrap_or(usize::MAX) };
         for changed in now.changes(first..=last)? {
             push_changed(&mut text, now.schema(), &changed?, shown);
             text.push('\n');
+            work.cover(text.capacity())?;
             if text.len() > LARGEST {
                 break;
             }
         }
         Ok(text)
-    });
-    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
-    Ok((kind, text.await?).into_response())
+    };
+    allowed.text_of("application/x-ndjson", Kind::Long, read).await
 }
 
 /// Appends a line for each transaction with the fields that it changed.
 fn push_fields(
+    work: &mut Work,
     text: &mut String,
     now: &Snapshot,
-    txids: RangeInclusive<Txid>,
-    most: Option<usize>,
+    (txids, most): (RangeInclusive<Txid>, Option<usize>),
 ) -> Answer<()> {
     for txid in txids.start().0..=txids.end().0 {
         let found = now.changed_fields(Txid(txid), None, most.unwrap_or(usize::MAX))?;
         let Some(changed) = found else { break };
         push_changed_fields(text, now.schema(), &changed);
         text.push('\n');
+        work.cover(text.capacity())?;
         if text.len() > LARGEST {
             break;
         }
@@ -237,13 +264,11 @@ struct Asked {
 
 /// Returns the transaction of a moment.
 #[utoipa::path(get, path = "/v1/{name}/at", params(Asked), responses((status = 200, body = openapi::Found)))]
-async fn at(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    Query(Asked { moment }): Query<Asked>,
-    headers: HeaderMap,
-) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
-    let found = blocking::run(move || txid(&local, "moment", &moment)).await?;
-    Ok(json(format!("{{\"txid\":{found}}}\n")))
+async fn at(allowed: Allowed, Query(Asked { moment }): Query<Asked>) -> Answer {
+    let local = Arc::clone(&allowed.local);
+    let find = move |_: &mut Work| {
+        let found = txid(&local, "moment", &moment)?;
+        Ok(format!("{{\"txid\":{found}}}\n"))
+    };
+    allowed.text(Kind::Long, find).await
 }

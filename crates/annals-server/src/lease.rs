@@ -6,7 +6,7 @@ use std::time::Duration;
 use annals::ErrorKind;
 use annals_replica::Connection as _;
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::Query;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use serde::Deserialize;
@@ -16,9 +16,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+use crate::means::Kind;
 use crate::openapi;
+use crate::rights::Allowed;
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::work::Work;
 
 /// The header with a lease's ticket.
 const LEASE: &str = "Annals-Lease";
@@ -56,16 +58,16 @@ struct Locking {
     (status = 423, description = "another has a lease", body = openapi::Failure),
 ))]
 async fn lock(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    allowed: Allowed,
     Query(Locking { seconds }): Query<Locking>,
     headers: HeaderMap,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Write)?.local);
+    let local = Arc::clone(&allowed.local);
     let lasting = Duration::try_from_secs_f64(seconds)
         .map_err(|error| Refusal::bad(format!("seconds: {error}")))?;
     let ticket = ticket(&headers);
-    let granted = blocking::run(move || local.lock(lasting, ticket).map_err(locked)).await?;
+    let lock = move |_: &mut Work| local.lock(lasting, ticket).map_err(locked);
+    let (granted, _) = allowed.run(Kind::Quick, lock).await?;
     let (lease, until) = (format!("{:016x}", granted.ticket), granted.until.to_string());
     Ok(Json(json!({ "lease": lease, "until": until })).into_response())
 }
@@ -74,12 +76,8 @@ async fn lock(
 #[utoipa::path(delete, path = "/v1/{name}/lease", params(
     ("Annals-Lease" = String, Header, description = "its ticket"),
 ), responses((status = 204, description = "it has ended")))]
-async fn unlock(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Write)?.local);
+async fn unlock(allowed: Allowed, headers: HeaderMap) -> Answer {
+    let local = Arc::clone(&allowed.local);
     let ticket = ticket(&headers)
         .ok_or_else(|| Refusal::bad("Annals-Lease: the ticket of the lease is missing"))?;
     local.unlock(ticket)?;

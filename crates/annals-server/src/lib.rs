@@ -1,7 +1,7 @@
 //! Serves databases over HTTP.
 //!
 //! ```text
-//! request ─► guard: Host, Origin, token and role ─► database by name ─► a blocking thread ─► answer
+//! request ─► guard: Host, Origin, token and role, size ─► a place for work, on a blocking thread ─► answer
 //!                                                                        │
 //!              frames (pull, push) ─► annals-replica's Local ────────────┤
 //!              transactions as JSON, procedures ─► a transaction ────────┤
@@ -34,6 +34,7 @@ mod buffers;
 mod changes;
 mod edits;
 mod explorer;
+mod fair;
 mod files;
 mod frames;
 mod guard;
@@ -45,12 +46,16 @@ mod keys;
 mod lease;
 mod listen;
 mod log;
+mod means;
 mod openapi;
 mod patient;
 mod procedures;
 mod ranges;
+mod receiving;
 mod refusal_page;
+mod rights;
 mod rows;
+mod seats;
 mod server;
 mod shared;
 #[cfg(feature = "sql")]
@@ -58,11 +63,13 @@ mod sql;
 mod tokens;
 mod transactions;
 mod turns;
+mod watched;
+mod work;
 mod writing;
 
 pub use access::Role;
 pub use identity::Identity;
 pub use listen::Listening;
 pub use server::Server;
-pub use shared::Limits;
+pub use shared::{Ending, Limits};
 pub use tokens::{NewToken, StoredToken, Tokens};

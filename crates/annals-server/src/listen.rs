@@ -7,37 +7,54 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use annals::storage::most_open_files;
 use axum::Router;
+use axum::extract::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_rustls::TlsAcceptor;
+use tower::util::MapRequest;
 
 use crate::identity::Identity;
 use crate::patient::Patient;
+use crate::seats::{OFTEN, Seat, Seats};
 use crate::server::Server;
 use crate::shared::{Ending, Limits};
 
-/// The windows of HTTP/2: with those of the standard, 64 KiB, a pull waits for the other side most of the time.
-const WINDOW: u32 = 8 << 20;
+/// The windows of HTTP/2, which a client can fill with bodies that wait: with those of the standard, 64 KiB, a push between
+/// distant machines waits for the other side most of the time.
+const WINDOW: u32 = 512 << 10;
 /// How much of an answer waits for a slow reader in HTTP/2, and how many requests a connection has at a time.
 const BUFFER: usize = 256 << 10;
 const STREAMS: u32 = 64;
 /// How long requests that are being answered get when the server ends.
 const GRACE: Duration = Duration::from_secs(10);
-/// The pause after a failed accept, as when there are no more file descriptors.
+/// How long a connection gets to end that has no request of one who may ask.
+const IDLE_GRACE: Duration = Duration::from_secs(1);
+/// File descriptors that are left for files.
+const FILES: usize = 256;
+/// The pauses after failed accepts, as when there are no more file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A server that listens.
 pub struct Listening {
     listener: TcpListener,
     address: SocketAddr,
+    seats: Arc<Seats>,
+    serving: Serving,
+}
+
+/// How connections are served.
+#[derive(Clone)]
+struct Serving {
     acceptor: Option<TlsAcceptor>,
     router: Router,
+    builder: auto::Builder<TokioExecutor>,
     limits: Limits,
     ending: Ending,
     slow: Arc<AtomicU64>,
@@ -70,9 +87,8 @@ impl Server {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
         let acceptor = self.identity.as_ref().map(Identity::acceptor);
-        let (limits, ending) = (self.shared.limits, self.shared.ending.clone());
-        let slow = Arc::clone(&self.shared.slow);
-        Ok(Listening { listener, address, acceptor, router: self.router(), limits, ending, slow })
+        let seats = Arc::new(Seats::new(places(self.shared.limits.connections)));
+        Ok(Listening { listener, address, seats, serving: Serving::of(self, acceptor) })
     }
 }
 
@@ -86,7 +102,7 @@ impl Listening {
     /// Returns its URL.
     #[must_use]
     pub fn url(&self) -> String {
-        let scheme = if self.acceptor.is_some() { "https" } else { "http" };
+        let scheme = if self.serving.acceptor.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
@@ -96,51 +112,112 @@ impl Listening {
     /// # Errors
     /// None that is known.
     pub async fn run(self, end: impl Future<Output = ()> + Send) -> io::Result<()> {
-        let graceful = GracefulShutdown::new();
-        let seats = Arc::new(Semaphore::new(self.limits.connections));
-        let builder = builder(self.limits);
-        tokio::pin!(end);
-        loop {
-            let seat = tokio::select! {
-                () = &mut end => break,
-                seat = Arc::clone(&seats).acquire_owned() => seat,
-            };
-            let accepted = tokio::select! {
-                () = &mut end => break,
-                accepted = self.listener.accept() => accepted,
-            };
-            let Ok((stream, _)) = accepted else {
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            };
-            // Small answers must not wait for further ones.
-            let _ = TcpStream::set_nodelay(&stream, true);
-            let service = TowerToHyperService::new(self.router.clone());
-            let (builder, watcher) = (builder.clone(), graceful.watcher());
-            let (acceptor, silence) = (self.acceptor.clone(), self.limits.silence);
-            let slow = Arc::clone(&self.slow);
-            tokio::spawn(async move {
-                // An error is the client's: it left, was too slow, or didn't speak TLS or HTTP.
-                let Some(acceptor) = acceptor else {
-                    let stream = TokioIo::new(Patient::new(stream, silence, slow));
-                    let connection = builder.serve_connection(stream, service);
-                    let _ = watcher.watch(connection.into_owned()).await;
-                    drop(seat);
-                    return;
-                };
-                if let Ok(Ok(stream)) = tokio::time::timeout(silence, acceptor.accept(stream)).await
-                {
-                    let stream = TokioIo::new(Patient::new(stream, silence, slow));
-                    let connection = builder.serve_connection(stream, service);
-                    let _ = watcher.watch(connection.into_owned()).await;
-                }
-                drop(seat);
-            });
+        let Self { listener, seats, serving, .. } = self;
+        let accepting = accept(&listener, &seats, &serving);
+        tokio::select! {
+            () = end => {}
+            () = accepting => {}
+            () = sweep(&seats, &serving) => {}
         }
-        drop(self.listener);
-        self.ending.begin();
-        let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await;
+        drop(listener);
+        serving.ending.begin();
+        let _ = timeout(GRACE, seats.all_free()).await;
         Ok(())
+    }
+}
+
+/// Returns how many connections a server can have that shall have so many: each needs a file descriptor, and so do files.
+fn places(wanted: usize) -> usize {
+    let limit = usize::try_from(most_open_files()).unwrap_or(usize::MAX);
+    let places = limit - FILES.min(limit / 2);
+    if places < wanted {
+        tracing::warn!(
+            "this process may have {limit} open files, so the server takes {places} connections at a time, not {wanted}: \
+             raise the limit (ulimit -n)"
+        );
+    }
+    wanted.min(places).max(1)
+}
+
+/// Accepts connections, for ever.
+async fn accept(listener: &TcpListener, seats: &Arc<Seats>, serving: &Serving) {
+    let mut pause = PAUSE;
+    loop {
+        let free = seats.free().await;
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::error!(%error, "can't accept a connection");
+                seats.sweep(serving.limits.silence, true);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                continue;
+            }
+        };
+        pause = PAUSE;
+        let seat = seats.take(free);
+        // Small answers must not wait for further ones.
+        let _ = TcpStream::set_nodelay(&stream, true);
+        tokio::spawn(serving.clone().serve(stream, seat));
+    }
+}
+
+/// Ends connections that keep their places without a use, for ever.
+async fn sweep(seats: &Seats, serving: &Serving) {
+    let mut often = interval(OFTEN);
+    often.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        often.tick().await;
+        seats.sweep(serving.limits.silence, false);
+    }
+}
+
+impl Serving {
+    fn of(server: Server, acceptor: Option<TlsAcceptor>) -> Self {
+        let (limits, ending) = (server.shared.limits, server.shared.ending.clone());
+        let slow = Arc::clone(&server.shared.slow);
+        Self { acceptor, router: server.router(), builder: builder(limits), limits, ending, slow }
+    }
+
+    /// Serves a connection, until it, the server, or its right to its place ends.
+    async fn serve(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        seat: Arc<Seat>,
+    ) {
+        // An error is the client's: it left, was too slow, or didn't speak TLS or HTTP.
+        let Some(acceptor) = &self.acceptor else { return self.speak(stream, seat).await };
+        let shaken = tokio::select! {
+            shaken = timeout(self.limits.silence, acceptor.accept(stream)) => shaken,
+            () = seat.ended() => return,
+        };
+        if let Ok(Ok(stream)) = shaken {
+            self.speak(stream, seat).await;
+        }
+    }
+
+    /// Speaks HTTP.
+    async fn speak(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        seat: Arc<Seat>,
+    ) {
+        let stream = Patient::new(stream, self.limits.silence, Arc::clone(&self.slow));
+        let of = Arc::clone(&seat);
+        let service = MapRequest::new(self.router.clone(), move |mut request: Request<_>| {
+            request.extensions_mut().insert(Arc::clone(&of));
+            request
+        });
+        let service = TowerToHyperService::new(service);
+        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        let grace = tokio::select! {
+            _ = connection.as_mut() => return,
+            () = self.ending.begun() => GRACE,
+            () = seat.ended() => IDLE_GRACE,
+        };
+        connection.as_mut().graceful_shutdown();
+        let _ = timeout(grace, connection).await;
     }
 }
 
@@ -154,21 +231,18 @@ impl Server {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         end: impl Future<Output = ()> + Send,
     ) -> io::Result<()> {
-        let (limits, ending) = (self.shared.limits, self.shared.ending.clone());
-        let stream = Patient::new(stream, limits.silence, Arc::clone(&self.shared.slow));
-        let (mut builder, graceful) = (builder(limits), GracefulShutdown::new());
+        let (seats, ending) = (Seats::new(1), self.shared.ending.clone());
+        let mut serving = Serving::of(self, None);
         // Whoever writes a request and closes the pipe still gets the answer.
-        builder.http1().half_close(true);
-        let service = TowerToHyperService::new(self.router());
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        let serving = graceful.watch(connection);
-        tokio::pin!(end, serving);
+        serving.builder.http1().half_close(true);
+        let seat = seats.take(seats.free().await);
+        let speaking = serving.speak(stream, seat);
+        tokio::pin!(speaking);
         tokio::select! {
-            _ = &mut serving => return Ok(()),
-            () = &mut end => ending.begin(),
+            () = &mut speaking => return Ok(()),
+            () = end => ending.begin(),
         }
-        let ended = async { tokio::join!(graceful.shutdown(), serving) };
-        let _ = tokio::time::timeout(GRACE, ended).await;
+        speaking.await;
         Ok(())
     }
 }
@@ -176,7 +250,11 @@ impl Server {
 /// Returns how connections are served.
 fn builder(limits: Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.silence);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.silence)
+        .max_buf_size(BUFFER);
     builder
         .http2()
         .timer(TokioTimer::new())

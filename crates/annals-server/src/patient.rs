@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-use crate::body::LEAST;
+use crate::receiving::LEAST;
 
 /// By so many bytes it is known which version of HTTP a client speaks; from then on hyper has timeouts.
 const BEGINNING: usize = 24;

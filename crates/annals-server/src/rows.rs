@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use annals::{FieldNumber, Moment, Row, RowId, Schema, Snapshot, Table, Value, ValueRef};
-use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
+use axum::extract::{Path, Query};
+use axum::http::HeaderMap;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+use crate::means::Kind;
 use crate::openapi;
+use crate::rights::Allowed;
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::work::Work;
 
 /// How many rows an answer has, if the request doesn't say.
 const USUAL: usize = 100;
@@ -25,11 +26,6 @@ pub(crate) const LARGEST: usize = 8 << 20;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(rows)).routes(routes!(row))
-}
-
-/// Returns a text that is JSON already.
-pub(crate) fn json(text: String) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 /// Finds a table by its name.
@@ -66,13 +62,12 @@ struct At {
 /// Returns a row.
 #[utoipa::path(get, path = "/v1/{name}/t/{table}/{id}", params(At), responses((status = 200, body = openapi::Row)))]
 async fn row(
-    State(shared): State<Arc<Shared>>,
-    Path((name, of, number)): Path<(String, String, String)>,
+    allowed: Allowed,
+    Path((_, of, number)): Path<(String, String, String)>,
     Query(At { at }): Query<At>,
-    headers: HeaderMap,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
-    let text = blocking::run(move || {
+    let local = Arc::clone(&allowed.local);
+    let read = move |_: &mut Work| {
         let now = state(&local, at.as_deref())?;
         let table = table(now.schema(), &of)?;
         let id = id(&number)?;
@@ -84,8 +79,8 @@ async fn row(
         annals_json::push_row(&mut text, table, &rows.get(id)?);
         text.push('\n');
         Ok(text)
-    });
-    Ok(json(text.await?))
+    };
+    allowed.text(Kind::Quick, read).await
 }
 
 /// Which rows of a table.
@@ -113,24 +108,24 @@ pub(crate) struct Asked {
 /// application/vnd.apache.arrow.stream` all rows, as record batches.
 #[utoipa::path(get, path = "/v1/{name}/t/{table}", params(Asked), responses((status = 200, body = openapi::Rows)))]
 async fn rows(
-    State(shared): State<Arc<Shared>>,
-    Path((name, of)): Path<(String, String)>,
+    allowed: Allowed,
+    Path((_, of)): Path<(String, String)>,
     Query(asked): Query<Asked>,
     headers: HeaderMap,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+    let local = Arc::clone(&allowed.local);
     #[cfg(feature = "arrow")]
     if crate::arrow::is_wanted(&headers) {
-        return crate::arrow::table(&shared, local, of, asked).await;
+        return crate::arrow::table(&allowed, of, asked).await;
     }
-    let text = blocking::run(move || {
+    let read = move |work: &mut Work| {
         let now = state(&local, asked.at.as_deref())?;
-        page(&now, &of, &asked)
-    });
-    Ok(json(text.await?))
+        page(work, &now, &of, &asked)
+    };
+    allowed.text(Kind::Quick, read).await
 }
 
-fn page(now: &Snapshot, of: &str, asked: &Asked) -> Answer<String> {
+fn page(work: &mut Work, now: &Snapshot, of: &str, asked: &Asked) -> Answer<String> {
     let limit = asked.limit.unwrap_or(USUAL);
     if limit == 0 || limit > MOST {
         return Err(Refusal::bad(format!("limit: write a number from 1 to {MOST}")));
@@ -138,7 +133,7 @@ fn page(now: &Snapshot, of: &str, asked: &Asked) -> Answer<String> {
     let table = table(now.schema(), of)?;
     let text = "{\"rows\":[".to_owned();
     let mut page = Page { taken: text, table, left: limit, last: None };
-    let is_more = page.fill(now, asked)?;
+    let is_more = page.fill(work, now, asked)?;
     let next =
         page.last.filter(|_| is_more).map_or_else(|| "null".to_owned(), |id| id.0.to_string());
     Ok(page.taken + &format!("],\"next\":{next}}}\n"))
@@ -147,13 +142,14 @@ fn page(now: &Snapshot, of: &str, asked: &Asked) -> Answer<String> {
 /// Returns the ids of the rows that are asked for, `most` of them, and whether there are more.
 #[cfg(feature = "arrow")]
 pub(crate) fn ids(
+    work: &mut Work,
     now: &Snapshot,
     table: &Table,
     asked: &Asked,
     most: usize,
 ) -> Answer<(Vec<RowId>, bool)> {
     let mut page = Page { taken: Vec::new(), table, left: most, last: None };
-    let is_more = page.fill(now, asked)?;
+    let is_more = page.fill(work, now, asked)?;
     Ok((page.taken, is_more))
 }
 
@@ -162,6 +158,9 @@ trait Take {
     /// True if it takes no more.
     fn is_full(&self) -> bool;
 
+    /// Returns how many bytes it has.
+    fn bytes(&self) -> usize;
+
     fn take(&mut self, table: &Table, row: &Row<'_>);
 }
 
@@ -169,6 +168,10 @@ trait Take {
 impl Take for String {
     fn is_full(&self) -> bool {
         self.len() > LARGEST
+    }
+
+    fn bytes(&self) -> usize {
+        self.capacity()
     }
 
     fn take(&mut self, table: &Table, row: &Row<'_>) {
@@ -181,6 +184,10 @@ impl Take for String {
 impl Take for Vec<RowId> {
     fn is_full(&self) -> bool {
         false
+    }
+
+    fn bytes(&self) -> usize {
+        self.capacity() * size_of::<RowId>()
     }
 
     fn take(&mut self, _: &Table, row: &Row<'_>) {
@@ -198,10 +205,10 @@ struct Page<'t, T> {
 
 impl<T: Take> Page<'_, T> {
     /// Adds the rows that are asked for; returns true if there are more.
-    fn fill(&mut self, now: &Snapshot, asked: &Asked) -> Answer<bool> {
+    fn fill(&mut self, work: &mut Work, now: &Snapshot, asked: &Asked) -> Answer<bool> {
         match &asked.index {
-            Some(index) => self.by_index(now, index, asked),
-            None => self.by_id(now, asked),
+            Some(index) => self.by_index(work, now, index, asked),
+            None => self.by_id(work, now, asked),
         }
     }
 
@@ -216,16 +223,21 @@ impl<T: Take> Page<'_, T> {
         false
     }
 
-    fn add_all<'r>(&mut self, rows: impl Iterator<Item = annals::Result<Row<'r>>>) -> Answer<bool> {
+    fn add_all<'r>(
+        &mut self,
+        work: &mut Work,
+        rows: impl Iterator<Item = annals::Result<Row<'r>>>,
+    ) -> Answer<bool> {
         for row in rows {
             if self.add(&row?) {
                 return Ok(true);
             }
+            work.cover(self.taken.bytes())?;
         }
         Ok(false)
     }
 
-    fn by_id(&mut self, now: &Snapshot, asked: &Asked) -> Answer<bool> {
+    fn by_id(&mut self, work: &mut Work, now: &Snapshot, asked: &Asked) -> Answer<bool> {
         if asked.key.is_some() || asked.rank.is_some() {
             let message = "key, rank: name the index that they are of, as index=NAME";
             return Err(Refusal::bad(message));
@@ -236,10 +248,16 @@ impl<T: Take> Page<'_, T> {
             (None, None) => RowId(0),
         };
         let rows = now.table(self.table.number)?;
-        self.add_all(rows.range(first..))
+        self.add_all(work, rows.range(first..))
     }
 
-    fn by_index(&mut self, now: &Snapshot, name: &str, asked: &Asked) -> Answer<bool> {
+    fn by_index(
+        &mut self,
+        work: &mut Work,
+        now: &Snapshot,
+        name: &str,
+        asked: &Asked,
+    ) -> Answer<bool> {
         let schema = now.schema();
         let index = schema.indexes().iter().find(|index| index.name == name);
         let index = index.filter(|index| index.table == self.table.number).ok_or_else(|| {
@@ -266,10 +284,10 @@ impl<T: Take> Page<'_, T> {
                     (None, Some(rank)) => cursor.seek_rank(rank)?,
                     (None, None) => {}
                 }
-                return self.add_all(std::iter::from_fn(|| cursor.next()));
+                return self.add_all(work, std::iter::from_fn(|| cursor.next()));
             }
         };
-        self.add_all(rows)
+        self.add_all(work, rows)
     }
 }
 

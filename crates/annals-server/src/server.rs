@@ -1,6 +1,6 @@
 //! A server: the databases that it has, who may ask, and its routes.
 
-use std::path::PathBuf;
+use std::path::{MAIN_SEPARATOR, PathBuf};
 use std::sync::Arc;
 
 use annals::internals::check_readable;
@@ -13,8 +13,9 @@ use serde::de::DeserializeOwned;
 
 use crate::answer::Refusal;
 use crate::identity::Identity;
+use crate::means::Means;
 use crate::procedures::OfSchema;
-use crate::shared::{Limits, Served, Shared};
+use crate::shared::{Ending, Limits, Served, Shared};
 use crate::tokens::{StoredToken, Tokens};
 use crate::{
     Role, changes, explorer, files, frames, guard, health, history, lease, log, openapi, rows,
@@ -56,17 +57,26 @@ impl Server {
         self.add(name, Local::of_reader(reader), None)
     }
 
-    /// Names the file of a database, so that the explorer can examine it.
+    /// Names the file of a database, so that the explorer can examine it, and messages don't say where it is.
     ///
     /// # Errors
     /// `NotFound`: no database of that name is served.
     pub fn file(mut self, database: &str, path: impl Into<PathBuf>) -> Result<Self> {
-        self.served_mut(database)?.path = Some(path.into());
+        let (served, path) = (self.served_mut(database)?, path.into());
+        let absolute = std::path::absolute(&path).ok();
+        let folders = [Some(path.as_path()), absolute.as_deref()].into_iter().flatten();
+        let folders = folders.filter_map(|path| path.parent()?.to_str());
+        let folders = folders.filter(|folder| !folder.is_empty());
+        // The longest first: it may end with another one.
+        served.folders = folders.map(|folder| format!("{folder}{MAIN_SEPARATOR}")).collect();
+        served.folders.sort_unstable_by_key(|folder| std::cmp::Reverse(folder.len()));
+        served.path = Some(path);
         Ok(self)
     }
 
     fn served_mut(&mut self, database: &str) -> Result<&mut Served> {
-        self.shared.databases.get_mut(database).ok_or_else(|| {
+        // Requests have it only while the server runs.
+        self.shared.databases.get_mut(database).and_then(Arc::get_mut).ok_or_else(|| {
             let message = format!("no database is served as /v1/{database}");
             Error::new(ErrorKind::NotFound, message)
         })
@@ -109,7 +119,7 @@ impl Server {
                 "{name:?} can't be the name of a database in a URL: use letters, digits, `-` and `_`"
             )));
         }
-        let served = Served::new(local, tokens);
+        let served = Arc::new(Served::new(local, tokens));
         match self.shared.databases.insert(name.to_owned(), served) {
             None => Ok(self),
             Some(_) => Err(Error::new(
@@ -171,11 +181,7 @@ impl Server {
     /// # Errors
     /// `NotFound`: no database of that name is served.
     pub fn backup(mut self, database: &str, backup: Arc<Backup>) -> Result<Self> {
-        let served = self.shared.databases.get_mut(database).ok_or_else(|| {
-            let message = format!("no database is served as /v1/{database}");
-            Error::new(ErrorKind::NotFound, message)
-        })?;
-        served.backup = Some(backup);
+        self.served_mut(database)?.backup = Some(backup);
         Ok(self)
     }
 
@@ -217,6 +223,7 @@ impl Server {
     /// Speaks TLS: then it may listen where other machines reach it.
     #[must_use]
     pub fn tls(mut self, identity: Identity) -> Self {
+        self.shared.is_tls = true;
         self.identity = Some(identity);
         self
     }
@@ -233,8 +240,16 @@ impl Server {
         self.shared.everyone.is_some()
     }
 
+    /// Returns the end of those who wait for news, which a program with a server of its own begins: a graceful shutdown waits
+    /// for all answers, and theirs have none. [`Listening::run`](crate::Listening::run) does it by itself.
+    #[must_use]
+    pub fn ending(&self) -> Ending {
+        self.shared.ending.clone()
+    }
+
     /// Returns the routes, to be served by a program of one's own.
-    pub fn router(self) -> Router {
+    pub fn router(mut self) -> Router {
+        self.shared.means = Means::new(self.shared.limits, self.is_open());
         let shared = Arc::new(self.shared);
         let guard = axum::middleware::from_fn_with_state(Arc::clone(&shared), guard::check);
         let routes = frames::routes().merge(files::routes()).merge(lease::routes());

@@ -17,6 +17,7 @@ use crate::ahead::Ahead;
 use crate::buffers::Buffers;
 use crate::images::Images;
 use crate::keys::Keys;
+use crate::means::Means;
 use crate::procedures::Procedures;
 use crate::tokens::{StoredToken, Tokens};
 use crate::turns::Turns;
@@ -30,8 +31,10 @@ pub struct Limits {
     pub silence: Duration,
     /// The longest that a request waits for news.
     pub wait: Duration,
-    /// The most connections at a time; further ones wait.
+    /// The most connections at a time; further ones wait. So many file descriptors are needed.
     pub connections: usize,
+    /// The most memory for answers, bodies, streams and SQL together, in bytes.
+    pub memory: u64,
     /// How long a transaction waits for a backup; then its outcome is unknown, and further ones are refused.
     pub backup: Duration,
     /// How long a root of an image can be read after the last read of it, though it was replaced.
@@ -42,7 +45,8 @@ impl Default for Limits {
     fn default() -> Self {
         let (silence, wait) = (Duration::from_secs(30), Duration::from_secs(60));
         let (backup, pinned) = (Duration::from_secs(10), Duration::from_secs(60));
-        Self { push: 1 << 30, silence, wait, connections: 10_000, backup, pinned }
+        let (push, memory) = (1 << 30, 256 << 20);
+        Self { push, silence, wait, connections: 10_000, memory, backup, pinned }
     }
 }
 
@@ -55,7 +59,7 @@ const WRITERS: usize = 128;
 /// What all requests see.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    pub(crate) databases: BTreeMap<String, Served>,
+    pub(crate) databases: BTreeMap<String, Arc<Served>>,
     /// What a request without a token may do.
     pub(crate) everyone: Option<Role>,
     /// A token for all databases, which lives as long as the server.
@@ -63,6 +67,10 @@ pub(crate) struct Shared {
     pub(crate) hosts: Vec<String>,
     pub(crate) origins: Vec<String>,
     pub(crate) limits: Limits,
+    /// True if it speaks TLS itself.
+    pub(crate) is_tls: bool,
+    /// What requests share, as the limits say.
+    pub(crate) means: Means,
     /// Why this server refuses all that writes, if it does.
     pub(crate) read_only: Option<String>,
     pub(crate) ending: Ending,
@@ -71,12 +79,13 @@ pub(crate) struct Shared {
     pub(crate) buffers: Arc<Buffers>,
 }
 
-/// Whether the server ends: then nobody waits for news any more.
+/// The end of a server, which its program begins: see [`Server::ending`](crate::Server::ending).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ending(Arc<watch::Sender<bool>>);
+pub struct Ending(Arc<watch::Sender<bool>>);
 
 impl Ending {
-    pub(crate) fn begin(&self) {
+    /// Ends those that wait for news, or follow changes, as if nothing new had come. Further requests are answered.
+    pub fn begin(&self) {
         self.0.send_replace(true);
     }
 
@@ -106,6 +115,8 @@ pub(crate) struct Served {
     pub(crate) activity: Arc<Activity>,
     /// The file, if it may be examined.
     pub(crate) path: Option<PathBuf>,
+    /// The folder of the file, as messages may name it.
+    pub(crate) folders: Vec<String>,
     /// The roots of its image that lazy replicas read.
     pub(crate) images: Arc<Images>,
     /// The tokens as they were read, and when.
@@ -125,21 +136,21 @@ impl Served {
             writers: Arc::new(Semaphore::new(WRITERS)),
             activity: Arc::default(),
             path: None,
+            folders: Vec::new(),
             images: Arc::default(),
             known: Mutex::default(),
         }
     }
 
-    /// Returns the role that a token has for this database.
-    pub(crate) fn role_of(&self, token: &str) -> Result<Option<Role>> {
+    /// Returns the role that the token with a hash has for this database.
+    pub(crate) fn role_of(&self, hash: &str, time: Timestamp) -> Result<Option<Role>> {
         let Some(tokens) = &self.tokens else { return Ok(None) };
         let now = SystemClock.elapsed();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_none_or(|(read, _)| now.saturating_sub(*read) >= BELIEVED) {
             *known = Some((now, tokens.list()?));
         }
-        let time = Timestamp(SystemClock.now());
         let known = known.iter().flat_map(|(_, list)| list);
-        Ok(known.filter_map(|stored| stored.role_of(token, time)).max())
+        Ok(known.filter_map(|stored| stored.role_of_hash(hash, time)).max())
     }
 }

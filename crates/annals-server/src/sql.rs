@@ -2,28 +2,26 @@
 
 use std::sync::Arc;
 
-use annals_sql::{Connection, Format, Limits, Parameters, Render, Source, SqlError, Value};
+use annals::Txid;
+use annals_sql::{
+    Connection, Format, Limits, Parameters, Render, Source, SqlError, Value, ValueRef,
+};
 use axum::body::Body;
-use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::openapi;
+use crate::means::Kind;
+use crate::rights::Allowed;
 use crate::shared::Shared;
-use crate::{Role, blocking, body};
+use crate::work::Work;
+use crate::{body, openapi};
 
-/// The most bytes of a request.
-const MOST: u64 = 16 << 20;
-/// So many queries run at the same time; further ones wait.
-const AT_ONCE: usize = 8;
-
-static QUERIES: Semaphore = Semaphore::const_new(AT_ONCE);
+/// How many texts as long as a request take the memory of understanding it and passing on its parameters, about.
+const COPIES: u64 = 4;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(query))
@@ -49,24 +47,17 @@ struct Request {
     (status = 422, description = "it would write (`read_only`), or it reached a limit (`time_limit`, `row_limit`, \
         `memory_limit`, `answer_limit`)", body = openapi::Failure),
 ))]
-async fn query(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
+async fn query(allowed: Allowed, headers: HeaderMap, body: Body) -> Answer {
+    let local = Arc::clone(&allowed.local);
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    // Pages of other sites can send other types without asking.
-    if !text(header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("application/json")) {
-        let message = "send the header `Content-Type: application/json`";
-        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message));
-    }
+    body::check_json(&headers)?;
     let (form, kind) = form(text(header::ACCEPT).unwrap_or_default());
-    let body = body::text(body, MOST.min(shared.limits.push), shared.limits.silence).await?;
-    // It is never closed, so that this can't fail.
-    let turn = QUERIES.acquire().await;
-    let done = blocking::run(move || {
+    let (body, held) = body::text(&allowed, body, COPIES).await?;
+    // The other half of the memory is for answers.
+    let memory = allowed.shared().limits.memory / 2;
+    let limits = Limits { memory, ..Limits::default() };
+    let run = move |work: &mut Work| {
+        let _held = held;
         let request: Request = serde_json::from_str(&body).map_err(|error| {
             Refusal::bad(format!("{error}; a query is {{\"sql\":\"SELECT ..\",\"params\":[..]}}"))
         })?;
@@ -74,19 +65,14 @@ async fn query(
             (Err(_), Some(reader)) => Source::Reader(Arc::new(reader.clone())),
             (database, _) => Source::Database(database?.clone()),
         };
-        let mut sql = Connection::confined(source, Limits::default())?;
-        answer(&mut sql, &request, form)
-    });
-    let (txid, bytes) = done.await?;
-    drop(turn);
-    let headers = [(header::CONTENT_TYPE.as_str(), kind), ("annals-txid", &txid)];
-    let mut response: Response = bytes.into_response();
-    for (name, value) in headers {
-        let name = header::HeaderName::from_bytes(name.as_bytes());
-        if let (Ok(name), Ok(value)) = (name, value.parse()) {
-            response.headers_mut().insert(name, value);
-        }
-    }
+        drop(body);
+        let mut sql = Connection::confined(source, limits)?;
+        sql.end_when(work.gone());
+        answer(work, &mut sql, &request, form)
+    };
+    let ((txid, bytes), held) = allowed.run(Kind::Sql, run).await?;
+    let mut response = held.answer(kind, bytes);
+    response.headers_mut().insert("annals-txid", txid.0.into());
     Ok(response)
 }
 
@@ -112,30 +98,99 @@ fn form(accept: &str) -> (Form, &'static str) {
     *found.unwrap_or(&kinds[0])
 }
 
-fn answer(sql: &mut Connection, request: &Request, form: Form) -> Answer<(String, Vec<u8>)> {
+fn answer(
+    work: &mut Work,
+    sql: &mut Connection,
+    request: &Request,
+    form: Form,
+) -> Answer<(Txid, Vec<u8>)> {
     let parameters = parameters(&request.params)?;
-    let most = Limits::default().bytes;
+    let most = sql.limits().bytes;
+    let txid = sql.snapshot()?.txid();
     let format = match form {
         Form::Text(format) => format,
         #[cfg(feature = "arrow")]
         Form::Arrow => {
-            let mut columns = annals_sql::Columns::new(most);
-            let txid = sql.snapshot()?.txid().0;
-            sql.run(&request.sql, &parameters, &mut columns)?;
+            let mut columns = Covered::new(work, annals_sql::Columns::new(most), false);
+            let ran = sql.run(&request.sql, &parameters, &mut columns);
+            let columns = columns.end(ran)?;
             let mut stream = Vec::new();
             annals_arrow::ipc::write(columns.into_reader()?, &mut stream)?;
-            return Ok((txid.to_string(), stream));
+            work.cover(stream.capacity())?;
+            return Ok((txid, stream));
         }
     };
     let mut all = String::new();
-    let mut render = Render::new(format, |text: &mut String| {
+    let render = Render::new(format, |text: &mut String| {
         all.push_str(text);
         text.clear();
         if all.len() as u64 > most { Err(SqlError::Bytes(most)) } else { Ok(()) }
     });
-    let txid = sql.snapshot()?.txid().0;
-    sql.run(&request.sql, &parameters, &mut render)?;
-    Ok((txid.to_string(), all.into_bytes()))
+    let mut render = Covered::new(work, render, format != Format::Csv);
+    let ran = sql.run(&request.sql, &parameters, &mut render);
+    drop(render.end(ran)?);
+    work.cover(all.capacity())?;
+    Ok((txid, all.into_bytes()))
+}
+
+/// Takes the one answer of a request, and the memory for it.
+struct Covered<'w, A> {
+    answer: A,
+    work: &'w mut Work,
+    bytes: usize,
+    /// True if each row repeats the names of the columns.
+    has_names: bool,
+    /// The bytes of a row besides its values; `None` before the answer.
+    per_row: Option<usize>,
+    refused: Option<Refusal>,
+}
+
+impl<'w, A> Covered<'w, A> {
+    const fn new(work: &'w mut Work, answer: A, has_names: bool) -> Self {
+        Self { answer, work, bytes: 0, has_names, per_row: None, refused: None }
+    }
+
+    /// Returns the answer, if it is whole.
+    fn end(self, ran: Result<(), SqlError>) -> Answer<A> {
+        match self.refused {
+            Some(refusal) => Err(refusal),
+            None => Ok(ran.map(|()| self.answer)?),
+        }
+    }
+}
+
+impl<A: annals_sql::Answer> annals_sql::Answer for Covered<'_, A> {
+    fn begin(&mut self, columns: &[(String, Option<String>)]) -> Result<(), SqlError> {
+        // Two lists are no JSON, and two tables no CSV.
+        if self.per_row.is_some() {
+            let message =
+                "a request has one statement with an answer: send another request for the next one";
+            return Err(SqlError::Statement(message.to_owned()));
+        }
+        let names: usize = columns.iter().map(|(name, _)| name.len() + 4).sum();
+        self.per_row = Some(if self.has_names { names } else { 2 });
+        self.answer.begin(columns)
+    }
+
+    fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
+        let bytes = |value: &ValueRef<'_>| match value {
+            ValueRef::Text(bytes) => bytes.len(),
+            // As two digits each.
+            ValueRef::Blob(bytes) => 2 * bytes.len(),
+            _ => size_of::<u64>(),
+        };
+        let values_bytes: usize = values.iter().map(bytes).sum();
+        self.bytes += self.per_row.unwrap_or(0) + values_bytes;
+        if let Err(refusal) = self.work.cover(self.bytes) {
+            self.refused = Some(refusal);
+            return Err(SqlError::Interrupted);
+        }
+        self.answer.row(values)
+    }
+
+    fn end(&mut self) -> Result<(), SqlError> {
+        self.answer.end()
+    }
 }
 
 /// Reads the values of parameters from JSON.

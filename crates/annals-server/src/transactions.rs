@@ -8,8 +8,7 @@ use std::sync::Arc;
 use annals::{Cursor, ErrorKind, Moment, RowId, Transaction, Txid};
 use annals_replica::Local;
 use axum::body::Body;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -20,14 +19,16 @@ use utoipa_axum::routes;
 use crate::answer::{Answer, Refusal};
 use crate::edits::{self, Edit};
 use crate::keys::Key;
+use crate::means::Held;
 use crate::openapi;
 use crate::procedures::Procedures;
-use crate::rows::{json, table};
+use crate::rights::{Allowed, Right};
+use crate::rows::table;
 use crate::shared::Shared;
-use crate::{Role, body, lease};
+use crate::{body, lease};
 
-/// The most bytes of a request: all of it is in memory.
-const MOST: u64 = 16 << 20;
+/// How many texts as long as a request take the memory of understanding it and applying its changes, about.
+const COPIES: u64 = 3;
 /// The words before a key, and before the answer to it, in comments of a transaction.
 const KEY: &str = "request ";
 const ANSWER: &str = "answer ";
@@ -76,32 +77,21 @@ struct Named {
     (status = 503, description = "the backup can't take transactions", body = openapi::Failure),
     (status = 507, description = "the disk is full", body = openapi::Failure),
 ))]
-async fn transact(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    body: Body,
-) -> Answer {
-    let served = shared.permit(&headers, &name, Role::Write)?;
-    served.check_backup(shared.limits)?;
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    // Pages of other sites can send other types without asking.
-    if !kind.is_some_and(|kind| kind.starts_with("application/json")) {
-        let message = "send the header `Content-Type: application/json`";
-        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message));
-    }
-    let most = MOST.min(shared.limits.push);
-    let text = body::text(body, most, shared.limits.silence).await?;
+async fn transact(allowed: Allowed, headers: HeaderMap, body: Body) -> Answer {
+    allowed.check_backup(allowed.shared().limits)?;
+    body::check_json(&headers)?;
+    let (text, held) = body::text(&allowed, body, COPIES).await?;
     let key = headers.get("Idempotency-Key").map(|key| key.to_str().unwrap_or_default());
     let key = match key {
-        Some(key) => Some(served.keys.enter(key).await?),
+        Some(key) => Some(allowed.keys.enter(key).await?),
         None => None,
     };
-    let (local, procedures) = (Arc::clone(&served.local), Arc::clone(&served.procedures));
-    let ticket = lease::ticket(&headers);
+    let (local, procedures) = (Arc::clone(&allowed.local), Arc::clone(&allowed.procedures));
+    let (ticket, right) = (lease::ticket(&headers), allowed.right().clone());
     // The key stays taken until this is done, even if the client leaves meanwhile.
-    let done = served.write(shared.limits, move || {
-        let work = Work { local: Arc::clone(&local), text, key, procedures };
+    let done = allowed.write(move || {
+        let _held = held;
+        let work = Work { local: Arc::clone(&local), text, key, procedures, right };
         let request: Request<'_> = read(&work.text)?;
         if request.base.is_some() {
             local.catch_up()?;
@@ -113,7 +103,7 @@ async fn transact(
             Done::Now(answer) => told(&local, accepted.txid, &answer, ""),
         }
     });
-    Ok(json(done.await?))
+    Ok(Held::default().answer("application/json", done.await?.into_bytes()))
 }
 
 /// Reads a request.
@@ -157,11 +147,12 @@ struct Work {
     text: String,
     key: Option<Key>,
     procedures: Arc<Procedures>,
+    right: Right,
 }
 
 impl Work {
     fn run<'db>(&self, mut tx: Transaction<'db>) -> Result<(Done, Transaction<'db>), Failed> {
-        let Self { local, text, key, procedures } = self;
+        let Self { local, text, key, procedures, right } = self;
         let request: Request<'_> = read(text)?;
         let digest = key.as_ref().map(|_| short_digest(text));
         if let Some((key, digest)) = key.as_ref().zip(digest.as_deref())
@@ -188,6 +179,8 @@ impl Work {
                 return Err(Refusal::bad(message).into());
             }
         };
+        // A procedure may take long: who may not write any more at its end has written nothing.
+        right.check()?;
         if let Some(comment) = &request.comment {
             tx.comment(comment)?;
         }

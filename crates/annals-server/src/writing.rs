@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use tokio::time::timeout;
 
 use crate::answer::{Answer, Refusal};
 use crate::blocking;
+use crate::means::busy;
+use crate::rights::Allowed;
 use crate::shared::{Limits, Served};
 
 impl Served {
@@ -21,15 +24,19 @@ impl Served {
             _ => Ok(()),
         }
     }
+}
 
+impl Allowed {
     /// Runs something that commits, on a thread that may block. It goes on even if nobody waits for it any more.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        limits: Limits,
         work: impl FnOnce() -> Answer<T> + Send + 'static,
     ) -> Answer<T> {
-        let writers = Arc::clone(&self.writers);
-        let permit = writers.acquire_owned().await;
+        let limits = self.shared().limits;
+        let permit = timeout(limits.silence, Arc::clone(&self.writers).acquire_owned()).await;
+        let permit = permit.map_err(|_| busy("too many requests write; nothing was changed"))?;
+        // It may have ended while the body came, or since.
+        self.right().check()?;
         let work = move || {
             let _permit = permit;
             work()
@@ -38,7 +45,7 @@ impl Served {
             return blocking::run_here(work).await;
         }
         let writing = blocking::run(work);
-        let done = tokio::time::timeout(limits.backup, writing).await;
+        let done = timeout(limits.backup, writing).await;
         done.unwrap_or_else(|_| {
             Err(Refusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,

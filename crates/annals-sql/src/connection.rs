@@ -1,6 +1,7 @@
 //! A connection of SQLite over a database, with SQLite compiled in.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use annals::{Result, Schema, Snapshot};
 use rusqlite::config::DbConfig;
@@ -130,6 +131,17 @@ impl Connection {
         &self.inner
     }
 
+    /// Returns the limits; those of a connection that isn't confined are the usual ones, and nothing ends at them.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits.unwrap_or_default()
+    }
+
+    /// Ends the statements of a confined connection as soon as this is true: nobody waits for the answer any more.
+    pub fn end_when(&self, gone: Arc<AtomicBool>) {
+        self.watch.end_when(gone);
+    }
+
     /// Returns SQLite's connection, for its hooks.
     #[must_use]
     pub const fn inner_mut(&mut self) -> &mut rusqlite::Connection {
@@ -155,15 +167,15 @@ impl Connection {
         answer: &mut dyn Answer,
     ) -> Result<(), SqlError> {
         self.refresh()?;
+        if let Some(limits) = self.limits {
+            self.watch.begin(limits);
+        }
         let mut batch = Batch::new(&self.inner, sql);
         loop {
             let statement = batch.next().map_err(|error| self.explain(error))?;
             let Some(mut statement) = statement else { return Ok(()) };
             if self.inner.is_autocommit() {
                 self.session.release();
-            }
-            if let Some(limits) = self.limits {
-                self.watch.begin(limits);
             }
             self.bind(&mut statement, parameters)?;
             self.answer(&mut statement, answer)?;
@@ -293,7 +305,7 @@ impl Connection {
 
     /// Returns an error of SQLite as one of ours.
     fn explain(&self, error: rusqlite::Error) -> SqlError {
-        let limits = self.limits.unwrap_or_default();
+        let limits = self.limits();
         let code = error.sqlite_error_code();
         match (code, self.watch.ended()) {
             (Some(ErrorCode::OperationInterrupted), Ended::Time) => SqlError::Time(limits.time),

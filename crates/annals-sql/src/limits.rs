@@ -1,8 +1,8 @@
 //! Limits of queries of strangers: of time, rows and memory, and of what they may do.
 
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
@@ -19,7 +19,7 @@ const STEPS: i32 = 1000;
 /// The limits of a query. A query that reaches one ends with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest time, from its beginning.
+    /// The longest time of all statements that are run together, from the beginning of the first.
     pub time: Duration,
     /// The most rows of the answer.
     pub rows: u64,
@@ -54,13 +54,26 @@ struct Watched {
     deadline: AtomicU64,
     /// Why it was ended.
     reason: AtomicU8,
+    /// True as soon as nobody waits for the answer any more.
+    gone: OnceLock<Arc<AtomicBool>>,
 }
 
 fn microseconds(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
+impl Watched {
+    fn is_gone(&self) -> bool {
+        self.gone.get().is_some_and(|gone| gone.load(Ordering::Relaxed))
+    }
+}
+
 impl Watch {
+    /// Ends queries as soon as this is true; that holds from the first call on.
+    pub(crate) fn end_when(&self, gone: Arc<AtomicBool>) {
+        let _ = self.0.gone.set(gone);
+    }
+
     /// Returns why the last query was ended.
     pub(crate) fn ended(&self) -> Ended {
         match self.0.reason.load(Ordering::Relaxed) {
@@ -70,7 +83,7 @@ impl Watch {
         }
     }
 
-    /// Begins to watch a query.
+    /// Begins to watch queries, which share one deadline.
     pub(crate) fn begin(&self, limits: Limits) {
         let deadline = SystemClock.elapsed().saturating_add(limits.time);
         self.0.deadline.store(microseconds(deadline), Ordering::Relaxed);
@@ -90,6 +103,7 @@ impl Watch {
             Some(move || {
                 let deadline = watched.deadline.load(Ordering::Relaxed);
                 let ended = match () {
+                    () if watched.is_gone() => return true,
                     () if microseconds(SystemClock.elapsed()) > deadline => Ended::Time,
                     () if memory_used() > limits.memory => Ended::Memory,
                     () => return false,
@@ -111,7 +125,7 @@ pub(crate) fn keep_in_memory(connection: &Connection) -> rusqlite::Result<()> {
 /// Lets a connection only read: no other file, no setting, no function that reaches out of the database.
 pub(crate) fn confine(connection: &mut Connection, limits: &Limits) -> rusqlite::Result<()> {
     connection.pragma_update(None, "trusted_schema", false)?;
-    let longest = i32::try_from(limits.memory / 16).unwrap_or(i32::MAX).max(1 << 20);
+    let longest = i32::try_from(limits.memory / 8).unwrap_or(i32::MAX).max(1 << 20);
     for (limit, most) in [
         (Limit::SQLITE_LIMIT_LENGTH, longest),
         (Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20),

@@ -80,7 +80,10 @@ pub use memory::MemoryDirectory;
 pub use overlay::OverlayDirectory;
 pub use permissions::Permissions;
 pub use point::Point;
-pub use process::{Interrupts, ignore_file_size_signal, is_alive, process_id};
+pub use process::{
+    Interrupts, ignore_file_size_signal, is_alive, most_open_files, process_id,
+    raise_most_open_files,
+};
 pub use sorted::{SortedMap, sort_few};
 pub use spool::Spool;
 

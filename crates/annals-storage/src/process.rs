@@ -1,6 +1,6 @@
 //! Other processes.
 
-#![cfg_attr(unix, allow(unsafe_code, reason = "the system is asked whether a process lives"))]
+#![cfg_attr(unix, allow(unsafe_code, reason = "signals and limits of the system"))]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,6 +28,19 @@ pub fn is_alive(pid: u32) -> bool {
 /// no such signal.
 pub fn ignore_file_size_signal() {
     system::ignore_file_size_signal();
+}
+
+/// Returns how many files and connections this process may have open (`ulimit -n`); the largest number where there is no
+/// such limit.
+#[must_use]
+pub fn most_open_files() -> u64 {
+    system::most_open_files()
+}
+
+/// Raises that limit as far as the system lets this process. Programs that it starts have it, too. The library doesn't call
+/// this itself: a program with many connections does, when it starts.
+pub fn raise_most_open_files() {
+    system::raise_most_open_files();
 }
 
 /// While it exists, Ctrl-C at the terminal (`SIGINT`) doesn't end this process, but is noted. It is for programs in
@@ -96,6 +109,26 @@ mod system {
         }
     }
 
+    /// Returns the limit of open files, and how far it can be raised.
+    fn open_files() -> Option<libc::rlimit> {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the call writes one such struct, which lives here.
+        let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+        (result == 0).then_some(limit)
+    }
+
+    pub(super) fn most_open_files() -> u64 {
+        open_files().map_or(u64::MAX, |limit| limit.rlim_cur)
+    }
+
+    pub(super) fn raise_most_open_files() {
+        if let Some(limit) = open_files() {
+            let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+            // SAFETY: the call reads one such struct, which lives here. If it fails, the limit is as before.
+            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) };
+        }
+    }
+
     pub(super) fn is_alive(pid: u32) -> bool {
         // 0 and negative numbers mean groups of processes.
         let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0) else {
@@ -122,6 +155,12 @@ mod system {
 
     pub(super) const fn ignore_file_size_signal() {}
 
+    pub(super) const fn most_open_files() -> u64 {
+        u64::MAX
+    }
+
+    pub(super) const fn raise_most_open_files() {}
+
     pub(super) fn is_alive(_pid: u32) -> bool {
         true
     }
@@ -130,6 +169,13 @@ mod system {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_limit_of_open_files_is_raised() {
+        let before = most_open_files();
+        raise_most_open_files();
+        assert!(before > 0 && most_open_files() >= before);
+    }
 
     #[test]
     fn a_process_lives_until_it_ended() {

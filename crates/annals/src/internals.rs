@@ -62,6 +62,14 @@ pub fn take<'db>(
     transaction.take(frames, origin)
 }
 
+/// True if bytes may be the beginning of a journal or of frames, as far as there are some.
+#[must_use]
+pub fn may_begin_journal(bytes: &[u8]) -> bool {
+    use crate::journal::format::{FRAME_MAGIC, MAGIC};
+    let begins = |magic: &[u8]| bytes.iter().zip(magic).all(|(byte, magic)| byte == magic);
+    begins(&MAGIC) || begins(&FRAME_MAGIC)
+}
+
 /// Returns an empty spool for frames of a database, beside its journal.
 #[must_use]
 pub fn spool(database: &crate::Database) -> annals_storage::Spool {

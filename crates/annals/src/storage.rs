@@ -6,7 +6,7 @@ pub use annals_storage::simulated;
 pub use annals_storage::{
     Access, Batched, Clock, Directory, Engine, FileDirectory, Hold, Interrupts, LONGEST_RUN, Lock,
     MOST_PARTS, MemoryDirectory, Permissions, Run, Storage, SystemClock, ignore_file_size_signal,
-    join,
+    join, most_open_files, raise_most_open_files,
 };
 
 pub(crate) use annals_storage::{

@@ -48,13 +48,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     interval: f64,
     /// Keep at least the commits of this many days in the archive
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, alias = "days", value_name = "NUMBER")]
     keep_days: Option<u32>,
     /// Keep at least this many bytes of history: a number, or one with KiB, MiB, GiB or TiB after it
-    #[arg(long, value_name = "SIZE", value_parser = super::size)]
+    #[arg(long, alias = "bytes", value_name = "SIZE", value_parser = super::size)]
     keep_bytes: Option<u64>,
     /// Keep at least this many transactions
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, alias = "transactions", value_name = "NUMBER")]
     keep_transactions: Option<u64>,
     /// Upload no images: then whoever reads the archive without restoring it replays the journal
     #[arg(long)]

@@ -9,6 +9,7 @@ use clap::Args;
 
 use crate::Outcome;
 use crate::output::{Output, count};
+use crate::remote::Authority;
 use crate::remote::shared_log::Servers;
 
 /// Create a shared log: a stream of NATS JetStream that holds the journal of one database for many machines
@@ -33,11 +34,14 @@ pub(crate) struct Arguments {
     from: Option<PathBuf>,
     #[command(flatten)]
     servers: Servers,
+    #[command(flatten)]
+    authority: Authority,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let stream = JetStream::new(&arguments.url, arguments.servers.access())?;
+    let access = arguments.servers.access(&arguments.authority);
+    let stream = JetStream::new(&arguments.url, access.clone())?;
     stream.create(arguments.replicas)?;
     let replicas = count(arguments.replicas, "replica");
     let mut output = Output::new();
@@ -46,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         annals_replica::shared_log::Log::name(&stream)
     ))?;
     if let Some(file) = &arguments.from {
-        let log = SharedLog::with(&arguments.url, arguments.servers.access())?;
+        let log = SharedLog::with(&arguments.url, access)?;
         let sent = log.begin_with(file)?;
         let txid = sent.end.txid;
         output.line(&format!(

@@ -34,7 +34,8 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let log = SharedLog::with(&arguments.url, arguments.servers.access())?;
+    let log =
+        SharedLog::with(&arguments.url, arguments.servers.access(arguments.access.authority()))?;
     let archive = arguments.access.connect(&arguments.archive)?;
     let trimmed = log.trim(&*archive, arguments.keep)?;
     let mut output = Output::new();

@@ -33,13 +33,13 @@ pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
     /// Keep at least this many bytes of history: a number, or one with KiB, MiB, GiB or TiB after it
-    #[arg(long, value_name = "SIZE", value_parser = super::size)]
+    #[arg(long, alias = "keep-bytes", value_name = "SIZE", value_parser = super::size)]
     bytes: Option<u64>,
     /// Keep at least the commits of this many days
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, alias = "keep-days", value_name = "NUMBER")]
     days: Option<u32>,
     /// Keep at least this many transactions
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, alias = "keep-transactions", value_name = "NUMBER")]
     transactions: Option<u64>,
     /// Print what would be done, and only update the image
     #[arg(long)]

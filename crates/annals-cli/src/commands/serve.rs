@@ -21,6 +21,9 @@ const WAIT: Duration = Duration::from_secs(30);
 /// The pause after it couldn't be reached.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// The least memory for requests, in bytes: with less none could be answered.
+const LEAST_MEMORY: u64 = 4 << 20;
+
 /// Serve databases over HTTP
 ///
 /// The URL of a database is `http://HOST:PORT/v1/NAME`, where NAME is the file's name without its extension. Replicas
@@ -92,6 +95,9 @@ pub(crate) struct Arguments {
     /// The most connections at a time; further ones wait
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().connections)]
     max_connections: usize,
+    /// The most memory for requests and their answers, SQL included, in bytes; the cache of a database comes on top
+    #[arg(long, value_name = "BYTES", default_value_t = Limits::default().memory)]
+    memory: u64,
     /// How many seconds a client may be silent in the middle of a request or an answer
     #[arg(long, value_name = "SECONDS", default_value_t = Limits::default().silence.as_secs())]
     timeout: u64,
@@ -102,6 +108,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     arguments.log.start();
+    annals::storage::raise_most_open_files();
     let alone = [
         ("--follow", arguments.follow.is_some()),
         ("--backup", arguments.backup.is_some()),
@@ -139,6 +146,7 @@ fn configured(arguments: &Arguments) -> Result<Server> {
     let mut server = Server::new().limits(Limits {
         push: arguments.max_push,
         connections: arguments.max_connections.max(1),
+        memory: arguments.memory.max(LEAST_MEMORY),
         silence: Duration::from_secs(arguments.timeout.max(1)),
         backup: Duration::from_secs(arguments.backup_timeout),
         ..Limits::default()

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use annals::storage::{Clock as _, SystemClock};
 use annals::{Error, ErrorKind, Result, Timestamp};
 use annals_server::{NewToken, Role, Tokens};
 use clap::{Args, Subcommand};
@@ -67,6 +68,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             if !file.exists() {
                 let message = format!("{}: there is no such database", file.display());
                 return Err(Error::new(ErrorKind::NotFound, message));
+            }
+            if let Some(end) = until
+                && end.0 <= SystemClock.now()
+            {
+                let message =
+                    format!("--until {end}: that is past, so the token would never be valid");
+                return Err(Error::invalid(message));
             }
             let new = NewToken::random(*role, *until);
             Tokens::of(file)?.add(&new.stored)?;

@@ -1,5 +1,6 @@
 //! Where a database is that isn't a file here, and who asks for it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use annals::Result;
@@ -14,6 +15,23 @@ pub(crate) struct Access {
     /// The token for a server, where the database is a URL; ANNALS_TOKEN is another way to say it
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
+    #[command(flatten)]
+    authority: Authority,
+}
+
+/// Who signs the certificates of servers.
+#[derive(Debug, Args)]
+pub(crate) struct Authority {
+    /// The certificates of the authority of the servers, as PEM, besides those of the system; ANNALS_CA is another way to say it
+    #[arg(long, value_name = "PEM")]
+    ca: Option<PathBuf>,
+}
+
+impl Authority {
+    /// Returns the path of the certificates.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        self.ca.clone().or_else(|| annals_replica::ServerAccess::of_environment().authority)
+    }
 }
 
 /// A place with a database.
@@ -38,10 +56,15 @@ impl Place {
 }
 
 impl Access {
-    fn token(&self) -> Option<String> {
-        let from_environment =
-            || std::env::var("ANNALS_TOKEN").ok().filter(|token| !token.is_empty());
-        self.token.clone().or_else(from_environment)
+    /// Returns who signs the certificates of servers.
+    pub(crate) const fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    fn of_http(&self) -> annals_replica::ServerAccess {
+        let token = annals_replica::ServerAccess::of_environment().token;
+        let token = self.token.clone().or(token);
+        annals_replica::ServerAccess { token, authority: self.authority.path() }
     }
 
     /// Prepares a connection to a URL.
@@ -54,7 +77,7 @@ impl Access {
 
     /// Prepares requests to a URL.
     pub(crate) fn http(&self, url: &str) -> Result<Http> {
-        Http::new(url, self.token())
+        Http::with(url, self.of_http())
     }
 
     /// Returns the place that a URL names: a file on a web server, if it ends with `.annals`.
@@ -63,8 +86,8 @@ impl Access {
             return Ok(Place::Archive(Arc::new(Archive::new(Bucket::open(url)?))));
         }
         match url.ends_with(".annals") && !url.starts_with("ssh://") {
-            true => Ok(Place::Web(Arc::new(Web::new(url, self.token())?))),
-            false => Ok(Place::Server(Arc::new(Http::new(url, self.token())?))),
+            true => Ok(Place::Web(Arc::new(Web::with(url, self.of_http())?))),
+            false => Ok(Place::Server(Arc::new(Http::with(url, self.of_http())?))),
         }
     }
 }

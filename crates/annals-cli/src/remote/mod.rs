@@ -21,7 +21,7 @@ use annals::{Error, Result};
 #[cfg(not(feature = "net"))]
 pub(crate) use absent::{Access, Local, Opened, refuse_partial};
 #[cfg(feature = "net")]
-pub(crate) use access::{Access, Place};
+pub(crate) use access::{Access, Authority, Place};
 #[cfg(feature = "net")]
 pub(crate) use copy::Local;
 #[cfg(feature = "net")]

@@ -8,7 +8,7 @@ use annals_replica::SharedLog;
 use annals_replica::shared_log::jetstream;
 use clap::Args;
 
-use super::Access;
+use super::{Access, Authority};
 use crate::notes;
 
 /// How to reach the servers of a log, and how their settings are checked.
@@ -23,17 +23,14 @@ pub(crate) struct Servers {
     /// A file with credentials for the log's servers, as `nsc` writes it
     #[arg(long, value_name = "FILE")]
     creds: Option<PathBuf>,
-    /// The certificates of the authority of the log's servers, as PEM
-    #[arg(long, value_name = "PEM")]
-    ca: Option<PathBuf>,
 }
 
 impl Servers {
     /// Returns them as the library takes them.
-    pub(crate) fn access(&self) -> jetstream::Access {
+    pub(crate) fn access(&self, authority: &Authority) -> jetstream::Access {
         jetstream::Access {
             credentials: self.creds.clone(),
-            authority: self.ca.clone(),
+            authority: authority.path(),
             monitors: self.monitor.clone(),
             trust_server: self.trust_server,
         }
@@ -57,7 +54,7 @@ pub(crate) struct Membership {
 impl Membership {
     /// Prepares a connection to the log of a URL.
     pub(crate) fn connect(&self, url: &str, access: &Access) -> Result<Arc<SharedLog>> {
-        let mut log = SharedLog::with(url, self.servers.access())?;
+        let mut log = SharedLog::with(url, self.servers.access(access.authority()))?;
         if let Some(archive) = &self.log_archive {
             log = log.archive(access.connect(archive)?);
         }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "tests look at the program from outside")]
 
+#[cfg(all(target_os = "linux", feature = "net"))]
+mod abused;
 #[cfg(all(unix, feature = "net"))]
 mod archived;
 #[cfg(all(feature = "arrow", feature = "sqlite"))]

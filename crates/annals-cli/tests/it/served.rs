@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::program::{annals, run, succeed};
@@ -27,7 +27,19 @@ impl Served {
 
     pub(crate) fn of(dir: &Path, file: &str, options: &[&str]) -> Self {
         let arguments = [&["serve", file], options].concat();
-        let mut child = annals(dir, &arguments)
+        Self::begin(dir, file, annals(dir, &arguments))
+    }
+
+    /// Starts a server within limits, which a command of the shell sets.
+    pub(crate) fn within(dir: &Path, limit: &str, file: &str, options: &[&str]) -> Self {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &format!("{limit}; exec \"$@\""), "bash", env!("CARGO_BIN_EXE_annals")]);
+        shell.args(["serve", file]).args(options).current_dir(dir);
+        Self::begin(dir, file, shell)
+    }
+
+    fn begin(dir: &Path, file: &str, mut command: Command) -> Self {
+        let mut child = command
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(dir.join(format!("{file}.log"))).unwrap())
             .spawn()
@@ -48,6 +60,10 @@ impl Served {
         self.url.trim_start_matches("http://").split('/').next().unwrap()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -56,7 +72,7 @@ impl Served {
     /// Ends it as an operator does; it must end well.
     pub(crate) fn end(mut self) {
         let pid = self.child.id().to_string();
-        assert!(std::process::Command::new("kill").arg(pid).status().unwrap().success());
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
         assert!(self.child.wait().unwrap().success());
     }
 }

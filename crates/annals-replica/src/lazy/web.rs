@@ -6,11 +6,12 @@ use std::ops::Range;
 
 use annals::internals::JournalFileKind;
 use annals::{Error, ErrorKind, Result};
+use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
 
 use super::ranges::{Contents, Object, Piece, Ranges};
 use super::request;
-use crate::client::{Client, SILENCE};
+use crate::client::{Client, SILENCE, ServerAccess, of_same_origin};
 use crate::http::{refuse_login, whole};
 use crate::redact::redact;
 
@@ -29,6 +30,15 @@ impl Web {
     /// # Errors
     /// `Invalid`: the URL isn't one of a file.
     pub fn new(url: &str, token: Option<String>) -> Result<Self> {
+        Self::with(url, ServerAccess { token, authority: None })
+    }
+
+    /// Does what [`new`](Self::new) does, with other settings than the usual ones.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); `Invalid`: the file of the authority holds no certificates.
+    pub fn with(url: &str, access: ServerAccess) -> Result<Self> {
+        let ServerAccess { token, authority } = access;
         let wrong = |what: String| {
             Error::invalid(format!(
                 "{:?} isn't the URL of a journal on a web server: {what}",
@@ -42,7 +52,11 @@ impl Web {
         if !matches!(parsed.scheme(), "http" | "https") || !is_file {
             return Err(wrong("write https://HOST/PATH/NAME.annals".to_owned()));
         }
-        let client = Client::new(|client| client).map_err(|error| wrong(whole(&error)))?;
+        // Files are often elsewhere than their URLs say; what they hold is verified. But a token is for one server.
+        let is_secret = token.is_some();
+        let redirect = if is_secret { of_same_origin() } else { Policy::default() };
+        let client = Client::trusting(authority.as_deref(), |client| client.redirect(redirect));
+        let client = client.map_err(|error| wrong(whole(&error)))?;
         Ok(Self { url: parsed, client, token })
     }
 

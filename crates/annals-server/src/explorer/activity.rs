@@ -6,10 +6,7 @@ use std::sync::Arc;
 
 use annals::{TableNumber, Timestamp};
 use annals_replica::Local;
-use axum::Json;
-use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
-use axum::response::IntoResponse;
+use axum::extract::Query;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -17,8 +14,10 @@ use utoipa_axum::routes;
 
 use crate::activity::{Activity, Kind, Known, MOST, Mark, Taken};
 use crate::answer::{Answer, Refusal};
+use crate::means;
+use crate::rights::Allowed;
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::work::Work;
 
 /// How many buckets an answer has, if the request doesn't say.
 const USUAL: usize = 400;
@@ -87,20 +86,13 @@ struct OfMark {
 /// Returns how much each table was changed when, in buckets of transactions, and what stands out: comments, changes of
 /// the schema, erasures, marks. Of many comments some are left out.
 #[utoipa::path(get, path = "/v1/{name}/activity", params(Asked), responses((status = 200, body = WhatHappened)))]
-async fn activity(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    Query(Asked { buckets }): Query<Asked>,
-    headers: HeaderMap,
-) -> Answer {
-    let served = shared.permit(&headers, &name, Role::Read)?;
+async fn activity(allowed: Allowed, Query(Asked { buckets }): Query<Asked>) -> Answer {
     let most = buckets.unwrap_or(USUAL);
     if !(1..=MOST).contains(&most) {
         return Err(Refusal::bad(format!("buckets: write a number from 1 to {MOST}")));
     }
-    let (local, activity) = (Arc::clone(&served.local), Arc::clone(&served.activity));
-    let answer = blocking::run(move || answer(&activity, &local, most));
-    Ok(Json(answer.await?).into_response())
+    let (local, activity) = (Arc::clone(&allowed.local), Arc::clone(&allowed.activity));
+    allowed.value(means::Kind::Quick, move |_: &mut Work| answer(&activity, &local, most)).await
 }
 
 fn answer(activity: &Arc<Activity>, local: &Arc<Local>, most: usize) -> Answer<WhatHappened> {

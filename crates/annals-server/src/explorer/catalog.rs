@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use annals::{Snapshot, Table};
-use axum::Json;
-use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
-use axum::response::IntoResponse;
+use axum::extract::Query;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::schema::{Shape, shape};
+use crate::Role;
 use crate::answer::Answer;
+use crate::means::Kind;
+use crate::rights::Allowed;
 use crate::rows::{state, table};
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::work::Work;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(catalog))
@@ -56,17 +56,12 @@ struct OfTable {
 
 /// Returns the tables of a database with their fields, indexes, and numbers of rows.
 #[utoipa::path(get, path = "/v1/{name}/schema", params(At), responses((status = 200, body = Catalog)))]
-async fn catalog(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    Query(At { at, table: only }): Query<At>,
-    headers: HeaderMap,
-) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
-    let can_write = shared.permit(&headers, &name, Role::Write).is_ok();
-    let catalog =
-        blocking::run(move || of_state(&state(&local, at.as_deref())?, can_write, only.as_deref()));
-    Ok(Json(catalog.await?).into_response())
+async fn catalog(allowed: Allowed, Query(At { at, table: only }): Query<At>) -> Answer {
+    let local = Arc::clone(&allowed.local);
+    let can_write = allowed.right().includes(Role::Write);
+    let read =
+        move |_: &mut Work| of_state(&state(&local, at.as_deref())?, can_write, only.as_deref());
+    allowed.value(Kind::Quick, read).await
 }
 
 fn of_state(now: &Snapshot, can_write: bool, only: Option<&str>) -> Answer<Catalog> {

@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use annals::Moment;
 use annals_replica::Local;
-use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
+use axum::extract::Query;
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+use crate::means::Kind;
 use crate::openapi;
-use crate::rows::{LARGEST, json, table};
+use crate::rights::Allowed;
+use crate::rows::{LARGEST, table};
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::work::Work;
 
 /// The most rows of an answer.
 const MOST: usize = 10_000;
@@ -40,17 +41,12 @@ struct Asked {
 
 /// Returns how many rows of each table differ between two moments, and those of one table.
 #[utoipa::path(get, path = "/v1/{name}/compare", params(Asked), responses((status = 200, body = openapi::Compared)))]
-async fn compare(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    Query(asked): Query<Asked>,
-    headers: HeaderMap,
-) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
-    Ok(json(blocking::run(move || answer(&local, &asked)).await?))
+async fn compare(allowed: Allowed, Query(asked): Query<Asked>) -> Answer {
+    let local = Arc::clone(&allowed.local);
+    allowed.text(Kind::Long, move |work| answer(work, &local, &asked)).await
 }
 
-fn answer(local: &Local, asked: &Asked) -> Answer<String> {
+fn answer(work: &mut Work, local: &Local, asked: &Asked) -> Answer<String> {
     let limit = asked.limit.unwrap_or(MOST);
     if limit > MOST {
         return Err(Refusal::bad(format!("limit: write a number up to {MOST}")));
@@ -65,6 +61,7 @@ fn answer(local: &Local, asked: &Asked) -> Answer<String> {
     let shown = asked.table.as_ref().map(|name| table(schema, name)).transpose()?;
     let (mut counts, mut rows, mut count) = (BTreeMap::new(), String::new(), 0);
     for row in now.differences(txid("from", &asked.from)?, txid("to", &asked.to)?)? {
+        work.cover(rows.capacity())?;
         let Some(table) = schema.table(row.table) else { continue };
         *counts.entry(table.name.as_str()).or_insert(0_u64) += 1;
         let has_room = count < limit && rows.len() < LARGEST;

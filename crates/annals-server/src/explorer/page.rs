@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
 
 use crate::Role;
-use crate::answer::Refusal;
-use crate::guard::COOKIE;
+use crate::answer::{Answer, Refusal};
+use crate::guard::cookie_name;
+use crate::rights::{Allowed, Need, Right};
 use crate::shared::Shared;
 
 /// What the page may load, and who may show it.
@@ -71,39 +72,36 @@ async fn enter(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
     Query(Entering { token }): Query<Entering>,
+    uri: Uri,
     headers: HeaderMap,
-) -> Response {
+) -> Answer {
     let mut answer = StatusCode::SEE_OTHER.into_response();
-    // A name is letters, digits and four marks, which need no escapes but for letters beyond ASCII.
-    let Ok(location) = HeaderValue::from_bytes(format!("/explore/{name}/").as_bytes()) else {
-        return Refusal::not_found("there is no such page").into_response();
+    // As the browser wrote it, with its escapes.
+    let escaped = uri.path().trim_start_matches("/explore/");
+    let text = |text: String| {
+        HeaderValue::try_from(text).map_err(|_| Refusal::not_found("there is no such page"))
     };
+    let location = text(format!("/explore/{escaped}/"))?;
     answer.headers_mut().insert(header::LOCATION, location);
-    let Some(token) = token else { return answer };
-    let mut asking = HeaderMap::new();
-    let bearer = HeaderValue::from_str(&format!("Bearer {token}"));
-    bearer.into_iter().for_each(|it| drop(asking.insert(header::AUTHORIZATION, it)));
-    if let Err(refusal) = shared.permit(&asking, &name, Role::Read) {
-        return refusal.into_response();
-    }
-    let secure = if headers.contains_key("x-forwarded-proto") { "; Secure" } else { "" };
-    let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{secure}");
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-        answer.headers_mut().insert(header::SET_COOKIE, cookie);
+    let Some(token) = token else { return Ok(answer) };
+    Right::of(&shared, Need::Of(Role::Read), &name, Some(&token))?;
+    let cookie = cookie_name(&shared, &uri, &headers);
+    let cookie = format!("{cookie}={token}; HttpOnly; SameSite=Strict");
+    let is_secure = shared.is_tls || headers.contains_key("x-forwarded-proto");
+    let secure = if is_secure { "; Secure" } else { "" };
+    // The name that TLS gives it needs all paths. Elsewhere other servers on this machine get it at these paths only.
+    let own = [format!("/explore/{escaped}"), format!("/v1/{escaped}")];
+    let paths = if shared.is_tls { &["/".to_owned()][..] } else { &own };
+    for path in paths {
+        let cookie = text(format!("{cookie}; Path={path}{secure}"))?;
+        answer.headers_mut().append(header::SET_COOKIE, cookie);
     }
     answer.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    answer
+    Ok(answer)
 }
 
-async fn index(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-) -> Response {
-    match shared.permit(&headers, &name, Role::Read) {
-        Ok(_) => asset("index.html"),
-        Err(refusal) => refusal.into_response(),
-    }
+async fn index(_: Allowed) -> Response {
+    asset("index.html")
 }
 
 async fn file(Path((_, file)): Path<(String, String)>) -> Response {

@@ -3,19 +3,18 @@
 use std::sync::Arc;
 
 use annals::{Field, RowId, Snapshot, Table, Type, ValueRef};
-use axum::Json;
-use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
-use axum::response::IntoResponse;
+use axum::extract::{Path, Query};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::Answer;
+use crate::means::Kind;
+use crate::rights::Allowed;
 use crate::rows::{id, state, table};
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::work::Work;
 
 /// The most rows that are named for each field.
 const MOST: usize = 20;
@@ -47,22 +46,25 @@ struct Referrers {
 /// Returns the rows that refer to a row, for each field that refers to its table.
 #[utoipa::path(get, path = "/v1/{name}/t/{table}/{id}/referrers", params(At), responses((status = 200, body = Vec<Referrers>)))]
 async fn referrers(
-    State(shared): State<Arc<Shared>>,
-    Path((name, of, number)): Path<(String, String, String)>,
+    allowed: Allowed,
+    Path((_, of, number)): Path<(String, String, String)>,
     Query(At { at }): Query<At>,
-    headers: HeaderMap,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
-    let found = blocking::run(move || {
+    let local = Arc::clone(&allowed.local);
+    let find = move |work: &mut Work| {
         let now = state(&local, at.as_deref())?;
         let (to, id) = (table(now.schema(), &of)?.number, id(&number)?);
         let fields = now.schema().tables().iter().flat_map(|table| {
             let refers = |field: &&Field| matches!(field.ty, Type::Reference(of, _) if of == to);
             table.fields.iter().filter(refers).map(move |field| (table, field))
         });
-        fields.map(|(table, field)| of_field(&now, table, field, id)).collect::<Answer<Vec<_>>>()
-    });
-    Ok(Json(found.await?).into_response())
+        let of_field = |(table, field): (&Arc<Table>, &Field)| {
+            work.check()?;
+            of_field(&now, table, field, id)
+        };
+        fields.map(of_field).collect::<Answer<Vec<_>>>()
+    };
+    allowed.value(Kind::Long, find).await
 }
 
 fn of_field(now: &Snapshot, table: &Table, field: &Field, to: RowId) -> Answer<Referrers> {

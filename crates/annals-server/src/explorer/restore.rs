@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use annals::Moment;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::body::Body;
+use axum::extract::Path;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
@@ -12,12 +13,12 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Role;
 use crate::answer::{Answer, Refusal};
-use crate::openapi;
+use crate::rights::Allowed;
 use crate::rows::{id, table};
 use crate::shared::Shared;
 use crate::transactions::Failed;
+use crate::{body, openapi};
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(restore))
@@ -46,16 +47,20 @@ struct Restored {
     (status = 422, description = "another row has its unique key, or a row that it refers to is gone", body = openapi::Failure),
 ))]
 async fn restore(
-    State(shared): State<Arc<Shared>>,
-    Path((name, of, number)): Path<(String, String, String)>,
+    allowed: Allowed,
+    Path((_, of, number)): Path<(String, String, String)>,
     headers: HeaderMap,
-    // Pages of other sites can't send JSON without asking.
-    Json(Wanted { moment, comment }): Json<Wanted>,
+    body: Body,
 ) -> Answer {
-    let served = shared.permit(&headers, &name, Role::Write)?;
-    served.check_backup(shared.limits)?;
-    let local = Arc::clone(&served.local);
-    let restored = served.write(shared.limits, move || {
+    allowed.check_backup(allowed.shared().limits)?;
+    body::check_json(&headers)?;
+    let (text, held) = body::text(&allowed, body, 1).await?;
+    let local = Arc::clone(&allowed.local);
+    let restored = allowed.write(move || {
+        let _held = held;
+        let Wanted { moment, comment } = serde_json::from_str(&text).map_err(|error| {
+            Refusal::bad(format!("{error}; write {{\"moment\":\"txid:N\",\"comment\":TEXT}}"))
+        })?;
         let moment: Moment =
             moment.parse().map_err(|error| Refusal::bad(format!("moment: {error}")))?;
         let (_, accepted) = local

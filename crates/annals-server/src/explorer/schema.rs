@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use annals::event::Event;
 use annals::{Committed, Error, ErrorKind, Index, Schema, Sink, Snapshot, Table, Txid, Type};
-use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::HeaderMap;
-use axum::response::IntoResponse;
+use axum::extract::Path;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
+use crate::means::Kind;
+use crate::rights::Allowed;
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::work::Work;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(schema_after))
@@ -65,18 +64,14 @@ struct OfIndex {
 
 /// Returns the tables, fields and indexes that there were after a transaction. Numbers lead to those of other moments.
 #[utoipa::path(get, path = "/v1/{name}/schema/{txid}", responses((status = 200, body = SchemaAfter)))]
-async fn schema_after(
-    State(shared): State<Arc<Shared>>,
-    Path((name, txid)): Path<(String, u64)>,
-    headers: HeaderMap,
-) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
-    let after = blocking::run(move || {
+async fn schema_after(allowed: Allowed, Path((_, txid)): Path<(String, u64)>) -> Answer {
+    let local = Arc::clone(&allowed.local);
+    let read = move |_: &mut Work| {
         let schema = schema_of(&local.refresh()?, Txid(txid))?;
         let tables = schema.tables().iter().map(|table| shape(&schema, table)).collect();
         Ok(SchemaAfter { txid, tables })
-    });
-    Ok(Json(after.await?).into_response())
+    };
+    allowed.value(Kind::Long, read).await
 }
 
 /// Returns the schema after a transaction: it is the one before the next event, which is where reading stops.

@@ -10,24 +10,25 @@ use std::time::Duration;
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Deletions, FieldNumber, RowId, Snapshot, Table, Txid, ValueRef};
 use annals_replica::Local;
-use axum::Json;
-use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
-use axum::response::IntoResponse;
+use axum::extract::Query;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
-use crate::rows::{state, table};
+use crate::means::Kind;
+use crate::rights::Allowed;
+use crate::rows::{LARGEST, state, table};
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::work::Work;
 
 /// The most rows that an answer has.
 const MOST: usize = 100;
 /// How long an answer takes at most: the rest is for the next one.
 const LONGEST: Duration = Duration::from_millis(500);
+/// How many times as large as their JSON the found rows are in memory, at most.
+const IN_MEMORY: usize = 4;
 /// After so many rows it looks at the clock.
 const STRIDE: u32 = 512;
 
@@ -92,15 +93,9 @@ struct Place {
 
 /// Returns rows that have a text in a value, or that have an id: up to 100, of what half a second is enough for.
 #[utoipa::path(get, path = "/v1/{name}/search", params(Asked), responses((status = 200, body = Searched)))]
-async fn search(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    Query(asked): Query<Asked>,
-    headers: HeaderMap,
-) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
-    let found = blocking::run(move || find(&local, &asked));
-    Ok(Json(found.await?).into_response())
+async fn search(allowed: Allowed, Query(asked): Query<Asked>) -> Answer {
+    let local = Arc::clone(&allowed.local);
+    allowed.value(Kind::Long, move |work| find(work, &local, &asked)).await
 }
 
 /// A search that is going on.
@@ -112,6 +107,8 @@ struct Search {
     deadline: Duration,
     looked_at: u32,
     found: Vec<Hit>,
+    /// The bytes of the found rows as JSON.
+    bytes: usize,
 }
 
 /// A row that may be found.
@@ -121,7 +118,7 @@ struct Candidate<'v, V: Fn(FieldNumber) -> ValueRef<'v>> {
     deleted: Option<Deleted>,
 }
 
-fn find(local: &Local, asked: &Asked) -> Answer<Searched> {
+fn find(work: &mut Work, local: &Local, asked: &Asked) -> Answer<Searched> {
     let mut search = Search::of(&asked.text)?;
     let now = state(local, asked.at.as_deref())?;
     // History is read up to the moment, from the present.
@@ -141,7 +138,7 @@ fn find(local: &Local, asked: &Asked) -> Answer<Searched> {
         let is_late = place > 0 && search.is_late();
         let next = match is_late {
             true => Some(from),
-            false => search.look_in(&now, table, from, deletions.flatten().as_ref())?,
+            false => search.look_in(work, &now, table, (from, deletions.flatten().as_ref()))?,
         };
         if let Some(id) = next {
             let next = Some(Place { table: table.name.clone(), id });
@@ -160,25 +157,37 @@ impl Search {
         let wanted =
             wanted.map(|(field, value)| (field.trim().to_owned(), value.trim().to_lowercase()));
         let deadline = SystemClock.elapsed() + LONGEST;
-        Ok(Self { text: text.to_lowercase(), wanted, deadline, looked_at: 0, found: Vec::new() })
+        Ok(Self {
+            text: text.to_lowercase(),
+            wanted,
+            deadline,
+            looked_at: 0,
+            found: Vec::new(),
+            bytes: 0,
+        })
     }
 
     fn is_late(&self) -> bool {
         SystemClock.elapsed() >= self.deadline
     }
 
+    /// True if an answer has no more: so many rows, or so many bytes.
+    fn is_full(&self) -> bool {
+        self.found.len() >= MOST || self.bytes > LARGEST
+    }
+
     fn is_over(&mut self) -> bool {
         self.looked_at += 1;
-        self.found.len() >= MOST || (self.looked_at.is_multiple_of(STRIDE) && self.is_late())
+        self.is_full() || (self.looked_at.is_multiple_of(STRIDE) && self.is_late())
     }
 
     /// Looks at the rows of a table from an id on; returns where to continue.
     fn look_in(
         &mut self,
+        work: &mut Work,
         now: &Snapshot,
         table: &Table,
-        from: u64,
-        deletions: Option<&Deletions>,
+        (from, deletions): (u64, Option<&Deletions>),
     ) -> Answer<Option<u64>> {
         let gone = deletions.map(|deletions| Gone { deletions, table, upto: now.txid() });
         let mut next = from;
@@ -193,6 +202,7 @@ impl Search {
             if self.is_over() {
                 return Ok(Some(id.0));
             }
+            work.cover(self.bytes * IN_MEMORY)?;
             let value = |field| row.value(field);
             self.look_at(table, Candidate { id, value, deleted: None });
             next = id.0 + 1;
@@ -204,7 +214,7 @@ impl Search {
     fn look_at_gone(&mut self, gone: &Gone<'_>, ids: Range<u64>) -> Answer<Option<u64>> {
         let mut next = ids.start;
         while next < ids.end {
-            if self.found.len() >= MOST {
+            if self.is_full() {
                 return Ok(Some(next));
             }
             let left = RowId(next)..RowId(ids.end);
@@ -234,14 +244,16 @@ impl Search {
         candidate: Candidate<'v, V>,
     ) {
         let Candidate { id, value: value_of, deleted } = candidate;
+        let (found, bytes) = (&mut self.found, &mut self.bytes);
         let hit = |field, value| {
             let mut json = String::new();
             annals_json::push_values(&mut json, table, id, &value_of);
+            *bytes += json.len();
             let row = serde_json::from_str(&json).unwrap_or_default();
-            Hit { table: table.name.clone(), id: id.0, field, value, row, deleted }
+            found.push(Hit { table: table.name.clone(), id: id.0, field, value, row, deleted });
         };
         if self.text.parse() == Ok(id.0) {
-            return self.found.push(hit(None, id.0.into()));
+            return hit(None, id.0.into());
         }
         let mut json = String::new();
         for field in &table.fields {
@@ -253,8 +265,7 @@ impl Search {
             let has_text = json != "null" && contains(&json, &self.text);
             if has_text || self.wanted.as_ref().is_some_and(is_wanted) {
                 let value = serde_json::from_str(&json).unwrap_or_default();
-                self.found.push(hit(Some(annals_json::key(table, field)), value));
-                return;
+                return hit(Some(annals_json::key(table, field)), value);
             }
         }
     }

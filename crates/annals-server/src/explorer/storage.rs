@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use annals::{Inspection, Options, Progress};
 use annals_replica::Local;
-use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, header};
+use axum::extract::Query;
+use axum::http::header;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -20,8 +19,10 @@ use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::body::Pieces;
+use crate::means::Kind;
+use crate::rights::Allowed;
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::work::Work;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
     OpenApiRouter::new().routes(routes!(storage))
@@ -79,23 +80,20 @@ struct Checked {
 
 /// Returns what a database takes on the disk; with `check=true` it is read and verified.
 #[utoipa::path(get, path = "/v1/{name}/storage", params(Asked), responses((status = 200, body = Storage)))]
-async fn storage(
-    State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
-    Query(Asked { check }): Query<Asked>,
-    headers: HeaderMap,
-) -> Answer {
-    let served = shared.permit(&headers, &name, Role::Read)?;
-    let (local, path) = (Arc::clone(&served.local), served.path.clone());
+async fn storage(allowed: Allowed, Query(Asked { check }): Query<Asked>) -> Answer {
+    let (local, path) = (Arc::clone(&allowed.local), allowed.path.clone());
     if let Some(path) = path.filter(|_| check == Some(true)) {
+        let place = allowed.shared().means.place(allowed.right(), Kind::Long).await?;
         let (lines, receiver) = mpsc::channel(WAITING);
         // It ends when the client goes away.
-        drop(tokio::task::spawn_blocking(move || check_file(&local, path, &lines)));
+        drop(tokio::task::spawn_blocking(move || {
+            let _place = place;
+            check_file(&local, path, &lines);
+        }));
         let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
         return Ok((kind, Body::from_stream(Pieces(receiver))).into_response());
     }
-    let found = blocking::run(move || examine(&local));
-    Ok(Json(found.await?).into_response())
+    allowed.value(Kind::Quick, move |_: &mut Work| examine(&local)).await
 }
 
 type Lines = mpsc::Sender<std::io::Result<Bytes>>;

@@ -7,8 +7,7 @@ use annals::event::Event;
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Committed, Error, ErrorKind, Schema, Sink, Snapshot, TableNumber, Txid};
 use annals_replica::Local;
-use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
+use axum::extract::{Path, Query};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -16,10 +15,12 @@ use utoipa_axum::routes;
 
 use crate::answer::{Answer, Refusal};
 use crate::changes::push_changed_fields;
+use crate::means::Kind;
 use crate::openapi;
-use crate::rows::{LARGEST, json, table};
+use crate::rights::Allowed;
+use crate::rows::{LARGEST, table};
 use crate::shared::Shared;
-use crate::{Role, blocking};
+use crate::work::Work;
 
 /// How many transactions an answer has, if the request doesn't say, and the most of them.
 const USUAL: usize = 50;
@@ -53,16 +54,15 @@ struct Asked {
 /// half a second is enough for. `next` is the `upto` of the next answer, null at the end.
 #[utoipa::path(get, path = "/v1/{name}/t/{table}/log", params(Asked), responses((status = 200, body = openapi::TableLog)))]
 async fn log_of_table(
-    State(shared): State<Arc<Shared>>,
-    Path((name, of)): Path<(String, String)>,
+    allowed: Allowed,
+    Path((_, of)): Path<(String, String)>,
     Query(asked): Query<Asked>,
-    headers: HeaderMap,
 ) -> Answer {
-    let local = Arc::clone(&shared.permit(&headers, &name, Role::Read)?.local);
-    Ok(json(blocking::run(move || answer(&local, &of, &asked)).await?))
+    let local = Arc::clone(&allowed.local);
+    allowed.text(Kind::Long, move |work| answer(work, &local, &of, &asked)).await
 }
 
-fn answer(local: &Local, of: &str, asked: &Asked) -> Answer<String> {
+fn answer(work: &mut Work, local: &Local, of: &str, asked: &Asked) -> Answer<String> {
     let limit = asked.limit.unwrap_or(USUAL);
     if !(1..=MOST).contains(&limit) {
         return Err(Refusal::bad(format!("limit: write a number from 1 to {MOST}")));
@@ -74,7 +74,7 @@ fn answer(local: &Local, of: &str, asked: &Asked) -> Answer<String> {
     let last = asked.upto.unwrap_or(u64::MAX).min(now.txid().0);
     let rows = asked.rows.unwrap_or(MOST_ROWS).min(MOST_ROWS);
     let mut search = Search { now, only, rows, limit, text: String::new(), count: 0 };
-    let next = search.run(first, last, SystemClock.elapsed() + LONGEST)?;
+    let next = search.run(work, first, last)?;
     let next = next.map_or_else(|| "null".to_owned(), |next| next.to_string());
     Ok(format!("{{\"transactions\":[{}],\"next\":{next}}}\n", search.text))
 }
@@ -94,12 +94,14 @@ struct Search {
 
 impl Search {
     /// Searches from the last transaction back to the first one; returns where to continue.
-    fn run(&mut self, first: u64, last: u64, deadline: Duration) -> Answer<Option<u64>> {
+    fn run(&mut self, work: &mut Work, first: u64, last: u64) -> Answer<Option<u64>> {
+        let deadline = SystemClock.elapsed() + LONGEST;
         let (mut last, mut size) = (last, PART);
         while last >= first {
             let begin = last.saturating_sub(size - 1).max(first);
             for txid in Touching::find(&self.now, self.only, begin, last)?.into_iter().rev() {
                 self.push(txid)?;
+                work.cover(self.text.capacity())?;
                 let is_full = self.count >= self.limit || self.text.len() > LARGEST;
                 if is_full || SystemClock.elapsed() >= deadline {
                     return Ok((txid > first).then(|| txid - 1));

@@ -7,16 +7,14 @@ mod tables;
 use std::sync::Arc;
 
 use annals::Schema;
-use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::{Extension, Json, Router};
 use serde_json::{Map, Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::Role;
 use crate::answer::Answer;
+use crate::rights::Allowed;
 use crate::shared::Shared;
 
 pub(crate) use shapes::*;
@@ -114,15 +112,9 @@ async fn of_all(Extension(openapi): Extension<Arc<Value>>) -> Json<Value> {
 
 /// Returns the description of one database: with a path for each of its tables, and the types of their fields.
 #[utoipa::path(get, path = "/v1/{name}/openapi.json", responses((status = 200, body = Object)))]
-async fn of_one(
-    State(shared): State<Arc<Shared>>,
-    Extension(openapi): Extension<Arc<Value>>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
-    let served = shared.permit(&headers, &name, Role::Read)?;
-    let now = served.local.read();
-    Ok(Json(of_database(&openapi, &name, now.schema())).into_response())
+async fn of_one(allowed: Allowed, Extension(openapi): Extension<Arc<Value>>) -> Answer {
+    let now = allowed.local.read();
+    Ok(Json(of_database(&openapi, allowed.name(), now.schema())).into_response())
 }
 
 /// Returns the part of a description that is about one database, whose URL its paths are relative to.

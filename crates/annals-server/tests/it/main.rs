@@ -5,7 +5,9 @@
 
 mod arrow;
 mod backup;
+mod bounded;
 mod calls;
+mod connections;
 mod cuts;
 mod described;
 mod effort;
@@ -13,7 +15,9 @@ mod erased;
 mod explored;
 mod feeds;
 mod files;
+mod guarded;
 mod lazy;
+mod leaving;
 mod limits;
 mod nodes;
 mod order;

@@ -124,8 +124,8 @@ fn of_two_causes_the_first_is_the_answer() {
     assert_eq!(reader.send("journal", None, b""), reader.send("nothing", None, b""));
     assert_eq!(reader.send("nothing", None, b"").0, 403);
     assert_eq!(writer.send("nothing", None, b"").0, 404, "before 428");
-    assert_eq!(writer.announce("journal", None), 428, "before 413");
-    assert_eq!(writer.announce("journal", Some(here)), 413, "before 422, not whole frames");
+    assert_eq!(writer.announce("journal", None), 413, "before 428");
+    assert_eq!(writer.send("journal", None, b"half").0, 428, "before 422, not whole frames");
     let half = [&history[..], b"half"].concat();
     assert_eq!(writer.status(created, &half), 422, "before 200, already there");
     assert_eq!(writer.status(Cursor { chain: 7, ..created }, &history), 200, "before 409");

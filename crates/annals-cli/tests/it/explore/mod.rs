@@ -64,6 +64,13 @@ impl Explored {
         self.link.split("token=").nth(1).unwrap()
     }
 
+    /// Returns the header that a browser sends which has entered.
+    fn cookie(&self) -> String {
+        let origin = self.origin();
+        let port = origin.rsplit(':').next().unwrap();
+        format!("Cookie: annals-{port}={}", self.token())
+    }
+
     /// Returns how much memory it has for itself, in KiB.
     fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();

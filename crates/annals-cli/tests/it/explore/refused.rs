@@ -27,7 +27,7 @@ fn people_are_told_what_to_do_and_programs_get_json() {
     let folder = tempfile::tempdir().unwrap();
     library(folder.path());
     let explored = Explored::start(folder.path(), "library.annals", &[]);
-    let cookie = format!("Cookie: annals-token={}", explored.token());
+    let cookie = explored.cookie();
     for path in ["/explore/library/", "/explore/library?token=wrong", "/explore/other/"] {
         let (status, head, page) = ask(&explored, path, &[PAGE]);
         assert_eq!(status, 401, "{path}");

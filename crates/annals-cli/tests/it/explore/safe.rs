@@ -132,7 +132,7 @@ fn only_the_link_opens_the_page() {
     let lower = entered.to_lowercase();
     assert!(lower.contains("location: /explore/library/\r\n"), "{entered}");
     assert!(lower.contains("httponly; samesite=strict"), "{entered}");
-    let cookie = format!("Cookie: annals-token={}", explored.token());
+    let cookie = explored.cookie();
     assert_eq!(status("/explore/library/", &[&cookie]), "200");
     assert_eq!(status("/v1/library/t/author", &[&cookie]), "200");
     assert_eq!(status("/v1/library/t/author", &[&cookie, "Host: evil.example"]), "403");

@@ -3,7 +3,7 @@
 //! Reading the journal may block, so it is done in a thread of tokio's for that. It never waits there for a commit: a
 //! commit of this process wakes the stream's task, and a file that others write is looked at every 10 ms.
 
-use std::future::Future as _;
+use std::future::{Future as _, poll_fn};
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -41,6 +41,22 @@ impl Subscription {
     /// kept continues with the same transaction.
     pub fn into_stream(self) -> SubscriptionStream {
         SubscriptionStream(State::Idle(Box::new(self)))
+    }
+
+    /// Waits until there may be another transaction, or none will follow, in no thread; it must be awaited in a runtime of
+    /// tokio with its timer. Dropping the future is safe at any time.
+    ///
+    /// A program that chooses itself in which thread it reads calls [`try_next`](Self::try_next) there, and this when that
+    /// returns `None`.
+    pub async fn news(&mut self) {
+        let by_polling = poll_fn(|cx| match self.wake(cx.waker()) {
+            Wake::AtOnce => Poll::Ready(false),
+            Wake::ByPolling => Poll::Ready(true),
+            Wake::ByCommit => Poll::Pending,
+        });
+        if by_polling.await {
+            sleep(INTERVAL).await;
+        }
     }
 }
 

@@ -170,6 +170,16 @@ impl Subscription {
         Txid(self.txid)
     }
 
+    /// Sets how many bytes of rows it keeps in memory, about, while it isn't up to date; 64 MiB if this isn't called.
+    ///
+    /// Cost: less memory for each of many subscriptions. More often one that lags must look up the state again, as of its
+    /// position; then it keeps twice as much.
+    #[must_use]
+    pub fn keep_at_most(mut self, bytes: usize) -> Self {
+        self.kept = bytes.max(1);
+        self
+    }
+
     /// Returns the next transaction if there is one already.
     ///
     /// # Errors

@@ -1,0 +1,255 @@
+//! A server under abuse by one who may read: many idle connections, readers that don't read, queries whose clients leave,
+//! large bodies and answers. Another one who reads is served as before, and the server's memory stays within what it was given.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::program::succeed;
+use crate::served::Served;
+
+/// What the server may take for requests.
+const MEMORY: u64 = 128 << 20;
+/// What it takes besides: the database, its caches, threads, and connections.
+const BESIDES: u64 = 160 << 20;
+/// A query that ends at its limit of time only.
+const ENDLESS: &str = r#"{"sql":"with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c"}"#;
+/// A query that ends at its limit of memory.
+const SORTING: &str = r#"{"sql":"with recursive c(x) as (select 1 union all select x+1 from c) select x, hex(randomblob(100)) from c order by 2 limit 1"}"#;
+
+/// How much is done.
+struct Effort {
+    idle: usize,
+    slow: usize,
+    abusers: usize,
+    time: Duration,
+    /// The longest of 99 of 100 answers to the other one.
+    p99: Duration,
+}
+
+impl Effort {
+    fn of_environment() -> Self {
+        let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
+        match full {
+            true => Self {
+                idle: 9_500,
+                slow: 100,
+                abusers: 32,
+                time: Duration::from_secs(60),
+                p99: Duration::from_millis(50),
+            },
+            // Other tests run beside it.
+            false => Self {
+                idle: 300,
+                slow: 10,
+                abusers: 8,
+                time: Duration::from_secs(5),
+                p99: Duration::from_secs(1),
+            },
+        }
+    }
+}
+
+/// Creates a file with 20,000 rows, and one row with many long versions.
+fn create(dir: &Path) {
+    let mut script = "create_table a\nadd_field a n int64\nadd_field a t string\n".to_owned();
+    let text = "x".repeat(100);
+    (0..20_000).for_each(|n| script += &format!("insert a {n} \"{text}\"\n"));
+    script += "commit\n";
+    let long = "y".repeat(500_000);
+    (0..40).for_each(|n| script += &format!("update a 0 t \"{n}{long}\"\ncommit\n"));
+    succeed(dir, &["shell", "a.annals"], &script);
+}
+
+fn request(what: &str, token: &str, body: &str) -> String {
+    format!(
+        "{what} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Reads an answer with a length; returns its status.
+fn answer(stream: &mut BufReader<TcpStream>) -> u16 {
+    let (mut line, mut status, mut length) = (String::new(), 0, 0);
+    while stream.read_line(&mut line).unwrap() > 2 {
+        if let Some(rest) = line.strip_prefix("HTTP/1.1 ") {
+            status = rest[..3].parse().unwrap();
+        }
+        if let Some(rest) = line.to_lowercase().strip_prefix("content-length:") {
+            length = rest.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    stream.read_exact(&mut vec![0; length]).unwrap();
+    status
+}
+
+/// Returns a figure of a process in KiB, as `RssAnon:`.
+fn figure(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Sends requests that cost much, and leaves at once, or waits a moment without reading.
+fn abuse(address: &str, token: &str, number: usize) {
+    let large = format!(r#"{{"sql":"select 1","params":["{}"]}}"#, "x".repeat(10 << 20));
+    let requests = [
+        request("POST /v1/a/sql", token, ENDLESS),
+        request("GET /v1/a/t/a/0/history?limit=10000", token, ""),
+        request("POST /v1/a/sql", token, SORTING),
+        request("GET /v1/a/log?limit=10000", token, ""),
+        request("GET /v1/a/search?text=zzz", token, ""),
+        request("POST /v1/a/sql", token, &large),
+        request("GET /v1/a/t/a/0/blame", token, ""),
+        request("GET /v1/a/diff?from=txid:1", token, ""),
+        request("GET /v1/a/changes?after=0", token, ""),
+        request("POST /v1/a/t/a/0/restore", token, &large),
+        request("GET /v1/a/t/a?limit=100000", token, ""),
+    ];
+    let kind = &requests[number % requests.len()];
+    let Ok(mut stream) = TcpStream::connect(address) else { return };
+    let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
+    // It may be refused before all is sent.
+    let _ = stream.write_all(kind.as_bytes());
+    std::thread::sleep(Duration::from_millis(if number % 3 == 0 { 200 } else { 4 }));
+}
+
+/// Opens connections that ask for nothing any more.
+fn idle(address: &str, token: &str, number: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let sent = match number % 4 {
+        0 => Ok(()),
+        1 => stream.write_all(b"GET /v1/a HTTP/1.1\r\nHost: loc"),
+        2 => stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"),
+        _ => stream.write_all(request("GET /v1/a", token, "").as_bytes()),
+    };
+    sent.unwrap();
+    stream
+}
+
+#[test]
+fn one_who_abuses_a_server_does_not_hurt_others() {
+    annals::storage::raise_most_open_files();
+    let Effort { idle: idle_count, slow, abusers, time, p99: most } = Effort::of_environment();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    create(dir);
+    let token = |role: &str| {
+        let token = succeed(dir, &["token", "add", "a.annals", "--role", role], "");
+        token.trim().to_owned()
+    };
+    let (abuser, other, writer) = (token("read"), token("read"), token("write"));
+    let memory = MEMORY.to_string();
+    let served = Served::start(dir, "127.0.0.1:0", &["--memory", &memory]);
+    let (address, pid) = (served.address(), served.pid());
+    let idle: Vec<_> = (0..idle_count).map(|number| idle(address, &abuser, number)).collect();
+    let slow: Vec<_> = (0..slow)
+        .map(|_| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let head = "GET /v1/a/changes?after=0 HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n";
+            let head = format!("{head}Authorization: Bearer {abuser}\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    let connect = || {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        BufReader::new(stream)
+    };
+    let (is_over, asked, count) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let (mut late, mut largest) = (Vec::new(), 0);
+    std::thread::scope(|scope| {
+        for number in 0..abusers {
+            let (is_over, asked, abuser) = (&is_over, &asked, &abuser);
+            scope.spawn(move || {
+                for round in 0.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    abuse(address, abuser, number + round);
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        // What those who don't read would have to get.
+        scope.spawn(|| {
+            let mut stream = connect();
+            let long = "z".repeat(500_000);
+            let change = format!(
+                r#"{{"changes":[{{"op":"update","table":"a","id":1,"fields":{{"t":"{long}"}}}}]}}"#
+            );
+            let change = request("POST /v1/a/transactions", &writer, &change);
+            while !is_over.load(Ordering::Relaxed) {
+                stream.get_mut().write_all(change.as_bytes()).unwrap();
+                assert_eq!(answer(&mut stream), 200);
+                count.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let mut stream = connect();
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            let row = request(&format!("GET /v1/a/t/a/{}", 2 + late.len() % 19_000), &other, "");
+            let asked = Instant::now();
+            stream.get_mut().write_all(row.as_bytes()).unwrap();
+            let status = answer(&mut stream);
+            late.push(asked.elapsed());
+            if status != 200 || late.len() % 50 == 0 {
+                largest = largest.max(figure(pid, "RssAnon:"));
+            }
+            if status != 200 {
+                is_over.store(true, Ordering::Relaxed);
+            }
+            assert_eq!(status, 200, "after {:?}", begun.elapsed());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let threads = figure(pid, "Threads:");
+    late.sort_unstable();
+    let at = |part: usize| late[(late.len() * part / 1000).min(late.len() - 1)];
+    let (asked, count) = (asked.into_inner(), count.into_inner());
+    println!(
+        "{} idle connections, {} readers that don't read, {asked} abusive requests, {count} transactions; {} reads by another \
+         one: p50 {:?}, p99 {:?}, longest {:?}; memory {largest} KiB, {threads} threads",
+        idle.len(),
+        slow.len(),
+        late.len(),
+        at(500),
+        at(990),
+        at(1000)
+    );
+    assert!(at(990) < most, "p99 is {:?}", at(990));
+    assert!(largest << 10 < MEMORY + BESIDES, "{largest} KiB of memory");
+    assert!(threads < 100, "{threads} threads");
+    drop((idle, slow));
+    served.end();
+}
+
+#[test]
+fn a_server_with_few_file_descriptors_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    succeed(dir, &["shell", "a.annals"], "create_table a\nadd_field a n int64\ninsert a 1\n");
+    let token = succeed(dir, &["token", "add", "a.annals", "--role", "read"], "");
+    let served = Served::within(dir, "ulimit -n 64", "a.annals", &["--listen", "127.0.0.1:0"]);
+    // It takes no more of them than it can serve; those that ask for nothing leave their places.
+    let silent: Vec<_> = (0..200).map(|_| TcpStream::connect(served.address()).unwrap()).collect();
+    let stream = TcpStream::connect(served.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut stream = BufReader::new(stream);
+    let row = request("GET /v1/a/t/a/0", token.trim(), "");
+    stream.get_mut().write_all(row.as_bytes()).unwrap();
+    assert_eq!(answer(&mut stream), 200);
+    let log = std::fs::read_to_string(dir.join("a.annals.log")).unwrap();
+    assert!(log.contains("this process may have 64 open files"), "{log}");
+    assert!(!log.contains("can't accept"), "{log}");
+    drop(silent);
+    served.end();
+}

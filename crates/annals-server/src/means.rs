@@ -1,0 +1,202 @@
+//! What the requests of a server share: memory for answers, bodies and streams, and places for work.
+
+use axum::body::{Body, HttpBody as _};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use tokio::time::timeout;
+
+use crate::answer::{Answer, Refusal};
+use crate::fair::{Fair, Taken};
+use crate::rights::Right;
+use crate::shared::Limits;
+
+/// Memory is shared in units of so many bytes.
+const UNIT: u64 = 1 << 10;
+/// What a stream has in memory: a piece that is sent, and one that waits.
+const STREAM: u64 = 512 << 10;
+/// So much of an answer needs no share of the memory: that of all work together is small.
+const FREE: u64 = 16 << 10;
+
+/// What the requests of a server share.
+#[derive(Debug)]
+pub(crate) struct Means {
+    memory: Fair,
+    quick: Fair,
+    long: Fair,
+    #[cfg(feature = "sql")]
+    sql: Fair,
+    streams: Fair,
+    small_bodies: Fair,
+    large_bodies: Fair,
+}
+
+/// How long work takes, and so which place it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It reads a few rows.
+    Quick,
+    /// It may read much of a database.
+    Long,
+    /// It runs SQLite.
+    #[cfg(feature = "sql")]
+    Sql,
+    /// It reads a transaction for a stream, however large that is.
+    Stream,
+}
+
+/// Memory of the server's that is held until this is dropped. The default holds none.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Taken);
+
+/// Bytes, and the memory that they are in.
+struct Kept<B> {
+    bytes: B,
+    _held: Held,
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Kept<B> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+}
+
+impl Default for Means {
+    fn default() -> Self {
+        Self::new(Limits::default(), false)
+    }
+}
+
+impl Means {
+    /// Divides what the limits say. `is_open`: those without a token are all, and not one of many.
+    pub(crate) fn new(limits: Limits, is_open: bool) -> Self {
+        let units = u32::try_from(limits.memory / UNIT).unwrap_or(u32::MAX);
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+        let fair = |count: u32| Fair::new(count, if is_open { count } else { count / 2 });
+        Self {
+            // SQLite has the other half.
+            memory: fair(units / 2),
+            quick: fair(cores.saturating_mul(4).clamp(8, 64)),
+            long: fair(cores.clamp(4, 16)),
+            #[cfg(feature = "sql")]
+            sql: fair(cores.clamp(4, 8)),
+            streams: fair(cores.clamp(4, 8)),
+            small_bodies: fair(1024),
+            large_bodies: fair(128),
+        }
+    }
+
+    /// Waits for a place for work.
+    pub(crate) async fn place(&self, right: &Right, kind: Kind) -> Answer<Taken> {
+        let places = match kind {
+            Kind::Quick => &self.quick,
+            Kind::Long => &self.long,
+            #[cfg(feature = "sql")]
+            Kind::Sql => &self.sql,
+            Kind::Stream => &self.streams,
+        };
+        let place = timeout(right.shared().limits.silence, places.acquire(right.who(), 1)).await;
+        place.ok().flatten().ok_or_else(|| {
+            busy("too many requests of this kind are being answered: try again in a moment")
+        })
+    }
+
+    /// Takes a place for a request with a body: of those that wait a part is in memory that nobody else counts.
+    pub(crate) fn place_of_body(&self, right: &Right, body: &Body) -> Answer<Taken> {
+        if body.is_end_stream() {
+            return Ok(Taken::default());
+        }
+        let is_small = body.size_hint().upper().is_some_and(|most| most <= FREE);
+        let places = if is_small { &self.small_bodies } else { &self.large_bodies };
+        places.try_acquire(right.who(), 1).ok_or_else(|| {
+            busy("too many requests with a body wait to be answered: try again in a moment")
+        })
+    }
+
+    /// Waits for memory.
+    pub(crate) async fn hold(&self, right: &Right, bytes: u64) -> Answer<Held> {
+        if bytes <= FREE {
+            return Ok(Held::default());
+        }
+        let units = units(bytes);
+        if units > self.memory.most() {
+            return Err(self.too_large(bytes));
+        }
+        let held = self.memory.acquire(right.who(), units);
+        let held = timeout(right.shared().limits.silence, held).await;
+        held.ok().flatten().map(Held).ok_or_else(|| self.full())
+    }
+
+    /// Waits for so much memory, or all that one who asks can have.
+    pub(crate) async fn hold_up_to(&self, right: &Right, bytes: u64) -> Answer<Held> {
+        self.hold(right, bytes.min(u64::from(self.memory.most()) * UNIT)).await
+    }
+
+    /// Waits for the memory of a stream.
+    pub(crate) async fn hold_stream(&self, right: &Right) -> Answer<Held> {
+        self.hold(right, STREAM).await
+    }
+
+    /// Makes sure that memory is held for so many bytes in all.
+    pub(crate) fn cover(&self, right: &Right, held: &mut Held, bytes: u64) -> Answer<()> {
+        let (wanted, has) = (units(bytes), held.0.count());
+        let more = (wanted as usize).saturating_sub(has);
+        if bytes <= FREE || more == 0 {
+            return Ok(());
+        }
+        if wanted > self.memory.most() {
+            return Err(self.too_large(bytes));
+        }
+        // Some more at once, since it grows.
+        let (more, most) = (u32::try_from(more).unwrap_or(u32::MAX), self.memory.most());
+        let rounded = more.next_multiple_of(64).min(most.saturating_sub(wanted - more));
+        let taken = self.memory.try_acquire(right.who(), rounded.max(more));
+        held.0.merge(taken.ok_or_else(|| self.full())?);
+        Ok(())
+    }
+
+    fn full(&self) -> Refusal {
+        let most = u64::from(self.memory.most()) * UNIT;
+        busy(format!(
+            "other answers take all memory that this server has for them (--memory; one token has up to {most} bytes): try \
+             again in a moment, or ask for less"
+        ))
+    }
+
+    fn too_large(&self, bytes: u64) -> Refusal {
+        let most = u64::from(self.memory.most()) * UNIT;
+        let message = format!(
+            "this needs {bytes} bytes of memory, and this server has {most} for one token (--memory): ask for less at a time"
+        );
+        Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "memory_limit", message)
+    }
+}
+
+fn units(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
+}
+
+/// Refuses what can be had a moment later.
+pub(crate) fn busy(message: impl Into<String>) -> Refusal {
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
+}
+
+impl Held {
+    /// Keeps the memory until the last of the bytes was sent.
+    pub(crate) fn keep(self, bytes: impl AsRef<[u8]> + Send + 'static) -> Bytes {
+        Bytes::from_owner(Kept { bytes, _held: self })
+    }
+
+    /// Gives back what is more than the memory of so many bytes.
+    pub(crate) fn shrink_to(&mut self, bytes: u64) {
+        self.0.shrink_to(units(bytes) as usize);
+    }
+
+    /// Returns an answer of some bytes, whose memory is kept until they were sent.
+    pub(crate) fn answer(self, kind: &'static str, bytes: Vec<u8>) -> Response {
+        let mut response = self.keep(bytes).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        response
+    }
+}

@@ -1,0 +1,137 @@
+//! Work for a request that may wait for a disk or a lock, or take long: never on the threads that serve connections.
+//!
+//! It has a place, which belongs to the work and not to the connection, and a deadline. It ends when nobody waits for its
+//! answer any more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use annals::storage::{Clock as _, SystemClock};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Serialize;
+
+use crate::answer::{Answer, Refusal};
+use crate::blocking;
+use crate::means::{Held, Kind};
+use crate::rights::{Allowed, Right};
+
+/// How long work may take.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Work that is being done: it asks this now and then whether to go on, and for the memory of its answer.
+#[derive(Debug)]
+pub(crate) struct Work {
+    right: Right,
+    gone: Arc<AtomicBool>,
+    deadline: Duration,
+    held: Held,
+}
+
+/// One who waits for work. Dropping this ends it.
+#[derive(Debug)]
+pub(crate) struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Work {
+    /// Begins work, and returns one who waits for it.
+    pub(crate) fn begin(right: &Right) -> (Self, Waiting) {
+        let gone = Arc::new(AtomicBool::new(false));
+        let waiting = Waiting(Arc::clone(&gone));
+        let deadline = SystemClock.elapsed() + LONGEST;
+        (Self { right: right.clone(), gone, deadline, held: Held::default() }, waiting)
+    }
+
+    /// Fails if nobody waits for it any more, or if it takes too long.
+    pub(crate) fn check(&self) -> Answer<()> {
+        let (error, message) = match () {
+            () if self.gone.load(Ordering::Relaxed) => {
+                ("gone", "nobody waits for the answer".to_owned())
+            }
+            () if SystemClock.elapsed() > self.deadline => {
+                ("time_limit", format!("this takes longer than {LONGEST:?}: ask for less"))
+            }
+            () => return Ok(()),
+        };
+        Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, error, message))
+    }
+
+    /// Does what [`check`](Self::check) does, and makes sure that there is memory for an answer of so many bytes in all.
+    pub(crate) fn cover(&mut self, bytes: usize) -> Answer<()> {
+        self.check()?;
+        let Self { right, held, .. } = self;
+        right.shared().means.cover(right, held, bytes as u64)
+    }
+
+    /// Returns what is true as soon as nobody waits for it any more.
+    #[cfg(feature = "sql")]
+    pub(crate) fn gone(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.gone)
+    }
+}
+
+impl Allowed {
+    /// Runs work in a place of its kind; returns its result, and the memory that it has taken.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        kind: Kind,
+        work: impl FnOnce(&mut Work) -> Answer<T> + Send + 'static,
+    ) -> Answer<(T, Held)> {
+        let place = self.shared().means.place(self.right(), kind).await?;
+        let (mut asking, waiting) = Work::begin(self.right());
+        let done = blocking::run(move || {
+            let _place = place;
+            let done = work(&mut asking)?;
+            Ok((done, asking.held))
+        });
+        let done = done.await;
+        drop(waiting);
+        done
+    }
+
+    /// Runs work that writes JSON.
+    pub(crate) async fn text(
+        &self,
+        kind: Kind,
+        work: impl FnOnce(&mut Work) -> Answer<String> + Send + 'static,
+    ) -> Answer {
+        self.text_of("application/json", kind, work).await
+    }
+
+    /// Runs work that writes a text of some type.
+    pub(crate) async fn text_of(
+        &self,
+        of: &'static str,
+        kind: Kind,
+        work: impl FnOnce(&mut Work) -> Answer<String> + Send + 'static,
+    ) -> Answer {
+        let done = self.run(kind, move |asking| {
+            let text = work(asking)?;
+            asking.cover(text.len())?;
+            Ok(text)
+        });
+        let (text, held) = done.await?;
+        Ok(held.answer(of, text.into_bytes()))
+    }
+
+    /// Runs work whose result is written as JSON.
+    pub(crate) async fn value<T: Serialize + Send + 'static>(
+        &self,
+        kind: Kind,
+        work: impl FnOnce(&mut Work) -> Answer<T> + Send + 'static,
+    ) -> Answer<Response> {
+        let write = move |asking: &mut Work| {
+            let value = work(asking)?;
+            serde_json::to_string(&value).map_err(|error| {
+                annals::Error::invalid(format!("the answer isn't JSON: {error}")).into()
+            })
+        };
+        self.text(kind, write).await
+    }
+}
