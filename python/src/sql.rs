@@ -36,12 +36,9 @@ impl annals_sql::Answer for Taking<'_> {
     }
 
     fn row(&mut self, values: &[ValueRef<'_>]) -> Result<(), SqlError> {
-        let row = values.iter().map(|&value| match value {
-            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => Ok(Value::Text(text.to_owned())),
-                Err(_) => Err(SqlError::Statement("a text of the answer isn't UTF-8".to_owned())),
-            },
-            value => Ok(value.into()),
+        let row = values.iter().map(|&value| {
+            let wrong = || SqlError::Statement("a text of the answer isn't UTF-8".to_owned());
+            Value::try_from(value).map_err(|_| wrong())
         });
         self.0.rows.push(row.collect::<Result<_, _>>()?);
         Ok(())

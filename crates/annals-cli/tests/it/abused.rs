@@ -25,8 +25,8 @@ struct Effort {
     slow: usize,
     abusers: usize,
     time: Duration,
-    /// The longest of 99 of 100 answers to the other one.
-    p99: Duration,
+    /// The longest of 99 of 100 answers to the other one, on a machine that does nothing else.
+    p99: Option<Duration>,
 }
 
 impl Effort {
@@ -38,16 +38,12 @@ impl Effort {
                 slow: 100,
                 abusers: 32,
                 time: Duration::from_secs(60),
-                p99: Duration::from_millis(50),
+                p99: Some(Duration::from_millis(50)),
             },
-            // Other tests run beside it.
-            false => Self {
-                idle: 300,
-                slow: 10,
-                abusers: 8,
-                time: Duration::from_secs(5),
-                p99: Duration::from_secs(1),
-            },
+            // Other tests run beside it, so times say nothing.
+            false => {
+                Self { idle: 300, slow: 10, abusers: 8, time: Duration::from_secs(5), p99: None }
+            }
         }
     }
 }
@@ -200,7 +196,7 @@ fn one_who_abuses_a_server_does_not_hurt_others() {
             stream.get_mut().write_all(row.as_bytes()).unwrap();
             let status = answer(&mut stream);
             late.push(asked.elapsed());
-            if status != 200 || late.len() % 50 == 0 {
+            if late.len() % 5 == 0 {
                 largest = largest.max(figure(pid, "RssAnon:"));
             }
             if status != 200 {
@@ -225,7 +221,7 @@ fn one_who_abuses_a_server_does_not_hurt_others() {
         at(990),
         at(1000)
     );
-    assert!(at(990) < most, "p99 is {:?}", at(990));
+    assert!(most.is_none_or(|most| at(990) < most), "p99 is {:?}", at(990));
     assert!(largest << 10 < MEMORY + BESIDES, "{largest} KiB of memory");
     assert!(threads < 100, "{threads} threads");
     drop((idle, slow));

@@ -20,6 +20,7 @@ const NOT_RUN: [(&str, &str); 14] = [
     ("shared-log", "needs nats-server"),
     ("sql", "it is built in release mode, which takes minutes"),
     ("threads", "axum isn't among the packages of the guide"),
+    ("threads", "axum isn't among the packages of the guide"),
     ("tutorial", "it makes a package, with the library from beside it"),
     ("tutorial", "it needs that package"),
 ];

@@ -3,16 +3,14 @@
 use std::path::PathBuf;
 
 use annals::storage::simulated::SimulatedDisk;
-use annals::{
-    Collated, Command, Custom, Error, ErrorKind, IndexNumber, Level, Options, Schema, TableNumber,
-    Transaction, collation_testing,
-};
+use annals::{Command, Custom, Error, ErrorKind, Level, Options, Schema, Transaction};
+use annals_schema::{Relation, compare};
 
 use super::NAME;
 use super::draw;
 use super::language::is_ordered;
 use super::look;
-use super::model::{Answer, Field, Index, Model};
+use super::model::{Answer, Field, Model};
 use super::statements::{Step, agree, unset};
 use super::world::{End, World};
 use crate::store_model::Random;
@@ -31,54 +29,24 @@ fn schema(model: &Model) -> Schema {
     schema
 }
 
-/// Returns the steps of an upgrade, as the description has them; none if there can be no upgrade.
+/// Returns the steps of an upgrade; none if there can be no upgrade. Which they are is tested in annals-schema.
 fn plan(file: &Model, program: &Model) -> Option<Vec<Command>> {
-    let (there, wanted) = (ordered(file), ordered(program));
-    let missing = wanted.strip_prefix(there.as_slice())?;
-    let mut steps = Vec::new();
-    let is_in = |model: &Model, index: &Index| model.indexes.values().any(|other| other == index);
-    let going = file.indexes.iter().filter(|(_, index)| !is_in(program, index));
-    steps.extend(going.map(|(&number, _)| Command::DropIndex { index: IndexNumber(number) }));
-    let set = |single: bool| {
-        let tables = program.tables.iter().filter(move |(_, table)| table.single == single);
-        let is_now = |number| file.tables.get(number).is_some_and(|table| table.single);
-        let changed = tables.filter(move |(number, _)| is_now(number) != single);
-        changed.map(move |(&table, _)| Command::SetSingleRow { table: TableNumber(table), single })
-    };
-    steps.extend(set(false));
-    steps.extend(missing.iter().copied().cloned());
-    steps.extend(set(true));
-    for (&table, wanted) in &program.tables {
-        let is_now = file.tables.get(&table).is_none_or(|table| table.is_indexed);
-        let (table, indexed) = (TableNumber(table), wanted.is_indexed);
-        steps.extend((is_now != indexed).then_some(Command::SetHistoryIndex { table, indexed }));
+    match compare(&schema(file), &schema(program)) {
+        Relation::Same => Some(Vec::new()),
+        Relation::Upgrade(plan) => {
+            Some(plan.steps().iter().map(|step| step.command.clone()).collect())
+        }
+        _ => None,
     }
-    for index in program.indexes.values().filter(|index| !is_in(file, index)) {
-        let numbers = |fields: &[u32]| fields.iter().copied().map(annals::FieldNumber).collect();
-        let (fields, descending) = (numbers(&index.fields), numbers(&index.descending));
-        let collate = |(field, locale): &(u32, String)| Collated {
-            field: annals::FieldNumber(*field),
-            locale: locale.clone(),
-            version: collation_testing::version(locale),
-        };
-        let collated = index.collated.iter().map(collate).collect();
-        let (name, table, unique) = (index.name.clone(), TableNumber(index.table), index.unique);
-        steps.push(Command::CreateIndex { name, table, fields, descending, collated, unique });
-    }
-    Some(steps)
 }
 
 /// True if a file has all that a program with an older schema needs.
 fn is_readable(file: &Model, program: &Model) -> bool {
-    let has_table = |number: &u32, wanted: &super::model::Table| {
-        file.tables.get(number).is_some_and(|there| {
-            let mut fields = wanted.fields.iter();
-            fields.all(|field| there.place(field.number).is_some()) && there.single >= wanted.single
-        })
-    };
-    ordered(file).starts_with(&ordered(program))
-        && program.tables.iter().all(|(number, table)| has_table(number, table))
-        && program.indexes.values().all(|index| file.indexes.values().any(|other| other == index))
+    match compare(&schema(file), &schema(program)) {
+        Relation::Same => true,
+        Relation::Newer(newer) => newer.missing.is_empty(),
+        _ => false,
+    }
 }
 
 /// An upgrade as it goes, and what the model says of it.

@@ -77,6 +77,8 @@ const ROOMS: &[Room] = &[
         "internals",
         &[
             "annals_journal::Cursor",
+            "annals_journal::format::FRAME_MAGIC",
+            "annals_journal::format::MAGIC",
             "annals_storage::Result",
             "annals_storage::Spool",
             "db",

@@ -11,12 +11,13 @@ use super::schema;
 fn evolved(evolution: &Evolution, path: &Path) {
     let db = Options::new().open_schema(path, &schema(&evolution.older())).unwrap();
     for table in db.read().schema().tables() {
-        if db.read().table(table.number).unwrap().len() == 0 {
+        if db.read().table(table.number).unwrap().is_empty() {
             let zeros: Vec<_> = table.fields.iter().map(annals::Field::default_value).collect();
             let zeros: Vec<_> = zeros.iter().map(annals::Value::as_ref).collect();
             db.write(|tx| tx.insert(table.number, &zeros)).unwrap();
         }
     }
+    db.backfill(annals::BackfillMode::Full).unwrap();
     db.close().unwrap();
     open_newer(evolution, &Options::new(), path).unwrap().close().unwrap();
 }
