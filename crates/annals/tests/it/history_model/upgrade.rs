@@ -60,6 +60,8 @@ struct Upgrade<'a> {
     refused: Answer,
     /// The fields that the rows of a table have still to get.
     unset: Vec<(u32, Field)>,
+    /// True if a row lacks such a field, and something else is wrong, too: either may be told.
+    has_two_faults: bool,
 }
 
 impl Upgrade<'_> {
@@ -115,10 +117,12 @@ impl Upgrade<'_> {
             let table = self.model.tables.get(table);
             table.is_some_and(|it| it.place(field.number).is_some() && !it.rows.is_empty())
         };
+        let verdict = self.model.verdict();
         if self.unset.iter().any(is_there) {
-            return Err(ErrorKind::Invalid);
+            self.has_two_faults = verdict.is_err();
+            return verdict.and(Err(ErrorKind::Invalid));
         }
-        self.model.verdict()
+        verdict
     }
 }
 
@@ -155,6 +159,7 @@ impl World {
             customs: customs(&ordered(&self.committed)),
             refused: Ok(()),
             unset: Vec::new(),
+            has_two_faults: false,
         };
         let schema = schema(&program);
         let run = &mut |custom: Custom<'_>, tx: &mut Transaction<'_>| upgrade.custom(custom, tx);
@@ -171,11 +176,16 @@ impl World {
         } else {
             self.database().upgrade(&schema, run)
         };
-        let ended = match &steps {
+        let mut ended = match &steps {
             None => Err(ErrorKind::SchemaMismatch),
             Some(steps) if steps.is_empty() => Ok(()),
             Some(_) => upgrade.finish(),
         };
+        if upgrade.has_two_faults
+            && result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Invalid)
+        {
+            ended = Err(ErrorKind::Invalid);
+        }
         agree(result, ended);
         let model = upgrade.model;
         if ended.is_ok() && steps.is_some_and(|steps| !steps.is_empty()) {
