@@ -111,7 +111,7 @@ fn abuse(address: &str, token: &str, number: usize) {
     let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
     // It may be refused before all is sent.
     let _ = stream.write_all(kind.as_bytes());
-    std::thread::sleep(Duration::from_millis(if number % 3 == 0 { 200 } else { 4 }));
+    std::thread::sleep(Duration::from_millis(if number.is_multiple_of(3) { 200 } else { 4 }));
 }
 
 /// Opens connections that ask for nothing any more.
@@ -127,6 +127,67 @@ fn idle(address: &str, token: &str, number: usize) -> TcpStream {
     stream
 }
 
+/// Follows all changes, and reads none of them.
+fn follow(address: &str, token: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head =
+        "GET /v1/a/changes?after=0 HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n";
+    let head = format!("{head}Authorization: Bearer {token}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+fn connect(address: &str) -> BufReader<TcpStream> {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    BufReader::new(stream)
+}
+
+/// Writes what those who follow would have to read, until it is over; returns how many transactions that were.
+fn write(address: &str, token: &str, is_over: &AtomicBool) -> u64 {
+    let (mut stream, mut count) = (connect(address), 0);
+    let long = "z".repeat(500_000);
+    let change = format!(
+        r#"{{"changes":[{{"op":"update","table":"a","id":1,"fields":{{"t":"{long}"}}}}]}}"#
+    );
+    let change = request("POST /v1/a/transactions", token, &change);
+    while !is_over.load(Ordering::Relaxed) {
+        stream.get_mut().write_all(change.as_bytes()).unwrap();
+        assert_eq!(answer(&mut stream), 200);
+        count += 1;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    count
+}
+
+/// What one saw who reads rows: the times and statuses of the answers, and the server's memory in KiB at the most.
+#[derive(Default)]
+struct Seen {
+    times: Vec<Duration>,
+    statuses: Vec<u16>,
+    memory: u64,
+}
+
+/// Reads rows for some time.
+fn read(address: &str, token: &str, pid: u32, time: Duration) -> Seen {
+    let (mut stream, mut seen, begun) = (connect(address), Seen::default(), Instant::now());
+    while begun.elapsed() < time {
+        let row = 2 + seen.times.len() % 19_000;
+        let row = request(&format!("GET /v1/a/t/a/{row}"), token, "");
+        let asked = Instant::now();
+        stream.get_mut().write_all(row.as_bytes()).unwrap();
+        seen.statuses.push(answer(&mut stream));
+        seen.times.push(asked.elapsed());
+        if seen.times.len() % 5 == 1 {
+            seen.memory = seen.memory.max(figure(pid, "RssAnon:"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    seen.times.sort_unstable();
+    seen
+}
+
 #[test]
 fn one_who_abuses_a_server_does_not_hurt_others() {
     annals::storage::raise_most_open_files();
@@ -139,90 +200,44 @@ fn one_who_abuses_a_server_does_not_hurt_others() {
         token.trim().to_owned()
     };
     let (abuser, other, writer) = (token("read"), token("read"), token("write"));
-    let memory = MEMORY.to_string();
-    let served = Served::start(dir, "127.0.0.1:0", &["--memory", &memory]);
+    let served = Served::start(dir, "127.0.0.1:0", &["--memory", &MEMORY.to_string()]);
     let (address, pid) = (served.address(), served.pid());
     let idle: Vec<_> = (0..idle_count).map(|number| idle(address, &abuser, number)).collect();
-    let slow: Vec<_> = (0..slow)
-        .map(|_| {
-            let mut stream = TcpStream::connect(address).unwrap();
-            let head = "GET /v1/a/changes?after=0 HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n";
-            let head = format!("{head}Authorization: Bearer {abuser}\r\n\r\n");
-            stream.write_all(head.as_bytes()).unwrap();
-            stream
-        })
-        .collect();
-    let connect = || {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        BufReader::new(stream)
-    };
-    let (is_over, asked, count) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-    let (mut late, mut largest) = (Vec::new(), 0);
-    std::thread::scope(|scope| {
+    let slow: Vec<_> = (0..slow).map(|_| follow(address, &abuser)).collect();
+    let (is_over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (seen, count) = std::thread::scope(|scope| {
         for number in 0..abusers {
             let (is_over, asked, abuser) = (&is_over, &asked, &abuser);
             scope.spawn(move || {
-                for round in 0.. {
-                    if is_over.load(Ordering::Relaxed) {
-                        return;
-                    }
+                for round in (0..).take_while(|_| !is_over.load(Ordering::Relaxed)) {
                     abuse(address, abuser, number + round);
                     asked.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
-        // What those who don't read would have to get.
-        scope.spawn(|| {
-            let mut stream = connect();
-            let long = "z".repeat(500_000);
-            let change = format!(
-                r#"{{"changes":[{{"op":"update","table":"a","id":1,"fields":{{"t":"{long}"}}}}]}}"#
-            );
-            let change = request("POST /v1/a/transactions", &writer, &change);
-            while !is_over.load(Ordering::Relaxed) {
-                stream.get_mut().write_all(change.as_bytes()).unwrap();
-                assert_eq!(answer(&mut stream), 200);
-                count.fetch_add(1, Ordering::Relaxed);
-                std::thread::sleep(Duration::from_millis(50));
-            }
-        });
-        let mut stream = connect();
-        let begun = Instant::now();
-        while begun.elapsed() < time {
-            let row = request(&format!("GET /v1/a/t/a/{}", 2 + late.len() % 19_000), &other, "");
-            let asked = Instant::now();
-            stream.get_mut().write_all(row.as_bytes()).unwrap();
-            let status = answer(&mut stream);
-            late.push(asked.elapsed());
-            if late.len() % 5 == 0 {
-                largest = largest.max(figure(pid, "RssAnon:"));
-            }
-            if status != 200 {
-                is_over.store(true, Ordering::Relaxed);
-            }
-            assert_eq!(status, 200, "after {:?}", begun.elapsed());
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let writing = scope.spawn(|| write(address, &writer, &is_over));
+        let reading = scope.spawn(|| read(address, &other, pid, time)).join();
+        // Also after a panic: the others wait for it.
         is_over.store(true, Ordering::Relaxed);
+        (reading.unwrap(), writing.join().unwrap())
     });
     let threads = figure(pid, "Threads:");
-    late.sort_unstable();
-    let at = |part: usize| late[(late.len() * part / 1000).min(late.len() - 1)];
-    let (asked, count) = (asked.into_inner(), count.into_inner());
+    let at = |part: usize| seen.times[seen.times.len() * part / 1000];
     println!(
-        "{} idle connections, {} readers that don't read, {asked} abusive requests, {count} transactions; {} reads by another \
-         one: p50 {:?}, p99 {:?}, longest {:?}; memory {largest} KiB, {threads} threads",
+        "{} idle connections, {} readers that don't read, {} abusive requests, {count} transactions; {} reads by another \
+         one: p50 {:?}, p99 {:?}, longest {:?}; memory {} KiB, {threads} threads",
         idle.len(),
         slow.len(),
-        late.len(),
+        asked.into_inner(),
+        seen.times.len(),
         at(500),
         at(990),
-        at(1000)
+        seen.times.last().unwrap(),
+        seen.memory
     );
+    assert!(seen.statuses.iter().all(|status| *status == 200), "{:?}", seen.statuses);
     assert!(most.is_none_or(|most| at(990) < most), "p99 is {:?}", at(990));
-    assert!(largest << 10 < MEMORY + BESIDES, "{largest} KiB of memory");
+    assert!(seen.memory << 10 < MEMORY + BESIDES, "{} KiB of memory", seen.memory);
     assert!(threads < 100, "{threads} threads");
     drop((idle, slow));
     served.end();

@@ -7,7 +7,7 @@ use std::path::Path;
 use annals_guide::{Chapter, Link, chapters, folder, summary};
 
 /// What is only shown, and why. A block that can be run doesn't belong here.
-const NOT_RUN: [(&str, &str); 14] = [
+const NOT_RUN: [(&str, &str); 15] = [
     ("runbook", "needs a log"),
     ("runbook", "needs a log"),
     ("runbook", "needs a log"),

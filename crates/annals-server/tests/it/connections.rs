@@ -23,7 +23,7 @@ fn only_answer_pings(mut stream: TcpStream) {
     stream.write_all(HTTP2).unwrap();
     let mut head = [0; 9];
     while stream.read_exact(&mut head).is_ok() {
-        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let length = head[..3].iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
         let mut frame = vec![0; length];
         if stream.read_exact(&mut frame).is_err() {
             return;
