@@ -76,7 +76,7 @@ impl Taken {
         }
     }
 
-    /// Gives back what is more than so many.
+    /// Releases what is more than so many.
     pub(crate) fn shrink_to(&mut self, count: usize) {
         let more = self.count().saturating_sub(count);
         for permit in self.0.iter_mut().flatten() {

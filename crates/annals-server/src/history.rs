@@ -218,7 +218,7 @@ async fn log(
         // Without an end more of the journal would be read than is sent.
         let last = Txid(first.0.saturating_add(most as u64 - 1));
         if fields == Some(Fields::Changed) {
-            push_fields(work, &mut text, &now, (first..=last.min(now.txid()), rows))?;
+            push_fields(work, &mut text, &now, first..=last.min(now.txid()), rows)?;
             return Ok(text);
         }
         let shown = Shown { table: None, most: rows.unwrap_or(usize::MAX) };
@@ -240,7 +240,8 @@ fn push_fields(
     work: &mut Work,
     text: &mut String,
     now: &Snapshot,
-    (txids, most): (RangeInclusive<Txid>, Option<usize>),
+    txids: RangeInclusive<Txid>,
+    most: Option<usize>,
 ) -> Answer<()> {
     for txid in txids.start().0..=txids.end().0 {
         let found = now.changed_fields(Txid(txid), None, most.unwrap_or(usize::MAX))?;

@@ -188,7 +188,7 @@ impl Held {
         Bytes::from_owner(Kept { bytes, _held: self })
     }
 
-    /// Gives back what is more than the memory of so many bytes.
+    /// Releases what is more than the memory of so many bytes.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         self.0.shrink_to(units(bytes) as usize);
     }

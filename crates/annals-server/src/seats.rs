@@ -81,7 +81,7 @@ impl Seats {
         }
     }
 
-    /// Gives a free place to a connection that begins now.
+    /// Takes a free place for a connection that begins now.
     pub(crate) fn take(&self, permit: OwnedSemaphorePermit) -> Arc<Seat> {
         let use_of = Mutex::new(Use { since: SystemClock.elapsed(), now: 0 });
         let seat = Arc::new(Seat { _permit: permit, use_of, end: Notify::new() });

@@ -138,7 +138,7 @@ fn find(work: &mut Work, local: &Local, asked: &Asked) -> Answer<Searched> {
         let is_late = place > 0 && search.is_late();
         let next = match is_late {
             true => Some(from),
-            false => search.look_in(work, &now, table, (from, deletions.flatten().as_ref()))?,
+            false => search.look_in(work, &now, table, from, deletions.flatten().as_ref())?,
         };
         if let Some(id) = next {
             let next = Some(Place { table: table.name.clone(), id });
@@ -187,7 +187,8 @@ impl Search {
         work: &mut Work,
         now: &Snapshot,
         table: &Table,
-        (from, deletions): (u64, Option<&Deletions>),
+        from: u64,
+        deletions: Option<&Deletions>,
     ) -> Answer<Option<u64>> {
         let gone = deletions.map(|deletions| Gone { deletions, table, upto: now.txid() });
         let mut next = from;

@@ -10,8 +10,8 @@ const TABLE: TableNumber = TableNumber(0);
 /// An answer ends after about so many bytes, and the row that passes them.
 const ANSWER: usize = 10 << 20;
 
-/// Creates a row with so many versions of a megabyte.
-fn database(versions: u64) -> Database {
+/// Creates a row with so many versions, each a text of so many bytes and a number.
+pub(super) fn database(versions: u64, bytes: usize) -> Database {
     let database = Database::in_memory().unwrap();
     let field = Command::AddField {
         table: TABLE,
@@ -28,7 +28,7 @@ fn database(versions: u64) -> Database {
         })
         .unwrap();
     for version in 0..versions {
-        let text = format!("{version}{}", "y".repeat(1_000_000));
+        let text = format!("{version}{}", "y".repeat(bytes));
         let text = ValueRef::String(&text);
         database.write(|tx| tx.update(TABLE, RowId(0), FieldNumber(0), text)).unwrap();
     }
@@ -42,7 +42,8 @@ fn get(url: &str) -> (u16, String) {
 
 #[test]
 fn a_long_history_comes_in_parts() {
-    let running = Running::start(Server::new().database("a", database(30)).unwrap().open_to_all());
+    let running =
+        Running::start(Server::new().database("a", database(30, 1_000_000)).unwrap().open_to_all());
     let url = format!("{}/t/a/0/history?limit=10000", running.of("a"));
     let (mut txids, mut before) = (Vec::new(), String::new());
     loop {
@@ -63,7 +64,8 @@ fn a_long_history_comes_in_parts() {
 #[test]
 fn what_needs_more_memory_than_there_is_for_one_is_refused() {
     let limits = Limits { memory: 4 << 20, ..Limits::default() };
-    let server = Server::new().database("a", database(8)).unwrap().open_to_all().limits(limits);
+    let server =
+        Server::new().database("a", database(8, 1_000_000)).unwrap().open_to_all().limits(limits);
     let running = Running::start(server);
     for path in ["/t/a/0/history", "/log?after=1"] {
         let (status, text) = get(&format!("{}{path}", running.of("a")));

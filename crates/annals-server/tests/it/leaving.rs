@@ -4,40 +4,17 @@ use std::io::Write as _;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use annals::{Command, Database, FieldNumber, Options, RowId, TableNumber, Type, ValueRef};
+use annals::Options;
 use annals_server::{NewToken, Role, Server, Tokens};
 use reqwest::blocking::Client;
 
+use crate::bounded::database;
 use crate::running::Running;
 
 /// A query that never ends by itself.
 const ENDLESS: &str = r#"{"sql":"with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c"}"#;
 /// Long, if those who came before have left; much less than the time that a query may take.
 const SOON: Duration = Duration::from_secs(5);
-
-/// Creates a table, of whose one row there are many versions.
-fn database(versions: i64) -> Database {
-    let database = Database::in_memory().unwrap();
-    let field = Command::AddField {
-        table: TableNumber(0),
-        name: "n".to_owned(),
-        ty: Type::Int64,
-        nullable: false,
-        default: None,
-    };
-    database
-        .write(|tx| {
-            tx.apply_command(&Command::CreateTable { name: "a".to_owned() })?;
-            tx.apply_command(&field)?;
-            tx.insert(TableNumber(0), &[ValueRef::Int64(0)]).map(drop)
-        })
-        .unwrap();
-    for n in 0..versions {
-        let value = ValueRef::Int64(n);
-        database.write(|tx| tx.update(TableNumber(0), RowId(0), FieldNumber(0), value)).unwrap();
-    }
-    database
-}
 
 /// Sends a request, and leaves without its answer.
 fn send_and_leave(running: &Running, request: &str) {
@@ -56,7 +33,7 @@ fn post(path: &str, body: &str) -> String {
 
 #[test]
 fn those_who_leave_give_their_places_back() {
-    let server = Server::new().database("g", database(20_000)).unwrap().open_to_all();
+    let server = Server::new().database("g", database(20_000, 0)).unwrap().open_to_all();
     // Fewer threads than those who leave.
     let running = Running::with_threads(server, 32);
     let get = |path: &str| format!("GET /v1/g{path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
