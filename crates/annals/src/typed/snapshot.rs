@@ -32,7 +32,7 @@ impl<S: TypedSchema> Snapshot<S> {
     /// Returns the last change of a row up to this snapshot, with its transaction, time and comments; `None` if the row
     /// never existed. So it says since when the row is as it is, for an `ETag` or "modified at".
     ///
-    /// Cost: as [`History::newest`].
+    /// Cost: as [`History::newest`](super::History::newest).
     ///
     /// # Errors
     /// The file is damaged; I/O error.
