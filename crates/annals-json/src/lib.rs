@@ -1,4 +1,4 @@
-//! Rows, changes and events as JSON, for the program `annals` and for the server.
+//! Rows, changes and events as JSON, and rows as CSV, for the program `annals` and for the server.
 //!
 //! Objects are text that is appended to a string, so that a row costs no tree of values. `id` is a row's id; other keys
 //! are the names of fields.
@@ -13,7 +13,7 @@ mod values;
 mod versions;
 
 pub use events::push_event;
-pub use rows::{push_change, push_fields, push_row, push_values};
+pub use rows::{push_change, push_csv_row, push_fields, push_row, push_values};
 pub use values::{Scalar, parse_value};
 pub use versions::{changes, push_blame, push_version};
 
@@ -58,6 +58,19 @@ pub fn push_string(text: &mut String, value: &str) {
             text.push(c);
         }
     }
+}
+
+/// Appends a text of CSV, in quotes if it needs them. An empty one has them: null has none.
+pub fn push_csv(text: &mut String, value: &str) {
+    let is_plain = !value.is_empty()
+        && !value.contains(['"', ',', '\n', '\r'])
+        && value.trim().len() == value.len();
+    if is_plain {
+        return text.push_str(value);
+    }
+    text.push('"');
+    text.push_str(&value.replace('"', "\"\""));
+    text.push('"');
 }
 
 /// Returns the key of a field. `id` is the row's id, so a field of that name gets its full name, which can't be

@@ -2,7 +2,7 @@
 
 use annals::{FieldNumber, Row, RowChange, RowFields, RowId, Table, Value, ValueRef};
 
-use crate::{key, push_display, push_string, push_value};
+use crate::{key, push_csv, push_display, push_string, push_value};
 
 /// Appends a row as an object: its `id`, then its fields in the order of the schema.
 pub fn push_row(text: &mut String, table: &Table, row: &Row<'_>) {
@@ -25,6 +25,29 @@ pub fn push_values<'v>(
         push_value(text, value(field.number));
     }
     text.push('}');
+}
+
+/// Appends a row as a line of CSV: its `id`, then its fields in the order of the schema, as JSON has them but texts without
+/// its quotes; null is empty.
+pub fn push_csv_row(text: &mut String, table: &Table, row: &Row<'_>) {
+    push_display(text, row.id().0);
+    let mut json = String::new();
+    for field in &table.fields {
+        text.push(',');
+        let value = row.value(field.number);
+        if let ValueRef::String(value) = value {
+            push_csv(text, value);
+            continue;
+        }
+        json.clear();
+        push_value(&mut json, value);
+        // Those in quotes have no escapes.
+        match json.as_str() {
+            "null" => {}
+            json => push_csv(text, json.trim_matches('"')),
+        }
+    }
+    text.push('\n');
 }
 
 /// Appends a change of a row as an object: `table`, `id`, and its values `before` and `after`, null where there was no

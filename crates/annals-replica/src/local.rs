@@ -204,6 +204,18 @@ impl Local {
         }
     }
 
+    /// Returns the state at a moment, with the schema of that time: see [`Database::as_it_was`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn as_it_was(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
+        match &self.of {
+            Of::Database(database) => database.as_it_was(moment),
+            Of::Node(node) => node.replica().database().as_it_was(moment),
+            Of::Reader(reader) => reader.as_it_was(moment),
+        }
+    }
+
     /// Returns the transaction of a moment: see [`Database::txid_of`].
     ///
     /// # Errors

@@ -49,7 +49,7 @@ function Picture({ text, type }) {
 export function ShortBytes({ text }) {
   const type = pictureOf(text);
   if (type && text.length / 2 < SMALL) return html`<${Picture} text=${text} type=${type} />`;
-  return html`<span title=${sizeOf((text.length - 2) / 2)}>${text.slice(0, 60)}</span>`;
+  return html`<span title=${sizeOf((text.length - 2) / 2)}>${text.length > 60 ? `${text.slice(0, 60)}…` : text}</span>`;
 }
 
 /** Bytes with room around them. */
@@ -60,7 +60,7 @@ export function Bytes({ text }) {
   const url = useAddress(text, type ?? 'application/octet-stream');
   const written = said ?? text;
   return html`<span class="bytes">
-    ${type ? html`<img alt="the value as a picture" src=${url} />` : html`<code>${isLong ? written : written.slice(0, SHORT)}</code>
+    ${type ? html`<img alt="the value as a picture" src=${url} />` : html`<code>${isLong || written.length <= SHORT ? written : `${written.slice(0, SHORT)}…`}</code>
       ${written.length > SHORT && html` <button onClick=${() => expand(!isLong)}>${isLong ? 'less' : 'all'}</button>`}`}
     ${' '}<a download="value.bin" href=${url}>download ${sizeOf((text.length - 2) / 2)}</a></span>`;
 }

@@ -2,6 +2,7 @@
 
 import { html } from './vendor/preact.js';
 import { number } from './moment.js';
+import { isNumber } from './net.js';
 
 /** So many points are drawn. */
 const MOST = 2000;
@@ -23,8 +24,8 @@ const isTime = (value) => typeof value === 'string' && /^\d{4}-\d\d(-\d\d|$)/.te
 function across(values, kind) {
   const room = WIDE - LEFT - RIGHT;
   const areTimes = values.every(isTime);
-  if (kind !== 'bars' && (areTimes || values.every((it) => typeof it === 'number'))) {
-    const numbers = areTimes ? values.map((it) => Date.parse(it)) : values;
+  if (kind !== 'bars' && (areTimes || values.every(isNumber))) {
+    const numbers = areTimes ? values.map((it) => Date.parse(it)) : values.map(Number);
     const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
     const at = (value) => LEFT + (room * (value - low)) / (high - low || 1);
     const text = (value) => (areTimes ? new Date(value).toISOString().slice(0, 10) : number(value));
@@ -39,9 +40,9 @@ function across(values, kind) {
 
 /** Draws a column of numbers over another column. */
 export function Chart({ kind, rows, x, y }) {
-  const drawn = rows.filter((row) => typeof row[y] === 'number').slice(0, MOST);
+  const drawn = rows.filter((row) => isNumber(row[y])).slice(0, MOST);
   if (!drawn.length) return html`<p class="none">Column ${y} has no numbers to draw.</p>`;
-  const heights = drawn.map((row) => row[y]);
+  const heights = drawn.map((row) => Number(row[y]));
   const [low, high] = [Math.min(0, ...heights), Math.max(0, ...heights)];
   const up = (value) => TOP + ((high - value) / (high - low || 1)) * (TALL - TOP - BOTTOM);
   const { places, step, labels } = across(drawn.map((row) => row[x]), kind);

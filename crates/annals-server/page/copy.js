@@ -1,6 +1,7 @@
 // Rows as texts for elsewhere.
 
 import { textOf } from './cells.js';
+import { address, tablePath } from './net.js';
 
 // As the server writes it: null is empty, an empty text has quotes.
 const csvCell = (text) => (text == null ? '' : text === '' || /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
@@ -29,6 +30,13 @@ export const fieldsOf = (table) => [{ key: 'id', type: 'id' }, ...table.fields];
 
 export async function copy(format, fields, rows) {
   await navigator.clipboard.writeText(formats[format](fields, rows));
+}
+
+/** The addresses of all rows of a table as a file, which the server sends as it makes it. */
+export function files(model, table) {
+  const { order, at } = model.link;
+  const asked = { at: at == null ? null : `txid:${at}`, as_it_was: model.isThen || null, index: order };
+  return [['CSV', 'csv'], ['JSON, a row a line', 'ndjson']].map(([name, file]) => [name, address(tablePath(table), { ...asked, file })]);
 }
 
 const endings = { CSV: 'csv', JSON: 'json', Markdown: 'md' };

@@ -4,8 +4,9 @@
 // there on. So a jump to any place costs one page, whatever the table's length.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from './vendor/preact.js';
+import { erasureOf } from './erased.js';
 import { writeLink } from './state.js';
-import { Cell, WAS, isNumeric, textOf, typeOf, widthOf } from './cells.js';
+import { Cell, WAS, cut, isNumeric, textOf, typeOf, wasText, widen, widthFor, widthOf } from './cells.js';
 
 const HEIGHT = 28;
 /** Browsers don't make boxes of any height. */
@@ -31,8 +32,9 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
   // The last place of the scroll bar is where the last row is seen, below the heading.
   const view = seen.height - HEAD;
   const perRow = total * HEIGHT > Math.max(tall, view) ? (tall - view) / (total - view / HEIGHT) : HEIGHT;
-  const template = `${ID_WIDTH}px ${table.fields.map((field) => `${widthOf(field)}px`).join(' ')}`;
-  const width = ID_WIDTH + table.fields.reduce((sum, field) => sum + widthOf(field), 0);
+  const widths = table.fields.map((field) => widthOf(table.name, field));
+  const template = `${ID_WIDTH}px ${widths.map((width) => `${width}px`).join(' ')}`;
+  const width = ID_WIDTH + widths.reduce((sum, one) => sum + one, 0);
   const touched = model.touched();
   const { link } = model;
 
@@ -56,6 +58,11 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
   const shown = model.isPrinting ? rows.rows : rows.order == null
     ? rows.rows.filter((row) => row.id >= first).slice(0, count)
     : rows.rows.slice(Math.max(0, first - rows.from), Math.max(0, first - rows.from) + count);
+  // Back from a row, that one is chosen.
+  useLayoutEffect(() => {
+    const place = shown.findIndex((row) => row.id === model.lastRow);
+    if (place >= 0) select(place);
+  }, []);
   const removed = link.only ? [] : [...touched].filter(([, it]) => it.kind === 'delete').map(([id]) => id);
 
   const key = (event) => {
@@ -86,7 +93,8 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
         ${columns(table).map((field) => html`
           <div key=${field.key} role="columnheader" title=${titleOf(field)} class=${isNumeric(field) ? 'number' : ''}>
             <${Head} model=${model} table=${table} field=${field} />
-            ${field.key !== 'id' && html`<small>${typeOf(field)}</small>`}</div>`)}
+            ${field.key !== 'id' && html`<small>${typeOf(field)}</small>
+            <${Edge} model=${model} table=${table} field=${field} rows=${shown} />`}</div>`)}
       </div>
       <div class="space" role="rowgroup" style=${{ height: tall, width }}>
         ${shown.map((row, place) => html`
@@ -100,6 +108,36 @@ export function Grid({ model, table, rows, start, total, from, onPlace, zone }) 
       ? '1 row of this table was deleted: ' : `${removed.length} rows of this table were deleted: `}
       ${removed.slice(0, 10).map((id) => html`<a href=${writeLink({ ...link, view: 'row', id, at: model.pinned?.from ?? model.txid - 1 })}>${id}</a>${' '}`)}${removed.length > 10 && 'and more'}</p>`}`;
 }
+
+/** The right edge of a heading, which makes its column wider. */
+function Edge({ model, table, field, rows }) {
+  const width = widthOf(table.name, field);
+  const set = (wide) => {
+    widen(table.name, field, wide);
+    model.tell();
+  };
+  const fit = () => set(widthFor(rows.map((row) => textOf(field, row[field.key], model.link.zone)).concat(field.key)));
+  const drag = (event) => {
+    const begin = event.clientX;
+    const edge = event.target;
+    edge.setPointerCapture(event.pointerId);
+    edge.onpointermove = (moved) => set(width + moved.clientX - begin);
+    edge.onpointerup = () => { edge.onpointermove = null; };
+  };
+  const key = (event) => {
+    const by = { ArrowLeft: -16, ArrowRight: 16 }[event.key];
+    if (by) set(width + by);
+    else if (event.key === 'Enter') fit();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return html`<i class="edge" role="separator" tabindex="0" aria-orientation="vertical" aria-label=${`width of ${field.key}`} aria-valuenow=${width}
+    title="drag to make the column wider; double click or Enter: as wide as its values" onPointerDown=${drag} onDblClick=${fit} onKeyDown=${key}></i>`;
+}
+
+/** True of what stands in the place of an erased value: null, or what a field has that can't be null. */
+const isNothing = (value) => value == null || value === '' || value === false || Number(value) === 0;
 
 const titleOf = (field) => (field.key === 'id' ? 'id' : `${field.key}: ${typeOf(field)}`);
 
@@ -143,6 +181,7 @@ function Row({ model, row, table, template, width, zone, top, change, isSelected
          style=${{ gridTemplateColumns: template, width, transform: `translateY(${top}px)` }}>
       ${columns(table).map((field) => html`
         <${GridCell} key=${field.key} field=${field} value=${row[field.key]} was=${isChanged(field) ? change.before[field.key] ?? null : undefined} zone=${zone}>
+          ${field.key !== 'id' && isNothing(row[field.key]) && erasureOf(model, { table: table.name, id: row.id, key: field.key }, 0) && html`<span class="mark erasure">erased</span>`}
           ${field.key === 'id'
             ? html`<a href=${writeLink({ ...link, view: 'row', id: row.id })}>${row.id}</a>`
             : html`<${Cell} field=${field} value=${row[field.key]} link=${link} zone=${zone} />`}
@@ -153,7 +192,7 @@ function Row({ model, row, table, template, width, zone, top, change, isSelected
 /** A cell; of a changed one also the value that it had. */
 function GridCell({ field, value, was, zone, children }) {
   const isChanged = was !== undefined;
-  const [text, before] = [value, was].map((it) => textOf(field, it, zone) || (it == null ? 'null' : '(empty)'));
+  const [text, before] = [value, was].map((it) => wasText(field, it, zone));
   return html`<div role="gridcell" data-field=${field.key} class=${`${isNumeric(field) ? 'number' : ''}${isChanged ? ' changed' : ''}`}
-    data-was=${isChanged ? before.slice(0, WAS) : null} title=${isChanged ? `${text.slice(0, LONG)}\nwas ${before.slice(0, LONG)}` : null}>${children}</div>`;
+    data-was=${isChanged ? cut(before, WAS) : null} title=${isChanged ? `${cut(text, LONG)}\nwas ${cut(before, LONG)}` : null}>${children}</div>`;
 }

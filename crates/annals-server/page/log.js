@@ -6,7 +6,7 @@ import { MOST_TABLES } from './model.js';
 import { asking } from './ready.js';
 import { writeLink } from './state.js';
 import { number, plural, showTime } from './moment.js';
-import { textOf } from './cells.js';
+import { cut, wasText } from './cells.js';
 
 const PAGE = 50;
 /** So many changes of a transaction are shown. */
@@ -38,7 +38,7 @@ export function LogView({ model, zone }) {
       set({ list: all, next: place });
     }
   };
-  useLayoutEffect(() => asking('log', (signal) => ask(end, [], signal), (error) => model.fail(error)), [of, first, end]);
+  useLayoutEffect(() => asking('log', (signal) => ask(end, [], signal), (error) => model.lose(error)), [of, first, end]);
   const tables = model.catalog.tables.slice(0, MOST_TABLES).map((it) => it.name);
   return html`
     <article class="log"><h2>Log</h2>
@@ -66,7 +66,7 @@ function Change({ model, change, at, zone }) {
     ? JSON.stringify(before[key]) !== JSON.stringify(after[key]) : !isEmpty((after ?? before)[key]));
   const side = (values, key) => {
     const field = fields.find((it) => it.key === key || it.key === `${table}.${key}`) ?? { key, type: 'string' };
-    return values[key] == null ? 'null' : textOf(field, values[key], zone).slice(0, 100);
+    return cut(wasText(field, values[key], zone), 100);
   };
   const link = writeLink({ ...model.link, view: 'row', table, id, at: kind === 'delete' ? at - 1 : at });
   return html`<span><span class=${`kind ${kind}`}>${kind}</span> <a href=${link}>${table} ${id}</a>${Object.keys(after ?? before).filter(differs).map((key) => html`

@@ -1,6 +1,6 @@
 // The explorer of a database: tables at every moment of their past.
 
-import { html, render, useEffect, useReducer, useState } from './vendor/preact.js';
+import { html, render, useEffect, useReducer, useRef, useState } from './vendor/preact.js';
 import { MOST_TABLES, Model } from './model.js';
 import { asked, name } from './net.js';
 import { waiting } from './ready.js';
@@ -15,7 +15,7 @@ import { LogView } from './log.js';
 import { StorageView } from './storage.js';
 import { Filter, SearchView, useFiltered } from './search.js';
 import { SqlView } from './sql.js';
-import { copy, fieldsOf, formats } from './copy.js';
+import { copy, fieldsOf, files, formats } from './copy.js';
 
 const PAGES = [['table', 'Tables'], ['schema', 'Schema'], ['log', 'Log'], ['search', 'Search'], ['sql', 'SQL'], ['storage', 'Storage']];
 const KEYS = [
@@ -30,6 +30,7 @@ function App({ model }) {
   const { zone } = model.link;
   const [isHelp, showHelp] = useState(false);
   useEffect(() => model.on(redraw), []);
+  useFocus(model);
   useEffect(() => {
     const key = (event) => keyPressed(event, model, () => showHelp((it) => !it));
     addEventListener('keydown', key);
@@ -50,11 +51,30 @@ function App({ model }) {
     <${Timeline} model=${model} zone=${zone} />
     ${isHelp && html`<aside class="help" aria-label="keys"><p>Drag along the plot above to any moment: all pages show the database as it was then. Coloured cells are
       those that the transaction changed; to see what differs between two moments, go to the first one, press <b>compare from here</b>, and go to the other.</p><dl>${KEYS.map(([keys, what]) => html`<div><dt><kbd>${keys}</kbd></dt><dd>${what}</dd></div>`)}</dl></aside>`}
-    ${model.error && html`<p class="error" role="alert">${model.error}</p>`}
+    ${model.error && html`<p class="error" role="alert">${model.error}${model.isLost && html` <button data-do="again" onClick=${() => model.go(model.link)}>try again</button>`}</p>`}
+    ${model.link.wrong?.length > 0 && html`<p class="error" role="alert" data-wrong>This link isn't understood in full: ${model.link.wrong.join('; ')}.</p>`}
     <div class="body">
       <${Tables} model=${model} />
-      <main><${Page} model=${model} zone=${zone} /></main>
+      <main aria-busy=${!model.isLost && model.txid !== (model.link.at ?? model.last)}>${model.isLost
+        ? html`<p class="none" data-lost>Nothing is shown: what the link asks for couldn't be read.</p>` : html`<${Page} model=${model} zone=${zone} />`}</main>
     </div>`;
+}
+
+/** The focus stays in what is shown, when the part that had it is gone: after a row was opened, and after Back. */
+function useFocus(model) {
+  const { view, table, id } = model.link;
+  const shown = `${view}/${table}/${id}`;
+  const { current: state } = useRef({ shown, isLost: false });
+  // Until this is drawn, what is there is of the link before.
+  if (state.shown !== shown) Object.assign(state, { shown, isLost: state.isLost || document.activeElement !== document.body });
+  useEffect(() => {
+    const part = state.isLost && document.querySelector(view === 'table' ? 'main .grid' : 'main h2');
+    if (!part) return;
+    state.isLost = false;
+    if (document.activeElement !== document.body) return;
+    if (!part.hasAttribute('tabindex')) part.setAttribute('tabindex', -1);
+    part.focus({ preventScroll: true });
+  });
 }
 
 function Page({ model, zone }) {
@@ -65,7 +85,7 @@ function Page({ model, zone }) {
   if (view === 'storage') return html`<${StorageView} model=${model} />`;
   if (view === 'search') return html`<${SearchView} model=${model} zone=${zone} />`;
   const table = model.table();
-  if (!table) return html`<p class="none">${model.catalog.tables.length ? 'Choose a table.' : 'This database has no tables yet.'}</p>`;
+  if (!table) return html`<p class="none">${model.shown.tables.length ? 'Choose a table.' : 'This database has no tables yet.'}</p>`;
   if (view === 'row') return html`<${RowView} model=${model} table=${table} zone=${zone} />`;
   return html`<${TableView} model=${model} table=${table} zone=${zone} />`;
 }
@@ -90,11 +110,13 @@ function TableView({ model, table, zone }) {
     if (isFiltered || link.filter || location.hash !== model.address || first === Math.max(start, link.from)) return;
     model.link = { ...link, from: first };
     model.writeSoon();
-    if (!model.rows?.has({ order: link.order, from: first, count: 60 })) model.go(model.link);
+    if (!model.rows?.has({ ...model.place, from: first })) model.go(model.link);
   };
+  const isPart = source && !isFiltered && !isStale && source.rows.length < count;
+  const part = isPart && `${number(source.rows.length)} of ${number(count)} rows`;
   const take = async (format) => {
     await copy(format, fieldsOf(table), source.rows);
-    say(`${number(source.rows.length)} rows copied as ${format}`);
+    say(isPart ? `${part} copied: those that are loaded` : `${number(source.rows.length)} rows copied as ${format}`);
   };
   return html`
     <div class="tools">
@@ -103,16 +125,18 @@ function TableView({ model, table, zone }) {
         <span class=${`count${isStale ? ' stale' : ''}`} data-count=${isStale ? '' : count}>${number(count)} row${count === 1 ? '' : 's'}</span>
         ${link.filter && filtered.isOf && filtered.next && html`<button onClick=${filtered.more}>search on</button>`}
         <span role="status">${said}</span><${Legend} model=${model} /></div>
+      ${isPart && html`<p class="paper">These are ${part}: the page has no more at once. All rows as a file: "copy, save".</p>`}
       <${Filter} key=${table.name} model=${model} />
       <button data-do="changes" aria-pressed=${isChanged} title="only the rows that the transaction changed, or that differ from the pinned moment (C)"
         onClick=${() => model.want({ only: isChanged ? '' : 'changed', filter: '', from: 0 })}>${steady(`${model.pinned ? 'only differences' : 'only changes'}: ${number(model.touched().size)}`, 'only differences: 0,000')}</button>
       ${table.indexes.length > 0 && html`<label>sort by <select value=${link.order ?? ''}
         onChange=${(event) => model.want({ order: event.target.value || null, from: 0 })}>
         <option value="">id</option>${table.indexes.map((it) => html`<option value=${it.name}>${it.name}</option>`)}</select></label>`}
-      <details class="menu copies"><summary>copy</summary><span>${Object.keys(formats).map((format) => html`<button
-        onClick=${(event) => { event.target.closest('details').open = false; take(format); }}>${format}</button>`)}</span></details>
+      <details class="menu copies"><summary>copy, save</summary><span>${isPart && html`<small>copy ${part}</small>`}${Object.keys(formats).map((format) => html`<button
+        onClick=${(event) => { event.target.closest('details').open = false; take(format); }}>${format}</button>`)}
+        <small>all rows as a file</small>${files(model, table.name).map(([format, href]) => html`<a href=${href} download data-file=${format}>${format}</a>`)}</span></details>
       <a href=${writeLink({ ...link, view: 'log', of: table.name })} title="the transactions that changed this table">log</a>
-      <button data-do="print" onClick=${() => model.print()}>print</button>
+      <button data-do="print" title=${isPart ? `prints ${part}: those that are loaded` : 'prints all rows'} onClick=${() => model.print()}>${isPart ? `print ${number(source.rows.length)}` : 'print'}</button>
     </div>
     ${source && html`<${Grid} key=${`${table.name}/${link.order}/${(isFiltered && filtered.of) || ''}/${link.only}`} model=${model} table=${table} rows=${source}
       start=${start} total=${total} from=${link.from} onPlace=${place} zone=${zone} />`}`;
@@ -122,21 +146,27 @@ function TableView({ model, table, zone }) {
 function Legend({ model }) {
   const { pinned } = model;
   const differing = pinned?.tables.get(model.link.table) ?? 0;
-  if (!model.touched().size) return html`<div class="legend">${pinned ? 'no row of this table differs from the pinned moment' : 'this transaction changed no row of this table'}</div>`;
+  if (!model.touched().size) return html`<div class="legend">${pinned?.next ? 'comparing ..' : pinned ? 'no row of this table differs from the pinned moment' : 'this transaction changed no row of this table'}</div>`;
   const since = pinned ? `since ${nameOf(pinned, model.link.zone)}` : 'by this transaction';
   const sign = (colour, text) => html`<span><i style=${{ background: `var(--${colour})` }}></i>${text}</span>`;
   return html`<div class="legend">${sign('changed', 'changed')}${sign('inserted', 'inserted')}${model.link.only && sign('deleted', 'deleted')}<span>${since}</span>
-    ${differing > pinned?.changes.length && html`<span>the first ${number(pinned.changes.length)} of ${number(differing)} rows that differ</span>`}</div>`;
+    ${differing > pinned?.changes.length && html`<span>the first ${number(pinned.changes.length)} of ${number(differing)} rows that differ</span>`}
+    ${pinned?.next && html`<span>comparing ..</span>`}</div>`;
 }
 
 function Tables({ model }) {
   const [text, setText] = useState('');
-  const all = model.catalog.tables.filter((it) => it.name.toLowerCase().includes(text.toLowerCase()));
+  const { tables } = model.shown;
+  const all = tables.filter((it) => it.name.toLowerCase().includes(text.toLowerCase()));
   const changed = new Set(model.found?.changes.map((change) => change.table));
   const isStale = model.countsOf !== model.txid;
+  const isPast = model.link.at != null && model.link.at < model.last;
+  const differs = isPast && model.activity?.marks.some((mark) => mark.kind === 'schema' && mark.txid > model.link.at);
   return html`
     <nav class="tables" aria-label="tables"><h2>Tables</h2>
-      ${model.catalog.tables.length > 20 && html`<input type="search" aria-label="find a table" placeholder="table"
+      ${(differs || model.isThen) && html`<button data-do="then" aria-pressed=${model.isThen} title="tables and fields as they were at the moment, with those that were dropped since"
+        onClick=${() => model.want({ then: !model.link.then, order: null })}>schema of that time</button>`}
+      ${tables.length > 20 && html`<input type="search" aria-label="find a table" placeholder="table"
         value=${text} onInput=${(event) => setText(event.target.value)} />`}
       <ul>${all.slice(0, MOST_TABLES).map((it) => html`<li key=${it.name}>
         <a href=${writeLink({ ...model.link, view: 'table', table: it.name, from: 0, order: null, filter: '', only: '' })}
@@ -151,7 +181,7 @@ function OfTable({ model, table, isChanged, isStale }) {
   const { pinned } = model;
   const count = model.counts.get(table);
   const differing = pinned?.tables.get(table);
-  if (differing) return html`<small class="changed" data-differs=${differing} title=${`${number(differing)} rows differ from ${nameOf(pinned, model.link.zone)}`}>≠ ${number(differing)}</small>`;
+  if (differing) return html`<small class="changed" data-differs=${differing} title=${`${number(differing)}${pinned.next ? ' or more' : ''} rows differ from ${nameOf(pinned, model.link.zone)}`}>≠ ${number(differing)}${pinned.next ? '+' : ''}</small>`;
   return html`<small class=${`${isChanged && !pinned ? 'changed' : ''}${isStale ? ' stale' : ''}`}>${count != null && number(count)}</small>`;
 }
 

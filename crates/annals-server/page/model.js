@@ -5,8 +5,6 @@ import { begin, end } from './ready.js';
 import { Rows, added, changedRows, touched, transaction } from './rows.js';
 import { readLink, writeLink } from './state.js';
 
-/** A jump over at most so many transactions is made by the difference. */
-const NEAR = 64;
 /** Of so many tables the numbers of rows are asked for at each jump; of more only that of the table that is shown. */
 export const MOST_TABLES = 200;
 /** So many rows that differ from the pinned moment are coloured. */
@@ -26,10 +24,15 @@ export class Model {
     this.found = null;
     this.txid = null;
     this.pinned = null;
-    /** The table that was shown last. */
+    /** The table and the row that were shown last. */
     this.lastTable = null;
+    this.lastRow = null;
     this.counts = new Map();
     this.error = null;
+    /** True if what the link asks for couldn't be read: then nothing is shown. */
+    this.isLost = false;
+    /** The schema of the moment, if that is wanted. */
+    this.past = null;
     this.turn = 0;
     /** What the address says, as it was followed or written. */
     this.address = location.hash;
@@ -62,13 +65,24 @@ export class Model {
     return Math.max(1, this.activity?.first ?? 1);
   }
 
+  /** The tables that are shown: those of now, or of the moment. */
+  get shown() {
+    return (this.isThen && this.past) || this.catalog;
+  }
+
+  /** True if the schema of a moment in the past is wanted. */
+  get isThen() {
+    return this.link.then && this.link.at != null && this.link.at < this.last;
+  }
+
   table(name = this.link.table) {
-    return this.catalog?.byName.get(name);
+    return this.shown?.byName.get(name);
   }
 
   /** The name of the table that is shown, was shown last, or is the first one. */
   get tableOrLast() {
-    return this.link.table ?? this.lastTable ?? this.catalog?.tables[0]?.name ?? null;
+    const tables = this.shown?.tables ?? [];
+    return this.link.table ?? this.lastTable ?? (tables.find((it) => it.rows > 0) ?? tables[0])?.name ?? null;
   }
 
   async start() {
@@ -81,12 +95,19 @@ export class Model {
   }
 
   async loadCatalog() {
-    const catalog = await get('/schema');
-    catalog.tables.forEach((table, place) => { table.place = place; });
-    catalog.byName = new Map(catalog.tables.map((table) => [table.name, table]));
+    const catalog = known(await get('/schema'));
     catalog.last = catalog.txid;
     this.catalog = catalog;
     this.setCounts(catalog);
+  }
+
+  /** Has the schema of the moment, if it is wanted. */
+  async loadPast(signal) {
+    const { at } = this.link;
+    if (!this.isThen && this.past) Object.assign(this, { past: null, countsOf: null });
+    if (!this.isThen || this.past?.txid === at) return;
+    this.past = { ...known(await get('/schema', { at: `txid:${at}`, as_it_was: true }, signal)), txid: at };
+    this.setCounts(this.past);
   }
 
   /** Looks what was committed, and whether it changed the schema. */
@@ -172,12 +193,20 @@ export class Model {
       await this.fetch(turn, this.wait.signal);
       if (turn !== this.turn) return;
       this.error = null;
+      this.isLost = false;
       this.keepFollowing();
       this.tell();
       mark(this);
+      this.compareOn(this.wait.signal);
     } catch (error) {
-      if (turn === this.turn && error.name !== 'AbortError') this.fail(error);
+      if (turn === this.turn && error.name !== 'AbortError') this.lose(error);
     }
+  }
+
+  /** Says that what the link asks for can't be shown. Nothing that was read before stays under the new moment. */
+  lose(error) {
+    Object.assign(this, { isLost: true, rows: null, found: null, txid: null, pinned: null });
+    this.fail(error);
   }
 
   fail(error) {
@@ -195,10 +224,21 @@ export class Model {
       this.link = { ...link, at: txid === this.last ? null : txid, moment: null };
       this.writeSoon();
     }
+    if (Math.max(link.at, link.pin) > this.last) await this.loadActivity();
+    for (const txid of [link.at, link.pin]) {
+      if (txid > this.last) throw new Refused(404, 'not_found', `the link asks for transaction ${txid}: the last one is ${this.last}`);
+    }
+    await this.loadPast(signal);
     if (this.link.view === 'table' && this.link.table == null) this.link = { ...this.link, table: this.tableOrLast };
     if (this.table()) this.lastTable = this.link.table;
+    if (link.view === 'row') this.lastRow = link.id;
     if ((link.view === 'table' || link.view === 'row') && this.link.table != null && !this.table()) {
-      throw new Refused(404, 'not_found', `there is no table ${JSON.stringify(this.link.table)}`);
+      const then = this.isThen ? ' at this moment' : '';
+      throw new Refused(404, 'not_found', `there is no table ${JSON.stringify(this.link.table)}${then}`);
+    }
+    const { order } = this.link;
+    if (link.view === 'table' && order && !this.table()?.indexes.some((it) => it.name === order)) {
+      throw new Refused(404, 'not_found', `table ${JSON.stringify(this.link.table)} has no index ${JSON.stringify(order)}`);
     }
   }
 
@@ -229,36 +269,28 @@ export class Model {
 
   /** The place in the table that is shown. */
   get place() {
-    return { order: this.link.order, from: this.link.from, count: 60 };
+    return { order: this.link.order, from: this.link.from, count: 60, then: this.isThen };
   }
 
-  /** True if neither a step nor a difference leads to the rows of a moment. */
+  /** True if no step leads to the rows of a moment: then as many are asked for as there are here, whatever lies between. */
   isFar(txid) {
     const { rows } = this;
-    return !rows.has(this.place) || Math.abs(txid - rows.txid) > NEAR;
+    return !rows.has(this.place) || Math.abs(txid - rows.txid) > 1 || (this.isThen && txid !== rows.txid);
   }
 
   askRows(txid, signal) {
     const { link, last } = this;
-    return this.rows.ask({ txid, last, order: link.order, from: Math.max(0, link.from - 40) }, signal);
+    return this.rows.ask({ txid, last, order: link.order, from: Math.max(0, link.from - 40), then: this.isThen }, signal);
   }
 
-  /** Brings the rows to a moment: by a transaction's changes, by a difference, or by loading them. */
+  /** Brings the rows to a moment: by a transaction's changes, or by loading them. */
   async showRows({ txid, found, before }, signal) {
     const { rows } = this;
-    if (rows.txid === txid && rows.has(this.place)) return;
     if (!this.isFar(txid)) {
       const distance = txid - rows.txid;
+      if (distance === 0) return;
       if (distance === 1 && found && rows.step(found, true)) return;
       if (distance === -1 && before?.txid === txid + 1 && rows.step(before, false)) return;
-      if (Math.abs(distance) > 1 && !rows.order) {
-        const [from, to] = [`txid:${rows.txid}`, `txid:${txid}`];
-        const changes = await get('/diff', { from, to, table: rows.table }, signal);
-        if (rows.step({ txid: Math.max(txid, rows.txid), changes }, true)) {
-          rows.txid = txid;
-          return;
-        }
-      }
     }
     rows.take(await this.askRows(txid, signal));
   }
@@ -275,7 +307,7 @@ export class Model {
 
   /** After a jump the numbers of rows are asked for, when nothing else is wanted for a moment. */
   refreshCounts(turn) {
-    if (this.countsOf === this.txid) return;
+    if (this.countsOf === this.txid || this.isThen) return;
     setTimeout(async () => {
       if (turn !== this.turn) return;
       const at = this.txid === this.last ? null : `txid:${this.txid}`;
@@ -289,10 +321,27 @@ export class Model {
 
   /** Says what differs from a pinned moment: how many rows of each table, and which ones of the table that is shown. */
   async compare(pin, txid, signal) {
-    const { table } = this.link;
+    // A table that was dropped since has no values through the schema of now.
+    const table = this.catalog.byName.has(this.link.table) ? this.link.table : null;
     const asked = { from: `txid:${pin}`, to: `txid:${txid}`, table, limit: MOST_DIFFERENT };
-    const [time, { tables, rows }] = await Promise.all([this.timeOf(pin, signal), get('/compare', asked, signal)]);
-    return { from: pin, to: txid, table, time, tables: new Map(Object.entries(tables)), changes: rows };
+    const [time, { tables, rows, next }] = await Promise.all([this.timeOf(pin, signal), get('/compare', asked, signal)]);
+    return { from: pin, to: txid, table: this.link.table, time, tables: new Map(Object.entries(tables)), changes: rows, next, asked };
+  }
+
+  /** Asks for the rest of a comparison, answer after answer. */
+  async compareOn(signal) {
+    const { pinned } = this;
+    try {
+      while (pinned?.next != null && pinned === this.pinned && !signal.aborted) {
+        const limit = MOST_DIFFERENT - pinned.changes.length;
+        const { tables, rows, next } = await get('/compare', { ...pinned.asked, limit, start: pinned.next }, signal);
+        for (const [table, count] of Object.entries(tables)) pinned.tables.set(table, (pinned.tables.get(table) ?? 0) + count);
+        Object.assign(pinned, { changes: [...pinned.changes, ...rows], next });
+        this.tell();
+      }
+    } catch (error) {
+      if (error.name !== 'AbortError') this.lose(error);
+    }
   }
 
   /** Returns when a transaction was committed; null if that isn't kept. */
@@ -372,11 +421,18 @@ export class Model {
 
   /** Moves by a day. */
   async stepDay(direction) {
+    const at = this.link.at ?? this.last;
     const time = this.found && new Date(this.found.time).getTime();
-    if (!time) return this.wantTxid(this.txid + direction);
+    if (!time) return this.wantTxid(at + direction);
     const there = await this.atTime(new Date(time + direction * 86_400_000).toISOString());
-    return this.wantTxid(direction > 0 ? Math.max(there, this.txid + 1) : Math.min(there, this.txid - 1));
+    return this.wantTxid(direction > 0 ? Math.max(there, at + 1) : Math.min(there, at - 1));
   }
+}
+
+/** Adds to a list of tables where each is in it, and by which name. */
+function known(catalog) {
+  catalog.tables.forEach((table, place) => { table.place = place; });
+  return { ...catalog, byName: new Map(catalog.tables.map((table) => [table.name, table])) };
 }
 
 /** Says on the body what is shown. */

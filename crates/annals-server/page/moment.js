@@ -13,18 +13,15 @@ function formatOf(zone) {
       timeZone: zone, year: 'numeric', month: '2-digit', day: '2-digit',
       hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23',
     };
-    try {
-      formats.set(zone, new Intl.DateTimeFormat('en-CA', options));
-    } catch { // A link can name a zone that there isn't.
-      formats.set(zone, formatOf('UTC'));
-    }
+    formats.set(zone, new Intl.DateTimeFormat('en-CA', options));
   }
   return formats.get(zone);
 }
 
 function parts(text, zone) {
   const date = new Date(text);
-  if (Number.isNaN(date.getTime())) return null;
+  // Years before 1000 and after 9999 are written by browsers in other ways.
+  if (Number.isNaN(date.getTime()) || !/^[1-9]\d{3}-/.test(text)) return null;
   return Object.fromEntries(formatOf(zone).formatToParts(date).map((it) => [it.type, it.value]));
 }
 

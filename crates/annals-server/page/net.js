@@ -52,12 +52,41 @@ async function answered(path, options) {
   throw new Refused(answer.status, refusal.error, refusal.message ?? `status ${answer.status}`);
 }
 
-// Numbers that a double can't hold are kept as they are written.
-const tokens = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
-const isLarge = (token) => /^-?\d{16,}$/.test(token) && !Number.isSafeInteger(Number(token));
+/** A number that the browser would write otherwise, as 9007199254740993, 1e300 or -0.0: its text. */
+export class Written {
+  constructor(text) {
+    this.text = text;
+  }
 
+  toString() {
+    return this.text;
+  }
+
+  valueOf() {
+    return Number(this.text);
+  }
+
+  toJSON() {
+    return JSON.rawJSON?.(this.text) ?? this.text;
+  }
+}
+
+export const isNumber = (value) => typeof value === 'number' || value instanceof Written;
+
+const tokens = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+// Half of a pair, which no text of a database has.
+const MARK = '\ud800';
+
+/** Reads JSON; each number stays as the server wrote it. */
 export function parse(text) {
-  return JSON.parse(text.replace(tokens, (token) => (isLarge(token) ? `"${token}"` : token)));
+  let isMarked = false;
+  const marked = text.replace(tokens, (token) => {
+    if (token.startsWith('"') || String(Number(token)) === token) return token;
+    isMarked = true;
+    return `"${MARK}${token}"`;
+  });
+  const written = (_, value) => (typeof value === 'string' && value.startsWith(MARK) ? new Written(value.slice(1)) : value);
+  return JSON.parse(marked, isMarked ? written : undefined);
 }
 
 export async function get(path, parameters, signal) {
@@ -107,7 +136,8 @@ export async function query(sql, params, signal) {
 
 /** Calls `news(txid)` for what is committed from now on, until the returned function is called. */
 export function follow(after, news) {
-  const events = new EventSource(address('/changes', { after }));
+  // Only that something was committed: not the rows, of which there may be many.
+  const events = new EventSource(address('/changes', { after, rows: 0 }));
   const tell = (event) => news(Number.parseInt(event.lastEventId, 10));
   events.onmessage = tell;
   events.addEventListener('caught-up', tell);

@@ -3,7 +3,8 @@
 import { html, useEffect, useLayoutEffect, useState } from './vendor/preact.js';
 import { get, post, tablePath } from './net.js';
 import { asking } from './ready.js';
-import { Value, WAS, isNumeric, textOf } from './cells.js';
+import { Value, WAS, cut, isNumeric, wasText } from './cells.js';
+import { erasureOf } from './erased.js';
 import { number, showTime } from './moment.js';
 import { writeLink } from './state.js';
 
@@ -56,24 +57,25 @@ export function RowView({ model, table, zone }) {
   const path = `${tablePath(table.name)}/${id}`;
   const [row, setRow] = useState(null);
   const [versions, setVersions] = useState([]);
-  const [problem, setProblem] = useState(null);
   const { txid, last } = model;
+  const then = model.isThen || null;
   useLayoutEffect(() => {
     if (txid == null) return undefined;
-    setProblem(null);
     const at = txid === last ? null : `txid:${txid}`;
     const or = (missing) => (error) => {
       if (error.status !== 404) throw error;
       return missing;
     };
     return asking('row', async (signal) => {
-      const ofRow = get(path, { at }, signal).catch(or(null));
-      const ofHistory = get(`${path}/history`, { limit: MOST }, signal).catch(or([]));
-      const [now, history] = await Promise.all([ofRow, ofHistory]);
-      setRow(now);
+      const ofRow = get(path, { at, as_it_was: then }, signal).catch(or(null));
+      // The history is that of the table that there is now.
+      const now = model.catalog.tables.find((it) => it.number === table.number);
+      const ofHistory = now ? get(`${tablePath(now.name)}/${id}/history`, { limit: MOST }, signal).catch(or([])) : [];
+      const [values, history] = await Promise.all([ofRow, ofHistory]);
+      setRow(values);
       setVersions(history);
-    }, (error) => setProblem(error.message));
-  }, [path, txid, last]);
+    }, (error) => model.lose(error));
+  }, [path, txid, last, then]);
   const since = blame(versions, txid);
   const comments = commented(table, since);
   const shown = versions.findLast((it) => it.txid <= txid);
@@ -82,19 +84,19 @@ export function RowView({ model, table, zone }) {
     const version = since.get(field.key);
     const was = valueBefore(field, { row, pinned, version, txid });
     const isChanged = was !== undefined || (!pinned && version?.txid === txid);
-    return { 'data-field': field.key, class: `${isNumeric(field) ? 'number' : ''}${isChanged ? ' changed' : ''}`, 'data-was': was === undefined ? null : (textOf(field, was, zone) || (was == null ? 'null' : '(empty)')).slice(0, WAS) };
+    return { 'data-field': field.key, class: `${isNumeric(field) ? 'number' : ''}${isChanged ? ' changed' : ''}`, 'data-was': was === undefined ? null : cut(wasText(field, was, zone), WAS) };
   };
   return html`
     <article class="of-row" data-row=${id}>
       <h2><a href=${writeLink({ ...model.link, view: 'table', from: isInPart(model.link) ? 0 : id })}>${table.name}</a> ${id}</h2>
-      ${problem && html`<p class="error">${problem}</p>`}
       ${!row && html`<p class="none">There is no such row at this moment${versions.length ? ': see its versions' : ', and was none in the kept history'}.</p>`}
       <div>${row && html`<h3>${txid < last ? 'As it was' : 'As it is'}</h3>
         <table class="fields"><thead><tr><th>field</th><th>value</th><th>this value is there since</th></tr></thead><tbody>
         ${table.fields.map((field) => html`<tr key=${field.key}>
           <th scope="row" title=${field.type}>${field.key}</th>
           <td ...${ofCell(field)}>
-            <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} origin=${{ table: table.name, id, txid }} /></td>
+            <${Value} field=${field} value=${row[field.key]} link=${model.link} zone=${zone} origin=${{ table: table.name, id, txid }} />
+            <${Erased} model=${model} place=${{ table: table.name, id, key: field.key }} version=${since.get(field.key)} /></td>
           <td class="since"><${Since} model=${model} version=${since.get(field.key)} comment=${comments.get(field.key)} zone=${zone} /></td>
         </tr>`)}
       </tbody></table>`}
@@ -104,6 +106,12 @@ export function RowView({ model, table, zone }) {
       <ol class="versions">${versions.toReversed().map((version) => html`
         <${Version} key=${version.txid} model=${model} table=${table} path=${path} version=${version} shown=${shown} zone=${zone} />`)}</ol></section>
     </article>`;
+}
+
+/** Says that a value was erased, if it was. */
+function Erased({ model, place, version }) {
+  const mark = version && erasureOf(model, place, version.txid);
+  return mark && html` <a class="mark erasure" href=${writeLink({ ...model.link, at: mark.txid })} title=${`it was removed from all history before transaction ${number(mark.txid)}`}>erased</a>`;
 }
 
 /** Since when a value is there. */
@@ -140,7 +148,7 @@ function Version({ model, table, path, version, shown: atMoment, zone }) {
       <a href=${writeLink({ ...model.link, at: version.txid })}>transaction ${number(version.txid)}</a>${isShown && html` · <strong>shown</strong>`}${isLater && html` · <strong>later than the moment shown</strong>`}${version.comment && html` · <q>${version.comment}</q>`}
       ${model.catalog.can_write && html` <button data-do="restore" onClick=${restore}>restore</button>`}</p>
     <table><tbody>${fields.map((key) => html`<tr key=${key}><th scope="row">${key}</th>
-      <td class="old">${shown('old', key)}</td><td class="new">${shown('new', key)}</td></tr>`)}</tbody></table>
+      <td class="old">${shown('old', key)}</td><td class="new">${shown('new', key)}${version.new && html`<${Erased} model=${model} place=${{ table: table.name, id: model.link.id, key }} version=${version} />`}</td></tr>`)}</tbody></table>
   </li>`;
 }
 

@@ -48,24 +48,24 @@ export class Rows {
   }
 
   reset() {
-    Object.assign(this, { rows: [], txid: null, order: null, from: 0, isEnd: false });
+    Object.assign(this, { rows: [], txid: null, order: null, from: 0, then: false, isEnd: false });
   }
 
   /** Asks for the rows from an id on, or from a rank in the order of an index; returns what they are when they are taken. */
-  async ask({ txid, last, order, from }, signal) {
+  async ask({ txid, last, order, from, then }, signal) {
     const place = order ? { index: order, rank: from } : { from };
     const at = txid === last ? null : `txid:${txid}`;
-    const asked = { ...place, at, limit: WINDOW };
+    const asked = { ...place, at, as_it_was: then || null, limit: WINDOW };
     const { rows, next } = await get(tablePath(this.table), asked, signal);
-    return { rows, txid, order, from, isEnd: next == null };
+    return { rows, txid, order, from, then, isEnd: next == null };
   }
 
   take(asked) {
     Object.assign(this, asked);
   }
 
-  has({ order, from, count }) {
-    if (this.txid == null || this.order !== order || from < this.from) return false;
+  has({ order, from, count, then }) {
+    if (this.txid == null || this.order !== order || this.then !== then || from < this.from) return false;
     if (this.isEnd) return true;
     if (order) return from + count <= this.from + this.rows.length;
     return this.rows.filter((row) => row.id >= from).length >= count;
@@ -74,13 +74,13 @@ export class Rows {
   /** Takes a transaction's changes; returns false if the rows must be loaded again. */
   step(found, isForward) {
     const changes = found.changes.filter((change) => change.table === this.table);
-    this.txid = isForward ? found.txid : found.txid - 1;
     if (found.left_out || (this.order && changes.length)) return false;
     const end = this.isEnd ? Infinity : this.rows.at(-1)?.id ?? this.from;
     const isIn = (id) => id >= this.from && id <= end;
     for (const change of changes) {
       this.rows = apply(this.rows, change, isForward ? change.after : change.before, isIn);
     }
+    this.txid = isForward ? found.txid : found.txid - 1;
     return true;
   }
 }

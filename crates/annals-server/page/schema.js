@@ -41,7 +41,7 @@ function useThen(model, isPast) {
   const { txid } = model;
   useLayoutEffect(() => {
     if (!isPast) return undefined;
-    return asking('schema', async (signal) => setThen((await get(`/schema/${txid}`, {}, signal)).tables), (error) => model.fail(error));
+    return asking('schema', async (signal) => setThen((await get(`/schema/${txid}`, {}, signal)).tables), (error) => model.lose(error));
   }, [txid, isPast]);
   return isPast ? then : null;
 }
@@ -84,7 +84,8 @@ export function SchemaView({ model }) {
       ${isPast && then?.length === 0 && html`<p class="none">There were no tables yet.</p>`}
       <${Diagram} model=${model} drawn=${drawn} />
       ${added.length > 0 && html`<p data-added>Tables that were added since: ${added.slice(0, NAMED).map((table) => table.name).join(', ')}${added.length > NAMED && ` and ${number(added.length - NAMED)} more`}.</p>`}
-      ${isPast && html`<p>Pages of rows show the past through the schema of now: fields that were added since have their default there.</p>`}
+      ${isPast && html`<p>Pages of rows show the past through the schema of now: fields that were added since have their default there.
+        With <b>schema of that time</b>, beside the tables, they have the fields that were there.</p>`}
       <h3>Its history</h3>
       <ol class="history">${byTransaction(history.slice(-500)).map(([txid, texts]) => html`<li key=${txid}>
         <a href=${writeLink({ ...model.link, view: 'schema', at: txid })}>transaction ${number(txid)}</a>

@@ -55,7 +55,7 @@ export function SearchView({ model, zone }) {
     if (!text || model.txid == null) return undefined;
     setFound([]);
     setLeftOut([]);
-    return asking('search', (signal) => ask(null, signal), (error) => model.fail(error));
+    return asking('search', (signal) => ask(null, signal), (error) => model.lose(error));
   }, [text, deleted, model.txid]);
   useLayoutEffect(() => {
     setComments([]);
@@ -129,7 +129,7 @@ export function useFiltered(model) {
     if (!filter) set(NONE);
     if (!filter || view !== 'table' || model.txid == null) return undefined;
     const [from, before] = turn && turn.of === of ? [turn.next.id, turn.rows] : [0, []];
-    return asking('filter', (signal) => ask(from, before, signal), (error) => model.fail(error));
+    return asking('filter', (signal) => ask(from, before, signal), (error) => model.lose(error));
   }, [filter, table, view, model.txid, turn]);
   return { ...state, isOf: state.of === of, more: state.next && (() => again(state)) };
 }

@@ -1,11 +1,12 @@
 // Queries in SQL, at the moment of the slider.
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './vendor/preact.js';
-import { query } from './net.js';
+import { isNumber, query } from './net.js';
 import { asking } from './ready.js';
 import { complete, onlyTable, quoted } from './complete.js';
 import { Chart, KINDS } from './chart.js';
 import { copy, formats, save } from './copy.js';
+import { cut, unseen } from './cells.js';
 import { number } from './moment.js';
 import { writeLink } from './state.js';
 
@@ -115,7 +116,10 @@ function Editor({ model, sql, problem, onRun }) {
   };
   const key = (event) => {
     const move = { ArrowDown: 1, ArrowUp: options.length - 1 }[event.key];
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) onRun(text);
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+      offer(null);
+      onRun(text);
+    }
     else if (!options.length) return;
     else if (move) choose((chosen + move) % options.length);
     else if (event.key === 'Tab' && !event.shiftKey) take(options[chosen]);
@@ -142,15 +146,16 @@ function Editor({ model, sql, problem, onRun }) {
 function AnswerCell({ link, name, value, of }) {
   if (value == null) return html`<span class="null">null</span>`;
   if (name === 'txid' && Number.isSafeInteger(value)) return html`<a href=${writeLink({ ...link, view: 'log', at: value })}>${value}</a>`;
-  if (name === 'id' && of && /^\d+$/.test(value)) return html`<a href=${writeLink({ ...link, view: 'row', table: of, id: value })}>${value}</a>`;
-  return String(value).slice(0, 1000);
+  if (name === 'id' && of && /^\d+$/.test(value)) return html`<a href=${writeLink({ ...link, view: 'row', table: of, id: value })}>${String(value)}</a>`;
+  const said = unseen(String(value));
+  return html`<span class=${said && 'unseen'} data-said=${said} title=${said}>${cut(String(value), 1000)}</span>`;
 }
 
 function Answer({ model, answer }) {
   const { fields, rows, txid, moment, milliseconds } = answer;
   const [said, say] = useState('');
   const of = useMemo(() => onlyTable(model.catalog, model.link.sql), [answer]);
-  const numeric = useMemo(() => new Set(fields.map((it) => it.key).filter((key) => rows.some((row) => typeof row[key] === 'number'))), [answer]);
+  const numeric = useMemo(() => new Set(fields.map((it) => it.key).filter((key) => rows.some((row) => isNumber(row[key])))), [answer]);
   const [kind, x, y] = (model.link.chart || ',,').split(',').map(decodeURIComponent);
   const across = fields.some((it) => it.key === x) ? x : fields[0]?.key;
   const up = numeric.has(y) ? y : [...numeric].find((key) => key !== across) ?? [...numeric][0];

@@ -1,18 +1,16 @@
 //! Tables and changes as streams of Arrow, which a client asks for by its `Accept`.
 
-use std::io;
 use std::sync::Arc;
 
 use annals::{Snapshot, Txid};
 use annals_arrow::{Options, PastBatches, TableBatches, ipc};
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
-use bytes::Bytes;
 
 use crate::answer::{Answer, Refusal};
-use crate::body::{self, Pushing};
 use crate::changes::{After, forgotten};
 use crate::means::{Held, Kind};
+use crate::parts::{self, Parts};
 use crate::rights::Allowed;
 use crate::rows::{self, Asked};
 use crate::work::Work;
@@ -34,7 +32,7 @@ pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
 pub(crate) async fn table(allowed: &Allowed, of: String, asked: Asked) -> Answer {
     let local = Arc::clone(&allowed.local);
     let begin = move |work: &mut Work| {
-        let now = rows::state(&local, asked.at.as_deref())?;
+        let now = rows::state_as(&local, asked.at.as_deref(), asked.as_it_was)?;
         Ok((now.txid(), ipc::Pieces::new(batches(work, &now, &of, &asked)?)?))
     };
     send(allowed, allowed.run(Kind::Long, begin).await?).await
@@ -81,54 +79,18 @@ pub(crate) async fn changes(allowed: &Allowed, of: Option<String>, after: Option
     send(allowed, allowed.run(Kind::Long, begin).await?).await
 }
 
-/// Sends a stream as the reader takes it: a slow one holds no thread, and the memory of one batch.
+/// Sends a stream as the reader takes it, batch by batch.
 async fn send(allowed: &Allowed, ((txid, pieces), held): ((Txid, ipc::Pieces), Held)) -> Answer {
-    let (pushing, body) = body::pushed(allowed).await?;
-    tokio::spawn(push(allowed.clone(), pieces, pushing, held));
+    let body = parts::send(allowed, Vec::new(), pieces, held).await?;
     let txid = txid.to_string();
     let headers = [(header::CONTENT_TYPE.as_str(), ipc::MEDIA_TYPE), ("annals-txid", &txid)];
     Ok((headers, body).into_response())
 }
 
-/// Sends the pieces, each made in a place for work. What is made of it is in memory that is held until it is sent.
-async fn push(allowed: Allowed, mut pieces: ipc::Pieces, pushing: Pushing, _held: Held) {
-    loop {
-        let made = match piece(&allowed, pieces).await {
-            Ok(made) => made,
-            // Cut off, since what is sent is no whole stream.
-            Err(refusal) => {
-                pushing.send(Err(io::Error::other(refusal.message))).await;
-                return;
-            }
-        };
-        let (rest, piece, _held) = made;
-        pieces = rest;
-        let is_sent = match piece {
-            None => return,
-            Some(Ok(piece)) => pushing.send_all(Bytes::from(piece)).await,
-            Some(Err(error)) => {
-                pushing.send(Err(io::Error::other(error))).await;
-                false
-            }
-        };
-        if !is_sent {
-            return;
-        }
+impl Parts for ipc::Pieces {
+    const MOST: u64 = BATCH;
+
+    fn next(&mut self, _: &mut Work) -> Answer<Option<Vec<u8>>> {
+        Ok(Iterator::next(self).transpose()?)
     }
-}
-
-type Piece = Option<annals::Result<Vec<u8>>>;
-
-/// Makes the next piece.
-async fn piece(allowed: &Allowed, mut pieces: ipc::Pieces) -> Answer<(ipc::Pieces, Piece, Held)> {
-    let (means, right) = (&allowed.shared().means, allowed.right());
-    let mut held = means.hold_up_to(right, BATCH).await?;
-    let make = move |_: &mut Work| {
-        let piece = pieces.next();
-        Ok((pieces, piece))
-    };
-    let ((pieces, piece), _) = allowed.run(Kind::Long, make).await?;
-    let bytes = piece.as_ref().and_then(|piece| piece.as_ref().ok()).map_or(0, Vec::len);
-    held.shrink_to(bytes as u64);
-    Ok((pieces, piece, held))
 }

@@ -60,7 +60,7 @@ pub(crate) fn push_changed(
     changed: &Changed,
     shown: Shown,
 ) -> usize {
-    let Changed { txid, time, comments, rows } = changed;
+    let Changed { txid, time, comments, rows, left_out } = changed;
     push_head(text, *txid, *time, comments);
     let (mut count, mut has) = (0, 0);
     for row in rows.iter().filter(|row| shown.table.is_none_or(|only| only == row.table)) {
@@ -72,10 +72,7 @@ pub(crate) fn push_changed(
         }
         count += 1;
     }
-    match count - has {
-        0 => text.push_str("]}"),
-        left_out => text.push_str(&format!("],\"left_out\":{left_out}}}")),
-    }
+    push_tail(text, (count - has) as u64 + left_out);
     count
 }
 
@@ -88,10 +85,7 @@ pub(crate) fn push_changed_fields(text: &mut String, schema: &Schema, changed: &
         text.push_str(if place > 0 { "," } else { "" });
         annals_json::push_fields(text, table, row);
     }
-    match left_out {
-        0 => text.push_str("]}"),
-        left_out => text.push_str(&format!("],\"left_out\":{left_out}}}")),
-    }
+    push_tail(text, *left_out);
 }
 
 fn push_head(text: &mut String, txid: Txid, time: Timestamp, comments: &[String]) {
@@ -103,6 +97,13 @@ fn push_head(text: &mut String, txid: Txid, time: Timestamp, comments: &[String]
     text.push_str(",\"changes\":[");
 }
 
+fn push_tail(text: &mut String, left_out: u64) {
+    match left_out {
+        0 => text.push_str("]}"),
+        left_out => text.push_str(&format!("],\"left_out\":{left_out}}}")),
+    }
+}
+
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Asked {
@@ -111,6 +112,8 @@ struct Asked {
     after: Option<String>,
     /// Only changes of this table.
     table: Option<String>,
+    /// The most changes of each transaction; `left_out` counts the others.
+    rows: Option<usize>,
     /// How many seconds to wait for news, 60 at most.
     wait: Option<f64>,
 }
@@ -122,7 +125,7 @@ struct Asked {
 ))]
 async fn changes(
     allowed: Allowed,
-    Query(Asked { after, table: of, wait }): Query<Asked>,
+    Query(Asked { after, table: of, rows, wait }): Query<Asked>,
     headers: HeaderMap,
 ) -> Answer {
     #[cfg(feature = "arrow")]
@@ -160,7 +163,8 @@ async fn changes(
     };
     let (pieces, body) = body::pushed_later(allowed.shared());
     let local = Arc::clone(&allowed.local);
-    let sending = Sending { allowed, local, only, pieces, as_events, last: after };
+    let shown = Shown { table: only, most: rows.unwrap_or(usize::MAX) };
+    let sending = Sending { allowed, local, shown, pieces, as_events, last: after };
     tokio::spawn(sending.run(feed, wait));
     let kind = if as_events { "text/event-stream" } else { "application/x-ndjson" };
     let cached = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
@@ -213,7 +217,7 @@ pub(crate) fn forgotten(local: &Local, error: annals::Error) -> Refusal {
 struct Sending {
     allowed: Allowed,
     local: Arc<Local>,
-    only: Option<TableNumber>,
+    shown: Shown,
     pieces: Pushing,
     as_events: bool,
     /// The last transaction that was read.
@@ -333,8 +337,9 @@ impl Sending {
         self.last = changed.txid;
         let now = self.local.read();
         let schema = now.schema();
-        let is_shown = |row: &RowChange| self.only.is_none_or(|only| only == row.table);
-        if self.only.is_some() && !changed.rows.iter().any(is_shown) {
+        let Shown { table: only, most } = self.shown;
+        let is_shown = |row: &RowChange| only.is_none_or(|only| only == row.table);
+        if only.is_some() && !changed.rows.iter().any(is_shown) {
             return Sent::Nothing;
         }
         let (means, right) = (&self.allowed.shared().means, self.allowed.right());
@@ -346,17 +351,22 @@ impl Sending {
             false => String::new(),
         };
         push_head(&mut text, changed.txid, changed.time, &changed.comments);
-        let mut separator = "";
+        let mut count = 0;
         for row in changed.rows.iter().filter(|row| is_shown(row)) {
             let Some(table) = schema.table(row.table) else { continue };
-            text.push_str(std::mem::replace(&mut separator, ","));
+            count += 1;
+            if count > most {
+                continue;
+            }
+            text.push_str(if count > 1 { "," } else { "" });
             annals_json::push_change(&mut text, table, row);
             let is_piece = text.len() as u64 >= PIECE / 2;
             if is_piece && !self.pieces.send_text(std::mem::take(&mut text)).await {
                 return Sent::Failed;
             }
         }
-        text.push_str(if self.as_events { "]}\n\n" } else { "]}\n" });
+        push_tail(&mut text, count.saturating_sub(most) as u64);
+        text.push_str(if self.as_events { "\n\n" } else { "\n" });
         match self.pieces.send_text(text).await {
             true => Sent::Yes,
             false => Sent::Failed,

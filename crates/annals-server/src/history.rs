@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use annals::{Moment, Snapshot, Txid};
+use annals::{Differing, Moment, Snapshot, Txid};
 use axum::extract::{Path, Query};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -16,6 +17,7 @@ use crate::answer::{Answer, Refusal};
 use crate::changes::{Shown, push_changed, push_changed_fields};
 use crate::means::Kind;
 use crate::openapi;
+use crate::parts::{self, Parts};
 use crate::rights::Allowed;
 use crate::rows::{LARGEST, id, table};
 use crate::shared::Shared;
@@ -141,9 +143,13 @@ struct Between {
     to: Option<String>,
     /// Only rows of this table.
     table: Option<String>,
-    /// The most rows of the answer: if more differ, that is an error.
+    /// The most rows of the answer: if more differ, or they take more than 8 MiB, that is an error. Without it all are sent,
+    /// as they are found.
     limit: Option<usize>,
 }
+
+/// The size of the parts in which rows are sent.
+const PART: usize = 256 << 10;
 
 fn txid(local: &annals_replica::Local, what: &str, text: &str) -> Answer<Txid> {
     let moment: Moment = text.parse().map_err(|error| Refusal::bad(format!("{what}: {error}")))?;
@@ -157,29 +163,65 @@ async fn diff(
     Query(Between { from, to, table: of, limit }): Query<Between>,
 ) -> Answer {
     let local = Arc::clone(&allowed.local);
-    let read = move |work: &mut Work| {
+    let begin = move |work: &mut Work| {
         let now = local.refresh()?;
         let from = txid(&local, "from", &from)?;
         let to = to.map_or(Ok(now.txid()), |to| txid(&local, "to", &to))?;
-        let mut rows = now.differences(from, to)?;
+        let mut rows = now.differing(from, to, work.room())?;
         if let Some(of) = of {
-            let only = table(now.schema(), &of)?.number;
-            rows.retain(|row| row.table == only);
+            rows = rows.of(table(now.schema(), &of)?.number);
         }
-        if limit.is_some_and(|limit| rows.len() > limit) {
-            let message = format!("{} rows differ, more than the limit of the request", rows.len());
+        let part = limit.map_or(PART, |_| LARGEST);
+        let mut list = List { now, rows, room: work.room(), count: 0, is_over: false, part };
+        // An error before the first part is one of the answer.
+        let first = list.next(work)?.unwrap_or_default();
+        if let Some(limit) = limit.filter(|limit| list.count > *limit || !list.is_over) {
+            let message = format!(
+                "more than {limit} rows differ, or they take more than {} MiB: ask without a limit, or for less",
+                LARGEST >> 20
+            );
             return Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many", message));
         }
-        list(
-            work,
-            rows.iter().filter_map(|row| {
-                let mut text = String::new();
-                annals_json::push_change(&mut text, now.schema().table(row.table)?, row);
-                Some(Ok(text))
-            }),
-        )
+        Ok((first, list))
     };
-    allowed.text(Kind::Long, read).await
+    let ((first, list), held) = allowed.run(Kind::Rows, begin).await?;
+    let body = parts::send(&allowed, first, list, held).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// A list of the rows that differ, as far as it isn't made yet.
+struct List {
+    now: Snapshot,
+    rows: Differing,
+    /// How many bytes of rows it keeps, at most.
+    room: usize,
+    /// How many rows there were.
+    count: usize,
+    is_over: bool,
+    /// So many bytes has a part, at least.
+    part: usize,
+}
+
+impl Parts for List {
+    fn next(&mut self, work: &mut Work) -> Answer<Option<Vec<u8>>> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let mut text = if self.count == 0 { "[".to_owned() } else { String::new() };
+        while text.len() < self.part {
+            let Some(row) = self.rows.next().transpose()? else {
+                text.push_str("]\n");
+                self.is_over = true;
+                break;
+            };
+            let Some(table) = self.now.schema().table(row.table) else { continue };
+            text.push_str(if self.count > 0 { ",\n" } else { "\n" });
+            annals_json::push_change(&mut text, table, &row);
+            self.count += 1;
+            work.cover(self.room + text.capacity())?;
+        }
+        Ok(Some(text.into_bytes()))
+    }
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -189,7 +231,7 @@ struct Logged {
     after: Option<u64>,
     /// The most transactions of the answer, 1 to 10,000; 100 if it isn't said. It ends after about 8 MiB, too.
     limit: Option<usize>,
-    /// The most changes of each; `left_out` counts the others.
+    /// The most changes of each; `left_out` counts the others. Changes after some 16 MiB are left out, too.
     rows: Option<usize>,
     /// `changed`: of updated rows only the fields that differ, which is found without the rest of the row.
     fields: Option<Fields>,
@@ -222,17 +264,17 @@ async fn log(
             return Ok(text);
         }
         let shown = Shown { table: None, most: rows.unwrap_or(usize::MAX) };
-        for changed in now.changes(first..=last)? {
+        for changed in now.changes(first..=last)?.within(work.room()) {
             push_changed(&mut text, now.schema(), &changed?, shown);
             text.push('\n');
-            work.cover(text.capacity())?;
+            work.cover(work.room() + text.capacity())?;
             if text.len() > LARGEST {
                 break;
             }
         }
         Ok(text)
     };
-    allowed.text_of("application/x-ndjson", Kind::Long, read).await
+    allowed.text_of("application/x-ndjson", Kind::Rows, read).await
 }
 
 /// Appends a line for each transaction with the fields that it changed.
@@ -248,7 +290,7 @@ fn push_fields(
         let Some(changed) = found else { break };
         push_changed_fields(text, now.schema(), &changed);
         text.push('\n');
-        work.cover(text.capacity())?;
+        work.cover(work.room() + text.capacity())?;
         if text.len() > LARGEST {
             break;
         }

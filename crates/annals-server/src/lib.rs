@@ -48,6 +48,7 @@ mod listen;
 mod log;
 mod means;
 mod openapi;
+mod parts;
 mod patient;
 mod procedures;
 mod ranges;

@@ -15,6 +15,8 @@ use crate::shared::Limits;
 const UNIT: u64 = 1 << 10;
 /// What a stream has in memory: a piece that is sent, and one that waits.
 const STREAM: u64 = 512 << 10;
+/// The most bytes of rows that work keeps beside its answer.
+const ROOM: u64 = 32 << 20;
 /// So much of an answer needs no share of the memory: that of all work together is small.
 const FREE: u64 = 16 << 10;
 
@@ -38,6 +40,8 @@ pub(crate) enum Kind {
     Quick,
     /// It may read much of a database.
     Long,
+    /// It is long, and keeps rows beside its answer.
+    Rows,
     /// It runs SQLite.
     #[cfg(feature = "sql")]
     Sql,
@@ -91,7 +95,7 @@ impl Means {
     pub(crate) async fn place(&self, right: &Right, kind: Kind) -> Answer<Taken> {
         let places = match kind {
             Kind::Quick => &self.quick,
-            Kind::Long => &self.long,
+            Kind::Long | Kind::Rows => &self.long,
             #[cfg(feature = "sql")]
             Kind::Sql => &self.sql,
             Kind::Stream => &self.streams,
@@ -131,6 +135,19 @@ impl Means {
     /// Waits for so much memory, or all that one who asks can have.
     pub(crate) async fn hold_up_to(&self, right: &Right, bytes: u64) -> Answer<Held> {
         self.hold(right, bytes.min(u64::from(self.memory.most()) * UNIT)).await
+    }
+
+    /// Waits for the memory that work of a kind has from the beginning.
+    pub(crate) async fn hold_for(&self, right: &Right, kind: Kind) -> Answer<Held> {
+        // Some of the answer, too: so those that have the rest of the memory can begin to send.
+        let room = self.room() as u64;
+        self.hold(right, if kind == Kind::Rows { room + room / 8 } else { 0 }).await
+    }
+
+    /// Returns how many bytes of rows work may keep beside its answer: of what one who asks can have a part, so that there is
+    /// memory for the answer, and for other work.
+    pub(crate) fn room(&self) -> usize {
+        (u64::from(self.memory.most()) * UNIT / 4).min(ROOM) as usize
     }
 
     /// Waits for the memory of a stream.

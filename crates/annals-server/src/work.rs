@@ -40,12 +40,12 @@ impl Drop for Waiting {
 }
 
 impl Work {
-    /// Begins work, and returns one who waits for it.
-    pub(crate) fn begin(right: &Right) -> (Self, Waiting) {
+    /// Begins work that has some memory, and returns one who waits for it.
+    fn begin(right: &Right, held: Held) -> (Self, Waiting) {
         let gone = Arc::new(AtomicBool::new(false));
         let waiting = Waiting(Arc::clone(&gone));
         let deadline = SystemClock.elapsed() + LONGEST;
-        (Self { right: right.clone(), gone, deadline, held: Held::default() }, waiting)
+        (Self { right: right.clone(), gone, deadline, held }, waiting)
     }
 
     /// Fails if nobody waits for it any more, or if it takes too long.
@@ -69,6 +69,11 @@ impl Work {
         right.shared().means.cover(right, held, bytes as u64)
     }
 
+    /// Returns how many bytes of rows work of the kind `Rows` may keep beside its answer.
+    pub(crate) fn room(&self) -> usize {
+        self.right.shared().means.room()
+    }
+
     /// Returns what is true as soon as nobody waits for it any more.
     #[cfg(feature = "sql")]
     pub(crate) fn gone(&self) -> Arc<AtomicBool> {
@@ -83,8 +88,19 @@ impl Allowed {
         kind: Kind,
         work: impl FnOnce(&mut Work) -> Answer<T> + Send + 'static,
     ) -> Answer<(T, Held)> {
+        let held = self.shared().means.hold_for(self.right(), kind).await?;
+        self.run_with(held, kind, work).await
+    }
+
+    /// Runs work that has some memory, in the same way.
+    pub(crate) async fn run_with<T: Send + 'static>(
+        &self,
+        held: Held,
+        kind: Kind,
+        work: impl FnOnce(&mut Work) -> Answer<T> + Send + 'static,
+    ) -> Answer<(T, Held)> {
         let place = self.shared().means.place(self.right(), kind).await?;
-        let (mut asking, waiting) = Work::begin(self.right());
+        let (mut asking, waiting) = Work::begin(self.right(), held);
         let done = blocking::run(move || {
             let _place = place;
             let done = work(&mut asking)?;

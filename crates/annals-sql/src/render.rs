@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use annals_json::push_string;
+use annals_json::{push_csv, push_string};
 use rusqlite::types::ValueRef;
 
 use crate::connection::Answer;
@@ -137,19 +137,6 @@ fn push_csv_value(text: &mut String, value: ValueRef<'_>) {
         ValueRef::Text(bytes) => push_csv(text, &String::from_utf8_lossy(bytes)),
         value => push_plain(text, value),
     }
-}
-
-/// Appends a text of CSV, in quotes if it needs them. An empty one has them: null has none.
-fn push_csv(text: &mut String, value: &str) {
-    let is_plain = !value.is_empty()
-        && !value.contains(['"', ',', '\n', '\r'])
-        && value.trim().len() == value.len();
-    if is_plain {
-        return text.push_str(value);
-    }
-    text.push('"');
-    text.push_str(&value.replace('"', "\"\""));
-    text.push('"');
 }
 
 fn push_json(text: &mut String, value: ValueRef<'_>) {

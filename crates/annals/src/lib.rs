@@ -106,12 +106,12 @@ pub use db::SubscriptionStream;
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, Blame, BlobReader,
     CacheStats, Changed, ChangedFields, Changes, Checked, Commit, Custom, Customs, Database,
-    Deletions, Embedded, Events, Examination, FieldValues, Forgotten, HeadInspection, History,
-    HistoryCheck, HistoryInspection, ImageInspection, ImageRoot, Inspection, Latencies, Moment,
-    MomentError, Older, OldestReader, OldestState, Options, Packed, Pending, Proposed, Reader,
-    Renumbered, Restarted, Restarting, RowChange, RowFields, Savepoint, SegmentInspection, Sink,
-    Snapshot, Stats, Subscription, Tail, Transaction, Unapplied, Version, VersionKind, examine,
-    inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    Deletions, Differing, Embedded, Events, Examination, FieldValues, Forgotten, HeadInspection,
+    History, HistoryCheck, HistoryInspection, ImageInspection, ImageRoot, Inspection, Latencies,
+    Moment, MomentError, Older, OldestReader, OldestState, Options, Packed, Pending, Proposed,
+    Reader, Renumbered, Restarted, Restarting, RowChange, RowFields, Savepoint, SegmentInspection,
+    Sink, Snapshot, Stats, Subscription, Tail, Transaction, Unapplied, Version, VersionKind,
+    examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use journal::{
     Carried, Committed, Copies, Cursor, CursorError, Cut, Erasure, Level, Plan, Point, Recovered,

@@ -9,6 +9,9 @@ use crate::output::Output;
 use crate::remote::Access;
 use crate::{Outcome, language, progress};
 
+/// So many bytes of rows are kept at once, about.
+const ROOM: usize = 64 << 20;
+
 /// Compare two moments of a database
 ///
 /// Prints each row that was added (`+`), removed (`-`) or changed (`~`) from A to B, in order of tables and ids; of a
@@ -62,11 +65,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let (a, b) = (txid(&arguments.a)?, txid(&arguments.b)?);
     let mut outcome = Outcome::Done;
     let mut line = String::new();
-    for row in now.differences(a, b)? {
+    let mut rows = now.differing(a, b, ROOM)?;
+    if let Some(only) = only {
+        rows = rows.of(only);
+    }
+    for row in rows {
+        let row = row?;
         let Some(table) = schema.table(row.table) else { continue };
-        if only.is_some_and(|only| only != row.table) {
-            continue;
-        }
         outcome = Outcome::Differs;
         line.clear();
         match arguments.format {

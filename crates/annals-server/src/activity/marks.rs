@@ -1,6 +1,6 @@
 //! What stands out in a history: a bounded number of marks.
 
-use annals::Txid;
+use annals::{FieldNumber, RowId, TableNumber, Txid};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -25,6 +25,16 @@ pub(crate) struct Mark {
     pub(crate) txid: Txid,
     pub(crate) kind: Kind,
     pub(crate) text: String,
+    /// Whose values were erased.
+    pub(crate) erased: Option<Erased>,
+}
+
+/// The row, and the field if only one, whose values were erased.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Erased {
+    pub(crate) table: TableNumber,
+    pub(crate) row: RowId,
+    pub(crate) field: Option<FieldNumber>,
 }
 
 /// Marks in the order of their transactions.
@@ -82,13 +92,18 @@ mod tests {
         let mut marks = Marks::default();
         for txid in 1..=100_000 {
             let kind = if txid % 1000 == 0 { Kind::Schema } else { Kind::Comment };
-            marks.add(Mark { txid: Txid(txid), kind, text: "é".repeat(300) });
+            marks.add(Mark { txid: Txid(txid), kind, text: "é".repeat(300), erased: None });
         }
         assert!(marks.list.len() <= MOST && marks.list.len() > MOST / 4);
         assert_eq!(marks.list().filter(|mark| mark.kind == Kind::Schema).count(), 100);
         assert!(marks.list().all(|mark| mark.text.chars().count() == LONGEST));
         for _ in 0..10_000 {
-            marks.add(Mark { txid: Txid(1), kind: Kind::Erasure, text: String::new() });
+            marks.add(Mark {
+                txid: Txid(1),
+                kind: Kind::Erasure,
+                text: String::new(),
+                erased: None,
+            });
         }
         assert!(marks.list.len() <= MOST, "whatever they are");
     }

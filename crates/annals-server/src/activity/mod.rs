@@ -17,7 +17,7 @@ use annals_replica::Local;
 use self::taken::Taking;
 
 pub(crate) use buckets::{Bucket, Buckets, MOST};
-pub(crate) use marks::{Kind, Mark, Marks};
+pub(crate) use marks::{Erased, Kind, Mark, Marks};
 pub(crate) use taken::Taken;
 
 /// What is known of a database's history.
@@ -89,12 +89,17 @@ fn read(activity: &Weak<Activity>, local: &Weak<Local>, first: Txid) {
 struct Collecting<'a> {
     activity: &'a Weak<Activity>,
     taking: Taking,
-    marks: Vec<(Kind, String)>,
+    marks: Vec<Mark>,
 }
 
 impl<'a> Collecting<'a> {
     fn new(activity: &'a Weak<Activity>) -> Self {
         Self { activity, taking: Taking::default(), marks: Vec::new() }
+    }
+
+    /// Notes something of the transaction that is read, which isn't known yet.
+    fn mark(&mut self, kind: Kind, text: String) {
+        self.marks.push(Mark { txid: Txid(0), kind, text, erased: None });
     }
 }
 
@@ -103,10 +108,10 @@ impl Sink for Collecting<'_> {
         self.taking.event(schema, event);
         match *event {
             Event::Schema(command) => {
-                self.marks.push((Kind::Schema, schema.command_text(command)));
+                self.mark(Kind::Schema, schema.command_text(command));
             }
-            Event::Comment(text) => self.marks.push((Kind::Comment, text.to_owned())),
-            Event::ValidData => self.marks.push((Kind::ValidData, String::new())),
+            Event::Comment(text) => self.mark(Kind::Comment, text.to_owned()),
+            Event::ValidData => self.mark(Kind::ValidData, String::new()),
             _ => {}
         }
         Ok(())
@@ -118,7 +123,11 @@ impl Sink for Collecting<'_> {
 
     fn erasure(&mut self, schema: &Schema, erasure: &Erasure) -> annals::Result<()> {
         let table = schema.table(erasure.table).map_or("a dropped table", |it| &it.name);
-        self.marks.push((Kind::Erasure, format!("row {} of {table}", erasure.row.0)));
+        let Erasure { table: of, row, field, .. } = *erasure;
+        self.mark(Kind::Erasure, format!("row {} of {table}", row.0));
+        if let Some(mark) = self.marks.last_mut() {
+            mark.erased = Some(Erased { table: of, row, field });
+        }
         Ok(())
     }
 
@@ -138,8 +147,8 @@ impl Sink for Collecting<'_> {
         }
         known.upto = txid;
         known.buckets.add(transaction);
-        for (kind, text) in self.marks.drain(..) {
-            known.marks.add(Mark { txid, kind, text });
+        for mark in self.marks.drain(..) {
+            known.marks.add(Mark { txid, ..mark });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use annals::{TableNumber, Timestamp};
+use annals::{Schema, TableNumber, Timestamp};
 use annals_replica::Local;
 use axum::extract::Query;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::activity::{Activity, Kind, Known, MOST, Mark, Taken};
+use crate::activity::{Activity, Erased, Kind, Known, MOST, Mark, Taken};
 use crate::answer::{Answer, Refusal};
 use crate::means;
 use crate::rights::Allowed;
@@ -81,6 +81,17 @@ struct OfMark {
     /// `comment`, `schema`, `erasure` or `valid_data`.
     kind: Kind,
     text: String,
+    /// Whose values were erased.
+    erased: Option<OfErasure>,
+}
+
+/// The row whose values were erased.
+#[derive(Serialize, ToSchema)]
+struct OfErasure {
+    table: String,
+    id: u64,
+    /// The key of the field; null: all of them.
+    field: Option<String>,
 }
 
 /// Returns how much each table was changed when, in buckets of transactions, and what stands out: comments, changes of
@@ -108,10 +119,11 @@ fn answer(activity: &Arc<Activity>, local: &Arc<Local>, most: usize) -> Answer<W
         let time = Timestamp(bucket.time).to_string();
         OfBucket { first: bucket.first, last: bucket.last, time, changes }
     });
-    let marks = known.marks.list().map(|Mark { txid, kind, text }| OfMark {
+    let marks = known.marks.list().map(|Mark { txid, kind, text, erased }| OfMark {
         txid: txid.0,
         kind: *kind,
         text: text.clone(),
+        erased: erased.and_then(|erased| of_erasure(now.schema(), erased)),
     });
     Ok(WhatHappened {
         first: first.0,
@@ -122,6 +134,16 @@ fn answer(activity: &Arc<Activity>, local: &Arc<Local>, most: usize) -> Answer<W
         tables: largest(&known, name),
         failure: known.failure.clone(),
     })
+}
+
+fn of_erasure(schema: &Schema, Erased { table, row, field }: Erased) -> Option<OfErasure> {
+    let table = schema.table(table)?;
+    let field = match field {
+        // One that was dropped since is shown nowhere.
+        Some(number) => Some(annals_json::key(table, table.field(number)?)),
+        None => None,
+    };
+    Some(OfErasure { table: table.name.clone(), id: row.0, field })
 }
 
 /// Returns what the largest tables have, and at the end what all others have.

@@ -14,7 +14,7 @@ use crate::Role;
 use crate::answer::Answer;
 use crate::means::Kind;
 use crate::rights::Allowed;
-use crate::rows::{state, table};
+use crate::rows::{state_as, table};
 use crate::shared::Shared;
 use crate::work::Work;
 
@@ -27,6 +27,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
 struct At {
     /// The moment of the numbers of rows: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`; without it now.
     at: Option<String>,
+    /// True: the tables, fields and indexes of that moment, rather than those of now.
+    as_it_was: Option<bool>,
     /// Only this table.
     table: Option<String>,
 }
@@ -56,11 +58,13 @@ struct OfTable {
 
 /// Returns the tables of a database with their fields, indexes, and numbers of rows.
 #[utoipa::path(get, path = "/v1/{name}/schema", params(At), responses((status = 200, body = Catalog)))]
-async fn catalog(allowed: Allowed, Query(At { at, table: only }): Query<At>) -> Answer {
+async fn catalog(allowed: Allowed, Query(At { at, as_it_was, table: only }): Query<At>) -> Answer {
     let local = Arc::clone(&allowed.local);
     let can_write = allowed.right().includes(Role::Write);
-    let read =
-        move |_: &mut Work| of_state(&state(&local, at.as_deref())?, can_write, only.as_deref());
+    let read = move |_: &mut Work| {
+        let now = state_as(&local, at.as_deref(), as_it_was)?;
+        of_state(&now, can_write, only.as_deref())
+    };
     allowed.value(Kind::Quick, read).await
 }
 

@@ -45,6 +45,7 @@ const ASSETS: &[Asset] = assets! {
     "cells.js": "text/javascript",
     "bytes.js": "text/javascript",
     "row.js": "text/javascript",
+    "erased.js": "text/javascript",
     "schema.js": "text/javascript",
     "log.js": "text/javascript",
     "storage.js": "text/javascript",

@@ -12,6 +12,7 @@ use annals::{Deletions, FieldNumber, RowId, Snapshot, Table, Txid, ValueRef};
 use annals_replica::Local;
 use axum::extract::Query;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -27,8 +28,8 @@ use crate::work::Work;
 const MOST: usize = 100;
 /// How long an answer takes at most: the rest is for the next one.
 const LONGEST: Duration = Duration::from_millis(500);
-/// How many times as large as their JSON the found rows are in memory, at most.
-const IN_MEMORY: usize = 4;
+/// The found rows are in memory once as they are, and once in the answer.
+const COPIES: usize = 2;
 /// After so many rows it looks at the clock.
 const STRIDE: u32 = 512;
 
@@ -70,9 +71,11 @@ struct Hit {
     id: u64,
     /// The field whose value has the text; null if it is the id.
     field: Option<String>,
-    value: serde_json::Value,
+    #[schema(value_type = serde_json::Value)]
+    value: Box<RawValue>,
     /// All of its values.
-    row: serde_json::Value,
+    #[schema(value_type = serde_json::Value)]
+    row: Box<RawValue>,
     /// When it was deleted; null if it is there.
     deleted: Option<Deleted>,
 }
@@ -171,7 +174,6 @@ impl Search {
         SystemClock.elapsed() >= self.deadline
     }
 
-    /// True if an answer has no more: so many rows, or so many bytes.
     fn is_full(&self) -> bool {
         self.found.len() >= MOST || self.bytes > LARGEST
     }
@@ -203,7 +205,7 @@ impl Search {
             if self.is_over() {
                 return Ok(Some(id.0));
             }
-            work.cover(self.bytes * IN_MEMORY)?;
+            work.cover(self.bytes * COPIES)?;
             let value = |field| row.value(field);
             self.look_at(table, Candidate { id, value, deleted: None });
             next = id.0 + 1;
@@ -245,16 +247,19 @@ impl Search {
         candidate: Candidate<'v, V>,
     ) {
         let Candidate { id, value: value_of, deleted } = candidate;
-        let (found, bytes) = (&mut self.found, &mut self.bytes);
-        let hit = |field, value| {
-            let mut json = String::new();
-            annals_json::push_values(&mut json, table, id, &value_of);
-            *bytes += json.len();
-            let row = serde_json::from_str(&json).unwrap_or_default();
-            found.push(Hit { table: table.name.clone(), id: id.0, field, value, row, deleted });
+        let hit = |field, value: String| {
+            let mut row = String::new();
+            annals_json::push_values(&mut row, table, id, &value_of);
+            self.bytes += value.len() + row.len();
+            // They are sent as they were written: numbers keep all of their digits.
+            if let (Ok(value), Ok(row)) = (RawValue::from_string(value), RawValue::from_string(row))
+            {
+                let table = table.name.clone();
+                self.found.push(Hit { table, id: id.0, field, value, row, deleted });
+            }
         };
         if self.text.parse() == Ok(id.0) {
-            return hit(None, id.0.into());
+            return hit(None, id.0.to_string());
         }
         let mut json = String::new();
         for field in &table.fields {
@@ -265,8 +270,7 @@ impl Search {
             };
             let has_text = json != "null" && contains(&json, &self.text);
             if has_text || self.wanted.as_ref().is_some_and(is_wanted) {
-                let value = serde_json::from_str(&json).unwrap_or_default();
-                return hit(Some(annals_json::key(table, field)), value);
+                return hit(Some(annals_json::key(table, field)), json);
             }
         }
     }

@@ -54,6 +54,8 @@ pub(crate) struct Compared {
     tables: BTreeMap<String, u64>,
     /// Rows of the table that was asked for.
     rows: Vec<Change>,
+    /// Where to continue, `TABLE/ID`; null at the end.
+    next: Option<String>,
 }
 
 /// Facts of a database.

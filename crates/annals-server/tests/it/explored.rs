@@ -155,7 +155,65 @@ fn a_comparison_counts_the_rows_of_each_table() {
     let ids: Vec<_> =
         compared["rows"].as_array().unwrap().iter().map(|it| it["id"].clone()).collect();
     assert_eq!(ids, [0, 20, 21]);
+    // From a place on, the rest.
+    let rest = explored.get("/compare?from=txid:2&to=txid:29&table=long&start=long/30");
+    assert_eq!(rest["tables"], json!({ "long": 240, "short": 1 }));
+    assert_eq!((&rest["rows"][0]["id"], &rest["next"]), (&json!(30), &json!(null)));
+    for wrong in ["long", "long/x", "x/1"] {
+        let answer = explored.get(&format!("/compare?from=txid:2&to=txid:29&start={wrong}"));
+        assert!(answer["message"].is_string(), "{answer}");
+    }
     let back = explored.get("/compare?from=txid:29&to=txid:2&table=short");
     assert_eq!(back["rows"][0]["before"], json!({ "text": "changed" }));
-    assert_eq!(explored.get("/compare?from=txid:9&to=txid:9"), json!({ "tables": {}, "rows": [] }));
+    assert_eq!(
+        explored.get("/compare?from=txid:9&to=txid:9"),
+        json!({ "tables": {}, "rows": [], "next": null })
+    );
+}
+
+/// Returns an answer as it is.
+fn text(explored: &Explored, rest: &str) -> (u16, String) {
+    let answer = reqwest::blocking::get(format!("{}{rest}", explored.0.of("a"))).unwrap();
+    (answer.status().as_u16(), answer.text().unwrap())
+}
+
+#[test]
+fn differences_are_all_or_an_error() {
+    let explored = Explored::start();
+    let all: Value =
+        serde_json::from_str(&text(&explored, "/diff?from=txid:1&to=txid:29").1).unwrap();
+    assert_eq!(all.as_array().unwrap().len(), 252);
+    let none = text(&explored, "/diff?from=txid:9&to=txid:9");
+    assert_eq!((none.0, none.1.trim()), (200, "[]"));
+    for (limit, status) in [(251, 422), (252, 200), (1_000_000, 200)] {
+        let found = text(&explored, &format!("/diff?from=txid:1&to=txid:29&limit={limit}"));
+        assert_eq!(found.0, status, "{limit}");
+        assert!(status != 200 || serde_json::from_str::<Value>(&found.1).unwrap() == all);
+    }
+}
+
+#[test]
+fn all_rows_are_a_file() {
+    let explored = Explored::start();
+    for at in ["", "&at=txid:9", "&at=txid:9&as_it_was=true"] {
+        let page = explored.get(&format!("/t/long?limit=10000{at}"));
+        let rows = page["rows"].as_array().unwrap();
+        let (_, lines) = text(&explored, &format!("/t/long?file=ndjson{at}"));
+        let lines: Vec<Value> = lines.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+        assert_eq!(&lines, rows);
+        let (_, csv) = text(&explored, &format!("/t/long?file=csv{at}"));
+        let cell = |row: &Value| match row["text"].as_str().unwrap() {
+            text if text.contains(',') => format!("\"{text}\""),
+            text => text.to_owned(),
+        };
+        let expected: String =
+            rows.iter().map(|row| format!("{},{}\n", row["id"], cell(row))).collect();
+        assert_eq!(csv, format!("id,text\n{expected}"));
+    }
+    assert_eq!(text(&explored, "/t/short?file=csv&at=txid:1").1, "id,text\n");
+    for (wrong, status) in
+        [("/t/long?file=csv&limit=3", 400), ("/t/long?file=xml", 400), ("/t/x?file=csv", 404)]
+    {
+        assert_eq!(text(&explored, wrong).0, status, "{wrong}");
+    }
 }

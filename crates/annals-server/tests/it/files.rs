@@ -127,7 +127,7 @@ fn what_the_server_sends_is_a_database_of_its_own() {
 
 #[test]
 fn a_root_can_be_read_for_a_while_after_each_read() {
-    let world = World::new(Duration::from_millis(400));
+    let world = World::new(Duration::from_secs(3));
     let root = world.files()["image"]["root"].as_u64().unwrap();
     let path = format!("/image/{root}");
     let first = world.get(&path, &[]).bytes().unwrap();

@@ -12,6 +12,8 @@ use crate::shape::Shape;
 
 /// The columns before the values.
 const OWN: usize = 2;
+/// So many bytes of rows are kept at once, about.
+const ROOM: usize = 16 << 20;
 
 /// The differences of two states of a table.
 pub(super) struct Changes {
@@ -82,8 +84,9 @@ fn begin(sight: &Sight, table: TableNumber, picked: &Picked<'_, '_>) -> Result<R
     let (Some(from), Some(to)) = (txid(0)?, txid(1)?) else {
         return Ok(Box::new(std::iter::empty()));
     };
-    let rows = sight.snapshot.differences(from, to)?.into_iter();
-    Ok(Box::new(rows.filter(move |row| row.table == table).map(|change| {
+    let rows = sight.snapshot.differing(from, to, ROOM)?.of(table);
+    Ok(Box::new(rows.map(|change| {
+        let change = change?;
         let id = change.id.0.cast_signed();
         let forms = vec![Form::Integer(id), kind(kind_of(&change))];
         Ok(Record::of(id, forms, change))

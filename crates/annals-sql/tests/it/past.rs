@@ -1,6 +1,7 @@
 //! The past in SQL: states, versions, changes, origins, the log.
 
-use annals::Txid;
+use annals::{Command, Database, FieldNumber, TableNumber, Txid, Type, ValueRef};
+use annals_sql::Connection;
 
 use crate::shop::{city, open, shop, text};
 
@@ -131,4 +132,59 @@ fn the_log_is_the_same_from_both_ends() {
     assert_eq!(forward.lines().count() as u64, db.read().txid().0 - Txid(0).0);
     let part = "SELECT count(*), min(txid), max(txid) FROM annals_log WHERE txid BETWEEN 10 AND 19";
     assert_eq!(text(&mut sql, part), "10|10|19\n");
+}
+
+#[test]
+fn a_state_as_it_was_has_what_was_dropped_since() {
+    let db = Database::in_memory().unwrap();
+    let (t, gone) = (TableNumber(0), TableNumber(1));
+    let field = |table, name: &str, ty, default| Command::AddField {
+        table,
+        name: name.to_owned(),
+        ty,
+        nullable: false,
+        default,
+    };
+    let number = ValueRef::Int64;
+    let made = db.write(|tx| {
+        tx.apply_command(&Command::CreateTable { name: "t".to_owned() })?;
+        tx.apply_command(&field(t, "a", Type::Int64, None))?;
+        tx.apply_command(&field(t, "b", Type::String, None))?;
+        tx.apply_command(&Command::CreateTable { name: "gone".to_owned() })?;
+        tx.apply_command(&field(gone, "x", Type::Int64, None))?;
+        tx.insert(t, &[number(1), ValueRef::String("x")])?;
+        tx.insert(gone, &[number(5)]).map(drop)
+    });
+    made.unwrap();
+    let changed = db.write(|tx| {
+        let (a, name) = (FieldNumber(0), "aa".to_owned());
+        tx.apply_command(&field(t, "c", Type::Int64, Some(annals::Value::Int64(7))))?;
+        tx.apply_command(&Command::DropField { table: t, field: FieldNumber(1) })?;
+        tx.apply_command(&Command::RenameField { table: t, field: a, name })?;
+        tx.apply_command(&Command::DropTable { table: gone })
+    });
+    changed.unwrap();
+    db.write(|tx| tx.insert(t, &[number(2), number(8)])).unwrap();
+    let mut sql = Connection::open(db).unwrap();
+    // The names are the present ones; `b` was dropped since, and `c` wasn't there yet.
+    for (query, expected) in [
+        ("SELECT id, aa, b, c FROM t_as_it_was(1)", "0|1|'x'|null\n"),
+        ("SELECT id, aa, b, c FROM t_as_it_was(3) WHERE id = 1", "1|2|null|8\n"),
+        ("SELECT aa, c FROM t_at(1)", "1|7\n"),
+        ("SELECT x FROM gone_as_it_was(1)", "5\n"),
+        ("SELECT count(*) FROM gone_as_it_was(3)", "0\n"),
+        ("SELECT count(*) FROM t_as_it_was(NULL)", "0\n"),
+        (
+            "SELECT o.k FROM (SELECT 7 AS k UNION ALL SELECT 1) o JOIN t_as_it_was(1) p ON p.aa = o.k",
+            "1\n",
+        ),
+        (
+            "SELECT o.k FROM (SELECT 7 AS k UNION ALL SELECT 1) o JOIN t_as_it_was(1) p ON p.c = o.k",
+            "",
+        ),
+    ] {
+        assert_eq!(text(&mut sql, query), expected, "{query}");
+    }
+    let said = text(&mut sql, "SELECT * FROM t_as_it_was");
+    assert!(said.contains("t_as_it_was needs a moment: t_as_it_was(17)"), "{said}");
 }

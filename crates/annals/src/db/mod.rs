@@ -101,5 +101,6 @@ pub use stats::{CacheStats, Latencies, OldestState, Stats};
 #[cfg(feature = "tokio")]
 pub use time::SubscriptionStream;
 pub use time::{
-    ChangedFields, Changes, Deletions, Events, FieldValues, History, RowFields, Subscription, Tail,
+    ChangedFields, Changes, Deletions, Differing, Events, FieldValues, History, RowFields,
+    Subscription, Tail,
 };

@@ -304,7 +304,7 @@ impl<C: AnyChange> Changed<C> {
     /// # Errors
     /// A value isn't of its field's type.
     pub fn new(changed: crate::Changed) -> Result<Self> {
-        let crate::Changed { txid, time, comments, rows } = changed;
+        let crate::Changed { txid, time, comments, rows, .. } = changed;
         let changes = rows.into_iter().filter_map(|row| C::of(row).transpose());
         Ok(Self { txid, time, comments, changes: changes.collect::<Result<_>>()? })
     }

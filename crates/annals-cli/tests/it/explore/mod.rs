@@ -3,9 +3,12 @@
 mod accessible;
 mod address;
 mod browser;
+mod exact;
 mod features;
+mod jumps;
 mod large;
 mod live;
+mod lost;
 mod pages;
 mod pictures;
 mod refused;
@@ -75,6 +78,13 @@ impl Explored {
     fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    /// Returns how much memory it had at most, with the pages of files, in KiB.
+    fn most_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.split_whitespace().next().unwrap().parse().unwrap()
     }
 

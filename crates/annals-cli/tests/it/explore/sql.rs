@@ -124,10 +124,10 @@ fn an_answer_is_drawn_and_exported() {
         browser.until("copied !== null");
         browser.text("copied")
     };
-    assert_eq!(copied("CSV"), "a,b,c,d,e\n1,,\"\",\"x,\"\"y\"\"|<b>\",18446744073709552000\n");
+    assert_eq!(copied("CSV"), "a,b,c,d,e\n1,,\"\",\"x,\"\"y\"\"|<b>\",1.8446744073709552e19\n");
     assert_eq!(
         copied("Markdown"),
-        "| a | b | c | d | e |\n| --- | --- | --- | --- | --- |\n| 1 |  |  | x,\"y\"\\|&lt;b> | 18446744073709552000 |\n"
+        "| a | b | c | d | e |\n| --- | --- | --- | --- | --- |\n| 1 |  |  | x,\"y\"\\|&lt;b> | 1.8446744073709552e19 |\n"
     );
     let copied: serde_json::Value = serde_json::from_str(&copied("JSON")).unwrap();
     assert_eq!(copied[0]["d"], "x,\"y\"|<b>");

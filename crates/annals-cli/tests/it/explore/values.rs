@@ -30,7 +30,7 @@ fn values_are_shown_by_their_types() {
     };
     let drawn = "[...document.images].map(it => it.naturalWidth)";
     browser.until(&format!("{drawn}.length === 2 && {drawn}.every(it => it === 1)"));
-    assert!(field("more").contains("\"a\": [\n    1,\n    2\n  ]"), "{}", field("more"));
+    assert!(field("more").contains("{\"a\":[1,2]}"), "{}", field("more"));
     assert!(field("words").starts_with("hello"), "{}", field("words"));
     assert_eq!(field("size"), "18446744073709551615");
     assert_eq!(field("seen"), "2024-02-29 12:00:00.25");

@@ -61,6 +61,9 @@ pub struct Changed {
     pub comments: Vec<String>,
     /// The rows that differ afterwards, each once, in the order in which they were first touched.
     pub rows: Vec<RowChange>,
+    /// How many further rows it touched for which there was no room; 0 unless [`Changes::within`](crate::Changes::within)
+    /// bounds them.
+    pub left_out: u64,
 }
 
 /// One version of a row: the change by one transaction.

@@ -5,3 +5,4 @@ pub(in crate::db) mod feed;
 pub(in crate::db) mod moment;
 pub(in crate::db) mod rows;
 pub(in crate::db) mod touched;
+pub(in crate::db) mod window;

@@ -1,24 +1,25 @@
 //! The changes of rows: their values before and after each transaction that is read.
 //!
 //! Invariants
-//! 1. A row that isn't `known` is as it is in `base`.
-//! 2. `touched` has each row that the current transaction touches once, as before it.
+//! 1. A row of the window that isn't `known` is as it is in `base`.
+//! 2. `touched` has each row of the window that the current transaction touches once, as before it.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use annals_schema::{FieldNumber, RowId, Schema, Table, TableNumber, Value};
+use annals_schema::{FieldNumber, RowId, Schema, Table, TableNumber, Txid, Value};
 
 use crate::db::changes::changed::Changed;
 use crate::db::changes::changed::RowChange;
 use crate::db::changes::changed::is_same_row;
+use crate::db::changes::window::Window;
 use crate::db::replay::scan::Sink;
 use crate::event::Event;
 use crate::journal::Committed;
 use crate::store::View;
-use crate::{Error, Result, Row};
+use crate::{Error, ErrorKind, Result, Row};
 
 /// The memory of a known row besides its values, and of each value, in bytes.
 const ROW: usize = 80;
@@ -49,6 +50,10 @@ pub(in crate::db) struct RowChanges {
     turn: u64,
     /// The approximate memory of the known rows, in bytes.
     weight: usize,
+    /// How much they were given since that was counted.
+    given: usize,
+    /// The rows that are followed: others are left out.
+    window: Window,
     /// Transactions that were read, and not yet taken.
     pub(in crate::db) done: VecDeque<Changed>,
 }
@@ -56,6 +61,11 @@ pub(in crate::db) struct RowChanges {
 impl RowChanges {
     /// Begins with a state.
     pub(in crate::db) fn new(base: Arc<View>, present: Arc<Schema>) -> Self {
+        Self::within(base, present, Window::all())
+    }
+
+    /// Begins with a state, and leaves out the rows that aren't in a window.
+    pub(in crate::db) fn within(base: Arc<View>, present: Arc<Schema>, window: Window) -> Self {
         Self {
             base,
             present,
@@ -64,8 +74,20 @@ impl RowChanges {
             comments: Vec::new(),
             turn: 0,
             weight: 0,
+            given: 0,
+            window,
             done: VecDeque::new(),
         }
+    }
+
+    /// Follows these rows from now on.
+    pub(in crate::db) fn bound(&mut self, window: Window) {
+        self.window = window;
+    }
+
+    /// True if no other transaction can be read before [`rebase`](Self::rebase).
+    pub(in crate::db) const fn is_full(&self) -> bool {
+        self.window.bound().is_some() || self.weight > self.window.room() / 4
     }
 
     /// Returns how many bytes it has in memory, about, beside the state it began with.
@@ -78,6 +100,7 @@ impl RowChanges {
         self.base = base;
         self.known = HashMap::new();
         self.weight = 0;
+        self.window.widen();
     }
 
     /// Reads values through this schema from now on.
@@ -89,7 +112,17 @@ impl RowChanges {
 
     /// Ends a transaction, or several treated as one. Returns the rows whose values differ from those before it.
     pub(in crate::db) fn differing(&mut self) -> Vec<RowChange> {
+        self.end(|values| values.clone())
+    }
+
+    /// Ends the last transaction: the rows aren't known afterwards.
+    pub(in crate::db) fn into_differing(mut self) -> (Vec<RowChange>, Window) {
+        (self.end(std::mem::take), self.window)
+    }
+
+    fn end(&mut self, last_values: impl Fn(&mut Values) -> Values) -> Vec<RowChange> {
         self.turn += 1;
+        self.given = 0;
         let mut rows = Vec::new();
         for ((table, id), before) in std::mem::take(&mut self.touched) {
             let Some(known) = self.known.get_mut(&(table, id)) else { continue };
@@ -97,7 +130,8 @@ impl RowChanges {
             self.weight = self.weight.saturating_sub(known.weight).saturating_add(weight);
             known.weight = weight;
             let Some(shown) = self.present.table(table) else { continue };
-            let (before, after) = (fitted(before, shown), fitted(known.values.clone(), shown));
+            let after = last_values(&mut known.values);
+            let (before, after) = (fitted(before, shown), fitted(after, shown));
             if !is_same_row(before.as_deref(), after.as_deref()) {
                 rows.push(RowChange { table, id, before, after });
             }
@@ -105,8 +139,45 @@ impl RowChanges {
         rows
     }
 
-    /// Returns the row, which the transaction touches.
-    fn touch(&mut self, key: Key) -> Result<&mut Values> {
+    /// Drops the last rows of the window if all of them take more memory than it has.
+    fn make_room(&mut self) {
+        // The values before are kept, too.
+        let most = self.window.room() / 2;
+        // Full parts need few passes over the journal; an eighth that is free lets it grow before it is cut again.
+        let kept_at_most = most - most / 8;
+        if self.weight.saturating_add(self.given) <= most {
+            return;
+        }
+        (self.weight, self.given) = (0, 0);
+        for known in self.known.values_mut() {
+            known.weight = weight_of(&known.values);
+            self.weight += known.weight;
+        }
+        if self.weight <= kept_at_most {
+            return;
+        }
+        let mut keys: Vec<_> = self.known.iter().map(|(key, known)| (*key, known.weight)).collect();
+        keys.sort_unstable();
+        let mut kept = 0;
+        let has_no_room = |(_, weight): &(Key, usize)| {
+            kept += weight;
+            kept > kept_at_most
+        };
+        // One row is always kept.
+        let count = keys.iter().position(has_no_room).unwrap_or(keys.len()).max(1);
+        let Some((bound, _)) = keys.get(count) else { return };
+        self.window.narrow(*bound, self.touched.iter().map(|(key, _)| *key));
+        self.known.retain(|key, _| key < bound);
+        self.touched.retain(|(key, _)| key < bound);
+        self.weight = self.known.values().map(|known| known.weight).sum();
+    }
+
+    /// Returns the row, which the transaction touches; `None` if it isn't in the window.
+    fn touch(&mut self, key: Key) -> Result<Option<&mut Values>> {
+        self.make_room();
+        if !self.window.take(key) {
+            return Ok(None);
+        }
         let known = match self.known.entry(key) {
             Entry::Occupied(known) => {
                 let known = known.into_mut();
@@ -119,20 +190,34 @@ impl RowChanges {
             Entry::Vacant(room) => {
                 let values = load(&self.base, key)?;
                 self.touched.push((key, values.clone()));
-                room.insert(Known { values, turn: self.turn, weight: 0 })
+                let weight = weight_of(&values);
+                self.weight += weight;
+                room.insert(Known { values, turn: self.turn, weight })
             }
         };
-        Ok(&mut known.values)
+        Ok(Some(&mut known.values))
     }
 
+    /// Sets all values of a row, or deletes it, if it is in the window.
+    fn put(&mut self, key: Key, values: Values) -> Result<()> {
+        let given = weight_of(&values);
+        let Some(row) = self.touch(key)? else { return Ok(()) };
+        *row = values;
+        self.given += given;
+        Ok(())
+    }
+
+    /// Sets a value of a row, if that is in the window.
     fn set(&mut self, table: &Table, id: RowId, field: FieldNumber, value: Value) -> Result<()> {
-        let row = self.touch((table.number, id))?;
+        let given = weight_of_value(&value);
+        let Some(row) = self.touch((table.number, id))? else { return Ok(()) };
         let wide = fitted(row.take(), table).ok_or_else(|| no_row(table, id))?;
         let row = row.insert(wide);
         match row.get_mut(field.0 as usize) {
             Some(place) => *place = value,
             None => return Err(unknown_place()),
         }
+        self.given += given;
         Ok(())
     }
 }
@@ -159,29 +244,35 @@ impl Sink for RowChanges {
         }
         let table = schema.table(table).ok_or_else(unknown_place)?;
         match *event {
+            // Of a row that isn't in the window no value is made.
+            Event::Insert { id, .. } | Event::Update { id, .. }
+                if !self.window.take((table.number, id)) => {}
             Event::Insert { id, values, .. } => {
                 let values = values.iter().map(|value| value.to_value());
-                *self.touch((table.number, id))? = Some(row_of(table, values));
+                self.put((table.number, id), Some(row_of(table, values)))?;
             }
             Event::Update { id, field, value, .. } => {
                 self.set(table, id, field, value.to_value())?;
             }
-            Event::Delete { id, .. } => *self.touch((table.number, id))? = None,
+            Event::Delete { id, .. } => self.put((table.number, id), None)?,
             Event::InsertVector { id, count, .. } => {
                 let zero = row_of(table, table.fields.iter().map(annals_schema::Field::zero_value));
-                for id in run(id, count) {
-                    *self.touch((table.number, id))? = Some(zero.clone());
+                for id in self.window.clip(table.number, id, count) {
+                    self.put((table.number, RowId(id)), Some(zero.clone()))?;
                 }
             }
             Event::UpdateVector { id, field, values, .. } => {
                 let ty = table.field(field).ok_or_else(unknown_place)?.ty;
-                for (id, value) in run(id, u64::MAX).zip(values.iter(ty)) {
-                    self.set(table, id, field, value.to_value())?;
+                let count = values.len(ty).unwrap_or_default() as u64;
+                let ids = self.window.clip(table.number, id, count);
+                let skipped = usize::try_from(ids.start - id.0).unwrap_or(usize::MAX);
+                for (id, value) in ids.zip(values.iter(ty).skip(skipped)) {
+                    self.set(table, RowId(id), field, value.to_value())?;
                 }
             }
             Event::DeleteVector { id, count, .. } => {
-                for id in run(id, count) {
-                    *self.touch((table.number, id))? = None;
+                for id in self.window.clip(table.number, id, count) {
+                    self.put((table.number, RowId(id)), None)?;
                 }
             }
             _ => {}
@@ -189,17 +280,21 @@ impl Sink for RowChanges {
         Ok(())
     }
 
+    fn begin(&mut self, _: Txid) -> Result<()> {
+        // Rows that were left out aren't known: the state is to be looked up again.
+        match self.is_full() {
+            true => Err(Error::new(ErrorKind::Cancelled, "the rows take too much memory")),
+            false => Ok(()),
+        }
+    }
+
     fn commit(&mut self, _: &Schema, committed: &Committed) -> Result<()> {
         let &Committed { txid, time, .. } = committed;
         let (comments, rows) = (std::mem::take(&mut self.comments), self.differing());
-        self.done.push_back(Changed { txid, time, comments, rows });
+        let left_out = self.window.left_out();
+        self.done.push_back(Changed { txid, time, comments, rows, left_out });
         Ok(())
     }
-}
-
-/// Returns the ids of a run of rows.
-fn run(first: RowId, count: u64) -> impl Iterator<Item = RowId> {
-    (first.0..first.0.saturating_add(count)).map(RowId)
 }
 
 /// Returns a row with these values of a table's fields, by number.
@@ -258,14 +353,19 @@ pub(in crate::db) fn row_change(
     Ok((!is_same).then_some(RowChange { table, id, before, after }))
 }
 
-fn weight_of(values: &Values) -> usize {
-    let heap = |value: &Value| match value {
-        Value::String(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 0,
-    };
-    let values = values.as_deref().unwrap_or_default();
-    ROW + values.iter().map(|value| VALUE + heap(value)).sum::<usize>()
+/// Returns how many bytes a row has in memory, about.
+pub(in crate::db) fn weight_of(values: &Values) -> usize {
+    ROW + values.iter().flatten().map(weight_of_value).sum::<usize>()
+}
+
+/// Returns how many bytes a value has in memory, about.
+pub(in crate::db) fn weight_of_value(value: &Value) -> usize {
+    VALUE
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        }
 }
 
 fn no_row(table: &Table, id: RowId) -> Error {

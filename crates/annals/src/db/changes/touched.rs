@@ -73,6 +73,17 @@ impl Touched {
         self.merged = self.runs.len();
     }
 
+    /// Returns how many runs are noted.
+    pub(in crate::db) const fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Returns how many rows there are.
+    pub(in crate::db) fn count(&mut self) -> u64 {
+        self.merge();
+        self.runs.iter().map(|run| run.end - run.first).sum()
+    }
+
     /// Returns all rows, each once, by table and id.
     pub(in crate::db) fn rows(mut self) -> TouchedRows {
         self.merge();

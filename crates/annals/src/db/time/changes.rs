@@ -4,16 +4,16 @@ use annals_schema::Txid;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use crate::Result;
 use crate::db::changes::changed::Changed;
-use crate::db::changes::changed::RowChange;
 use crate::db::changes::rows::RowChanges;
+use crate::db::changes::window::Window;
 use crate::db::past::lazy::{self, Source};
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::Published;
 use crate::db::time::cursor::{End, JournalCursor, state_at};
 use crate::debug::brief;
 use crate::store::Store;
+use crate::{ErrorKind, Result};
 
 /// How much of the journal is read at once, in bytes.
 pub(in crate::db) const BATCH: u64 = 1 << 20;
@@ -75,9 +75,17 @@ impl Changes {
         Ok(Self { file, position, last, cursor, rows, kept: KEPT, is_over, failure: None })
     }
 
+    /// Bounds the memory of each transaction: of its rows the first ones by table and id are returned that take about
+    /// `bytes`, and the others are counted in [`Changed::left_out`]. After such a transaction the state is looked up again.
+    pub fn within(mut self, bytes: usize) -> Self {
+        self.kept = self.kept.min(bytes);
+        self.rows.bound(Window::of(bytes));
+        self
+    }
+
     /// Returns the state after a transaction, of which only the rows are read that change later, if the history index
     /// leads there.
-    fn begin(published: &Arc<Published>, txid: u64) -> Result<Beginning> {
+    pub(in crate::db) fn begin(published: &Arc<Published>, txid: u64) -> Result<Beginning> {
         if txid == published.point.txid.0 {
             return Ok(state_of(published));
         }
@@ -92,25 +100,17 @@ impl Changes {
     /// Reads on; returns whether there is more.
     fn read_on(&mut self) -> Result<bool> {
         let end = End { file: &self.file, position: self.position };
-        if self.rows.weight() > self.kept {
-            let (view, _) = state_at(&end, self.cursor.txid())?;
+        if self.rows.weight() > self.kept || self.rows.is_full() {
+            let (view, since) = state_at(&end, self.cursor.txid())?;
+            self.cursor = JournalCursor::behind(&view, since);
             self.rows.rebase(view);
             // So that this is done a few times only, whatever it costs.
-            self.kept *= 2;
+            self.kept = self.kept.saturating_mul(2);
         }
-        self.cursor.read(&end, self.last, BATCH, &mut self.rows)
-    }
-
-    /// Returns the total differences of the range, rather than those of each transaction.
-    pub(in crate::db) fn differences(mut self) -> Result<Vec<RowChange>> {
-        let mut all = AsOne(&mut self.rows);
-        let end = End { file: &self.file, position: self.position };
-        if !self.is_over {
-            self.cursor.read(&end, self.last, u64::MAX, &mut all)?;
+        match self.cursor.read(&end, self.last, BATCH, &mut self.rows) {
+            Err(error) if error.kind() == ErrorKind::Cancelled && self.rows.is_full() => Ok(true),
+            read => read,
         }
-        let mut rows = self.rows.differing();
-        rows.sort_unstable_by_key(|row| (row.table.0, row.id));
-        Ok(rows)
     }
 }
 
@@ -162,22 +162,6 @@ pub(in crate::db) fn state_after(published: &Published, txid: u64) -> Result<Beg
     let (base, since) = state_at(&end, txid)?;
     let cursor = JournalCursor::behind(&base, since);
     Ok(Beginning { base, cursor })
-}
-
-/// Takes transactions for one.
-struct AsOne<'r>(&'r mut RowChanges);
-
-impl crate::Sink for AsOne<'_> {
-    fn event(&mut self, schema: &crate::Schema, event: &crate::event::Event<'_>) -> Result<()> {
-        match event {
-            crate::event::Event::Comment(_) => Ok(()),
-            event => self.0.event(schema, event),
-        }
-    }
-
-    fn commit(&mut self, _: &crate::Schema, _: &crate::Committed) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl Iterator for Changes {

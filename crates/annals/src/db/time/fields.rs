@@ -12,16 +12,20 @@ use std::sync::Arc;
 use annals_schema::{FieldNumber, RowId, Schema, Table, TableNumber, Timestamp, Txid, Value};
 
 use crate::db::changes::changed::{RowChange, is_same};
-use crate::db::changes::rows::{Key, Values, fitted, load, row_of};
+use crate::db::changes::rows::{Key, Values, fitted, load, row_of, weight_of, weight_of_value};
+use crate::db::changes::window::LeftOut;
 use crate::db::past::lazy::{self, PastState, Source};
 use crate::db::present::snapshot::Published;
 use crate::db::replay::scan::Sink;
-use crate::db::time::changes::Changes;
+use crate::db::time::changes::{Beginning, state_after};
 use crate::db::time::cursor::{End, JournalCursor};
 use crate::event::Event;
 use crate::journal::Committed;
 use crate::store::View;
 use crate::{Error, Result};
+
+/// How many bytes of values of one transaction are kept, about.
+const ROOM: usize = 16 << 20;
 
 /// What one transaction changed, field by field: see [`Snapshot::changed_fields`](crate::Snapshot::changed_fields).
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +59,12 @@ pub struct RowFields {
 }
 
 impl RowFields {
+    /// Returns how many bytes its values have, about.
+    fn weight(&self) -> usize {
+        let values = [&self.before, &self.after].into_iter().flatten().flatten();
+        values.map(|(_, value)| weight_of_value(value)).sum()
+    }
+
     /// Returns what differs of a row.
     fn of(table: &Table, RowChange { table: number, id, before, after }: RowChange) -> Self {
         let differs = |field: FieldNumber| {
@@ -84,45 +94,30 @@ impl ChangedFields {
         if txid == 0 || txid > published.point.txid.0 {
             return Ok(None);
         }
-        let Some(beginning) = Source::of(published).beginning(txid - 1)? else {
-            return Self::through_state(published, txid, wanted);
+        let (base, mut cursor, past) = match Source::of(published).beginning(txid - 1)? {
+            Some(lazy::Beginning { base, since, schema, past }) => {
+                (base, JournalCursor::at(since, schema), Some(past))
+            }
+            None => {
+                let Beginning { base, cursor } = state_after(published, txid - 1)?;
+                (base, cursor, None)
+            }
         };
-        let lazy::Beginning { base, since, schema, past } = beginning;
-        let mut cursor = JournalCursor::at(since, schema);
         let mut touched = TouchedRows::new(&published.view, wanted);
         let end = End { file: &published.file, position: published.point.position };
         cursor.read(&end, txid, u64::MAX, &mut touched)?;
-        let Some((time, left_out)) = touched.ended else { return Ok(None) };
-        let mut rows = Vec::with_capacity(touched.rows.len());
+        let Some((time, mut left_out)) = touched.ended else { return Ok(None) };
+        let (mut rows, mut weight) = (Vec::with_capacity(touched.rows.len()), 0);
         for row in touched.rows {
-            rows.extend(row.differing(published.view.schema(), &base, &past)?);
+            if weight > ROOM {
+                left_out += 1;
+                continue;
+            }
+            let found = row.differing(published.view.schema(), &base, past.as_deref())?;
+            weight += found.as_ref().map_or(0, RowFields::weight);
+            rows.extend(found);
         }
         Ok(Some(Self { txid: Txid(txid), time, comments: touched.comments, rows, left_out }))
-    }
-
-    /// Does so with the state before, where the history index doesn't lead to the transaction.
-    fn through_state(
-        published: &Arc<Published>,
-        txid: u64,
-        Wanted { table: only, most }: Wanted,
-    ) -> Result<Option<Self>> {
-        let mut changes = Changes::between(published, &(Txid(txid)..=Txid(txid)))?;
-        let Some(changed) = changes.next().transpose()? else { return Ok(None) };
-        let mut rows = changed.rows;
-        rows.retain(|row| only.is_none_or(|only| only == row.table));
-        let left_out = rows.len().saturating_sub(most) as u64;
-        let schema = published.view.schema();
-        let rows = rows
-            .into_iter()
-            .take(most)
-            .filter_map(|row| Some(RowFields::of(schema.table(row.table)?, row)));
-        Ok(Some(Self {
-            txid: changed.txid,
-            time: changed.time,
-            comments: changed.comments,
-            rows: rows.collect(),
-            left_out,
-        }))
     }
 }
 
@@ -152,12 +147,20 @@ enum After {
 }
 
 impl TouchedRow {
+    /// Returns how many bytes it has, about.
+    fn weight(&self) -> usize {
+        match &self.after {
+            After::Fields(fields) => fields.values().map(weight_of_value).sum(),
+            After::Row(row) => weight_of(row),
+        }
+    }
+
     /// Returns the fields that differ, if there are any.
     fn differing(
         self,
         present: &Schema,
         base: &View,
-        past: &PastState,
+        past: Option<&PastState>,
     ) -> Result<Option<RowFields>> {
         let Self { key, was_there, after } = self;
         let (number, id) = key;
@@ -179,8 +182,8 @@ impl TouchedRow {
         });
         let after: FieldValues = shown.collect();
         let wanted: Vec<_> = after.iter().map(|(number, _)| *number).collect();
-        let before = match past.fields(number, id, &wanted) {
-            Ok(Some(before)) => before,
+        let before = match past.map(|past| past.fields(number, id, &wanted)) {
+            Some(Ok(Some(before))) => before,
             // The whole row has them, whatever the index says.
             _ => {
                 let row = whole()?.unwrap_or_default();
@@ -202,8 +205,12 @@ struct TouchedRows<'v> {
     present: &'v Schema,
     wanted: Wanted,
     rows: Vec<TouchedRow>,
-    /// Where each row is in the list; none: it is left out.
-    places: HashMap<Key, Option<usize>>,
+    /// Where each row is in the list.
+    places: HashMap<Key, usize>,
+    /// Further rows.
+    left_out: LeftOut,
+    /// How many bytes the values were that the rows in the list were given.
+    weight: usize,
     comments: Vec<String>,
     /// When the transaction was committed, and how many rows are left out.
     ended: Option<(Timestamp, u64)>,
@@ -216,6 +223,8 @@ impl<'v> TouchedRows<'v> {
             wanted,
             rows: Vec::new(),
             places: HashMap::new(),
+            left_out: LeftOut::default(),
+            weight: 0,
             comments: Vec::new(),
             ended: None,
         }
@@ -229,27 +238,48 @@ impl<'v> TouchedRows<'v> {
 
     /// Returns the row, which an event touches; `None` if it is left out.
     fn touch(&mut self, key: Key, is_insertion: bool) -> Option<&mut After> {
+        let is_full = self.rows.len() >= self.wanted.most || self.weight > ROOM;
         let place = match self.places.entry(key) {
             Entry::Occupied(place) => *place.get(),
+            Entry::Vacant(_) if is_full => {
+                self.left_out.add(key.0, key.1, 1);
+                return None;
+            }
             Entry::Vacant(room) => {
-                let place = (self.rows.len() < self.wanted.most).then_some(self.rows.len());
-                if place.is_some() {
-                    let after = After::Fields(BTreeMap::new());
-                    self.rows.push(TouchedRow { key, was_there: !is_insertion, after });
-                }
-                *room.insert(place)
+                let after = After::Fields(BTreeMap::new());
+                self.rows.push(TouchedRow { key, was_there: !is_insertion, after });
+                *room.insert(self.rows.len() - 1)
             }
         };
-        self.rows.get_mut(place?).map(|row| &mut row.after)
+        self.rows.get_mut(place).map(|row| &mut row.after)
+    }
+
+    /// Counts what a row in the list was given; leaves out the last ones, while there is no room.
+    fn grow(&mut self, given: usize) {
+        self.weight += given;
+        if self.weight <= 2 * ROOM {
+            return;
+        }
+        self.weight = self.rows.iter().map(TouchedRow::weight).sum();
+        while self.weight > ROOM && self.rows.len() > 1 {
+            let Some(row) = self.rows.pop() else { return };
+            self.weight -= row.weight();
+            self.places.remove(&row.key);
+            self.left_out.add(row.key.0, row.key.1, 1);
+            self.wanted.most = self.rows.len();
+        }
     }
 
     fn set_row(&mut self, key: Key, row: Values) {
+        let given = weight_of(&row);
         if let Some(after) = self.touch(key, row.is_some()) {
             *after = After::Row(row);
+            self.grow(given);
         }
     }
 
     fn set_field(&mut self, table: &Table, id: RowId, field: FieldNumber, value: Value) {
+        let given = weight_of_value(&value);
         match self.touch((table.number, id), false) {
             Some(After::Fields(fields)) => drop(fields.insert(field, value)),
             Some(After::Row(row)) => {
@@ -259,8 +289,9 @@ impl<'v> TouchedRows<'v> {
                 }
                 *row = Some(wide);
             }
-            None => {}
+            None => return,
         }
+        self.grow(given);
     }
 }
 
@@ -301,8 +332,7 @@ impl Sink for TouchedRows<'_> {
     }
 
     fn commit(&mut self, _: &Schema, committed: &Committed) -> Result<()> {
-        let left_out = self.places.values().filter(|place| place.is_none()).count() as u64;
-        self.ended = Some((committed.time, left_out));
+        self.ended = Some((committed.time, self.left_out.count()));
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use crate::db::replay::scan::Sink;
 use crate::db::time::blame::blame_of;
 use crate::db::time::changes::{Changes, events_after};
 use crate::db::time::deletions::Deletions;
+use crate::db::time::differing::Differing;
 use crate::db::time::events::Events;
 use crate::db::time::fields::{ChangedFields, Wanted};
 use crate::db::time::subscription::Feeding;
@@ -388,6 +389,8 @@ impl Snapshot {
     /// Returns the fields that a transaction changed, of the first `most` rows that it touched, or of those of one table;
     /// `None` if there is no such transaction up to this snapshot.
     ///
+    /// Rows after the first `most`, or after some 16 MiB of values, are only counted.
+    ///
     /// Cost: reading the transaction, and for each row the last earlier place that set the same fields. Only a row that
     /// was deleted, and a field that isn't found in the last 64 changes of its row, may take the state before.
     ///
@@ -406,8 +409,8 @@ impl Snapshot {
     /// ids. A row added between them has no `before`, a removed one no `after`. The second may be the earlier one.
     /// Values are those of the present schema, as in [`RowChange`].
     ///
-    /// Cost: the state as of the earlier moment, and reading the journal between the two; memory for each row that
-    /// was touched in between.
+    /// Cost: the state as of the earlier moment, and reading the journal between the two once; memory for each row that was
+    /// touched in between. [`differing`](Self::differing) takes less.
     ///
     /// ```
     /// # annals::schema!("tutorial.schema");
@@ -428,20 +431,20 @@ impl Snapshot {
     /// # Errors
     /// As [`Database::changes`]; `Invalid` if there is no such transaction yet.
     pub fn differences(&self, from: Txid, to: Txid) -> Result<Vec<RowChange>> {
-        let (early, late) = (from.min(to), from.max(to));
-        if late > self.txid() {
-            return Err(crate::Error::invalid(format!(
-                "there is no transaction {late} yet: the last one is {}",
-                self.txid()
-            )));
-        }
-        let mut rows = self.changes(early + 1..=late)?.differences()?;
-        if from > to {
-            for row in &mut rows {
-                std::mem::swap(&mut row.before, &mut row.after);
-            }
-        }
-        Ok(rows)
+        // One part: all of it is kept anyway.
+        self.differing(from, to, usize::MAX)?.collect()
+    }
+
+    /// Returns the same rows, one after the other, in memory that doesn't grow with them: about `bytes` of rows are kept
+    /// at once.
+    ///
+    /// Cost: the state as of the earlier moment, and reading the journal between the two once for each `bytes` of rows
+    /// that were touched in between.
+    ///
+    /// # Errors
+    /// As [`differences`](Self::differences). After an error it ends.
+    pub fn differing(&self, from: Txid, to: Txid, bytes: usize) -> Result<Differing> {
+        Differing::between(&self.published, [from, to], bytes)
     }
 
     /// Returns the events of the transactions after `after` up to `last`, or up to this snapshot.

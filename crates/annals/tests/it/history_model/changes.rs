@@ -244,6 +244,51 @@ impl Past {
         }
     }
 
+    /// Compares what little memory makes of differences and of transactions with all of them.
+    fn compare_parts(&self, (from, to): (u64, u64), all: &[RowChange]) {
+        let now = self.database.as_ref().unwrap().read();
+        // A few parts, or about twenty, each of which reads the journal.
+        let all_changes = || now.changes(Txid(from.min(to) + 1)..=Txid(from.max(to))).unwrap();
+        let touched: usize = all_changes().map(|changed| changed.unwrap().rows.len()).sum();
+        for room in [300 + 20 * touched, 4_000 + 80 * touched] {
+            let differing = || now.differing(Txid(from), Txid(to), room).unwrap();
+            let whole: Vec<_> = differing().map(Result::unwrap).collect();
+            assert_eq!(whole, all, "between {from} and {to}, in parts of {room} bytes");
+            // From each place the rest follows, and with it the place.
+            let (mut rows, mut left) = (differing(), all);
+            while let Some((table, id)) = rows.place() {
+                if left.len().is_multiple_of(1 + all.len() / 5) {
+                    let rest = differing().starting_at(table, id).map(Result::unwrap);
+                    assert!(rest.eq(left.iter().cloned()), "from row {} on", id.0);
+                }
+                if rows.next().is_none() {
+                    break;
+                }
+                left = &left[1..];
+            }
+            for table in now.schema().tables().iter().map(|table| table.number) {
+                let expected = all.iter().filter(|row| row.table == table).cloned();
+                assert!(differing().of(table).map(Result::unwrap).eq(expected));
+            }
+            let (bounded, mut whole) = (all_changes().within(room), all_changes());
+            for some in bounded.map(Result::unwrap) {
+                let all = whole.next().unwrap().unwrap();
+                assert_eq!(
+                    (some.txid, some.time, &some.comments),
+                    (all.txid, all.time, &all.comments)
+                );
+                assert!(
+                    some.rows.iter().all(|row| all.rows.contains(row)),
+                    "transaction {}",
+                    all.txid
+                );
+                let left_out = all.rows.len() - some.rows.len();
+                assert!(some.left_out >= left_out as u64 && (some.left_out > 0 || left_out == 0));
+            }
+            assert!(whole.next().is_none());
+        }
+    }
+
     /// Compares all that can be asked of the past with the states that there were.
     fn compare(&mut self) {
         let last = self.states.len() as u64 - 1;
@@ -263,11 +308,14 @@ impl Past {
         }
         self.compare_deletions(last);
         self.compare_deletions(self.states.len() as u64 / 2);
-        for _ in 0..6 {
+        for count in 0..6 {
             let from = self.random.below(last + 1);
             let to = self.random.below(last + 1);
             let found = database.read().differences(annals::Txid(from), annals::Txid(to)).unwrap();
             assert_eq!(found, self.difference(from, to), "between {from} and {to}");
+            if count == 0 {
+                self.compare_parts((from, to), &found);
+            }
             let some: Vec<Changed> =
                 database.changes(Txid(from)..Txid(to)).unwrap().collect::<Result<_, _>>().unwrap();
             let first = usize::try_from(from.max(1)).unwrap() - 1;

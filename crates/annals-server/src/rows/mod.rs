@@ -1,12 +1,14 @@
 //! Rows as JSON: one by its id, or those of a table or an index in order, now or at any moment before.
 
+mod file;
+
 use std::sync::Arc;
 
 use annals::{FieldNumber, Moment, Row, RowId, Schema, Snapshot, Table, Value, ValueRef};
 use axum::extract::{Path, Query};
 use axum::http::HeaderMap;
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -48,8 +50,23 @@ pub(crate) fn id(text: &str) -> Answer<RowId> {
 /// Returns the state of a moment, as `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:..`; without one that of now.
 pub(crate) fn state(local: &annals_replica::Local, at: Option<&str>) -> Answer<Snapshot> {
     let Some(at) = at else { return Ok(local.refresh()?) };
-    let moment: Moment = at.parse().map_err(|error| Refusal::bad(format!("at: {error}")))?;
-    Ok(local.at(moment)?)
+    Ok(local.at(moment(at)?)?)
+}
+
+fn moment(at: &str) -> Answer<Moment> {
+    at.parse().map_err(|error| Refusal::bad(format!("at: {error}")))
+}
+
+/// Returns the state of a moment; with the schema of that time, if `as_it_was` is true.
+pub(crate) fn state_as(
+    local: &annals_replica::Local,
+    at: Option<&str>,
+    as_it_was: Option<bool>,
+) -> Answer<Snapshot> {
+    match at.filter(|_| as_it_was == Some(true)) {
+        Some(at) => Ok(local.as_it_was(moment(at)?)?),
+        None => state(local, at),
+    }
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -57,6 +74,8 @@ pub(crate) fn state(local: &annals_replica::Local, at: Option<&str>) -> Answer<S
 struct At {
     /// The moment: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`; without it now.
     at: Option<String>,
+    /// True: with the schema of that moment, with tables and fields that were dropped since.
+    as_it_was: Option<bool>,
 }
 
 /// Returns a row.
@@ -64,11 +83,11 @@ struct At {
 async fn row(
     allowed: Allowed,
     Path((_, of, number)): Path<(String, String, String)>,
-    Query(At { at }): Query<At>,
+    Query(At { at, as_it_was }): Query<At>,
 ) -> Answer {
     let local = Arc::clone(&allowed.local);
     let read = move |_: &mut Work| {
-        let now = state(&local, at.as_deref())?;
+        let now = state_as(&local, at.as_deref(), as_it_was)?;
         let table = table(now.schema(), &of)?;
         let id = id(&number)?;
         let rows = now.table(table.number)?;
@@ -89,6 +108,8 @@ async fn row(
 pub(crate) struct Asked {
     /// The moment: `txid:17`, `time:2024-02-29T12:00:00Z` or `comment:TEXT`; without it now.
     pub(crate) at: Option<String>,
+    /// True: with the schema of that moment, with tables, fields and indexes that were dropped since.
+    pub(crate) as_it_was: Option<bool>,
     /// The name of an index, in whose order the rows are; without one in that of their ids.
     pub(crate) index: Option<String>,
     /// The first key, or the first id: values of the schema language, with commas between them.
@@ -100,26 +121,39 @@ pub(crate) struct Asked {
     /// How many rows of the index are before the first one of the answer.
     pub(crate) rank: Option<u64>,
     /// The most rows of the answer, 1 to 10,000; 100 if it isn't said. A page ends after about 8 MiB, too. As Arrow up to
-    /// 1,000,000, and all if it isn't said.
+    /// 1,000,000, and all if it isn't said; all of a file.
     pub(crate) limit: Option<usize>,
+    /// All rows as a file to save, rather than a page: `csv`, or `ndjson`, an object a line.
+    pub(crate) file: Option<Format>,
+}
+
+/// A format of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Format {
+    Csv,
+    Ndjson,
 }
 
 /// Returns rows, as `{"rows":[..],"next":ID}`: `next` is the `after` of the next page, null at the end. With `Accept:
-/// application/vnd.apache.arrow.stream` all rows, as record batches.
+/// application/vnd.apache.arrow.stream` all rows, as record batches; with `file` all rows, as text.
 #[utoipa::path(get, path = "/v1/{name}/t/{table}", params(Asked), responses((status = 200, body = openapi::Rows)))]
 async fn rows(
     allowed: Allowed,
     Path((_, of)): Path<(String, String)>,
     Query(asked): Query<Asked>,
-    headers: HeaderMap,
+    #[cfg(feature = "arrow")] headers: HeaderMap,
 ) -> Answer {
     let local = Arc::clone(&allowed.local);
     #[cfg(feature = "arrow")]
     if crate::arrow::is_wanted(&headers) {
         return crate::arrow::table(&allowed, of, asked).await;
     }
+    if let Some(format) = asked.file {
+        return file::answer(&allowed, of, asked, format).await;
+    }
     let read = move |work: &mut Work| {
-        let now = state(&local, asked.at.as_deref())?;
+        let now = state_as(&local, asked.at.as_deref(), asked.as_it_was)?;
         page(work, &now, &of, &asked)
     };
     allowed.text(Kind::Quick, read).await
@@ -153,8 +187,21 @@ pub(crate) fn ids(
     Ok((page.taken, is_more))
 }
 
+/// Has as many of the rows that are asked for taken as there is room for; returns the last of them, if there are more.
+fn fill(
+    work: &mut Work,
+    now: &Snapshot,
+    table: &Table,
+    asked: &Asked,
+    taken: impl Take,
+) -> Answer<Option<RowId>> {
+    let mut page = Page { taken, table, left: usize::MAX, last: None };
+    let is_more = page.fill(work, now, asked)?;
+    Ok(page.last.filter(|_| is_more))
+}
+
 /// What takes the rows of a page.
-trait Take {
+pub(crate) trait Take {
     /// True if it takes no more.
     fn is_full(&self) -> bool;
 

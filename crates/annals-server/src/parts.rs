@@ -1,0 +1,81 @@
+//! Answers that are made part by part, as the reader takes them: a slow one holds no thread, and the memory of one part.
+
+use std::io;
+
+use axum::body::Body;
+use bytes::Bytes;
+
+use crate::answer::Answer;
+use crate::body::{self, Pushing};
+use crate::means::{Held, Kind};
+use crate::rights::Allowed;
+use crate::work::Work;
+
+/// What makes an answer part by part.
+pub(crate) trait Parts: Send + 'static {
+    /// The most memory that making a part takes, beside what is held from the beginning.
+    const MOST: u64 = 0;
+
+    /// Makes the next part; `None` at the end.
+    fn next(&mut self, work: &mut Work) -> Answer<Option<Vec<u8>>>;
+}
+
+/// Returns a body that begins with some bytes. Each further part is made in a place for work; `held` is held until the last one
+/// was sent, or the client has left.
+pub(crate) async fn send(
+    allowed: &Allowed,
+    first: Vec<u8>,
+    parts: impl Parts,
+    held: Held,
+) -> Answer<Body> {
+    let (pushing, body) = body::pushed(allowed).await?;
+    tokio::spawn(push(allowed.clone(), first, parts, held, pushing));
+    Ok(body)
+}
+
+async fn push(
+    allowed: Allowed,
+    first: Vec<u8>,
+    mut parts: impl Parts,
+    mut held: Held,
+    pushing: Pushing,
+) {
+    let (mut bytes, mut _of_bytes) = (first, Held::default());
+    while pushing.send_all(Bytes::from(bytes)).await {
+        let made = tokio::select! {
+            made = next(&allowed, parts, held) => made,
+            () = pushing.closed() => return,
+        };
+        let made = match made {
+            Ok(made) => made,
+            // Cut off, since what is sent isn't whole.
+            Err(refusal) => {
+                pushing.send(Err(io::Error::other(refusal.message))).await;
+                return;
+            }
+        };
+        let Some(part) = made.part else { return };
+        (parts, held, bytes, _of_bytes) = (made.rest, made.held, part, made.of_part);
+    }
+}
+
+/// A part that was made.
+struct Made<P> {
+    rest: P,
+    held: Held,
+    part: Option<Vec<u8>>,
+    of_part: Held,
+}
+
+/// Makes the next part.
+async fn next<P: Parts>(allowed: &Allowed, mut rest: P, held: Held) -> Answer<Made<P>> {
+    let (means, right) = (&allowed.shared().means, allowed.right());
+    let mut of_part = means.hold_up_to(right, P::MOST).await?;
+    let make = move |work: &mut Work| {
+        let part = rest.next(work)?;
+        Ok((rest, part))
+    };
+    let ((rest, part), held) = allowed.run_with(held, Kind::Long, make).await?;
+    of_part.shrink_to(part.as_ref().map_or(0, Vec::len) as u64);
+    Ok(Made { rest, held, part, of_part })
+}
