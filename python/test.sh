@@ -27,7 +27,9 @@ bin=$target/python-test/bin
 "$bin/pip" install --quiet --retries 1 'maturin>=1.16,<2' 'mypy>=1.18' pytest pyarrow duckdb polars ||
     missing "pip can't install maturin, mypy, pytest, pyarrow, duckdb and polars"
 "$bin/pip" install --quiet --retries 1 nbclient ipykernel matplotlib ||
-    echo "the notebook isn't tested: pip can't install nbclient, ipykernel and matplotlib" >&2
+    echo "the notebooks aren't tested: pip can't install nbclient, ipykernel and matplotlib" >&2
+"$bin/pip" install --quiet --retries 1 fastapi uvicorn flask pandas ||
+    echo "web services and pandas aren't tested: pip can't install fastapi, uvicorn, flask and pandas" >&2
 "$bin/maturin" build --profile "${ANNALS_PROFILE:-release}" --interpreter "$bin/python" --out "$target/wheels"
 # A free-threaded interpreter would make a wheel for itself alone.
 ls "$target"/wheels/annals-*-abi3-*.whl >/dev/null

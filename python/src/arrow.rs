@@ -1,14 +1,16 @@
 //! Arrow's interface for Python: streams of record batches in capsules.
 #![allow(unsafe_code, reason = "a capsule is an address, and Arrow's C interface is made of them")]
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use annals_arrow::Batches;
-use arrow_array::RecordBatchReader;
+use annals::{FieldNumber, Schema, Table, Type};
+use annals_arrow::{Batches, Incoming};
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{DataType, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyCapsuleMethods};
+use pyo3::types::{PyCapsule, PyCapsuleMethods, PyDict};
 
 use crate::errors::{OrRaise as _, invalid};
 
@@ -31,20 +33,101 @@ pub(crate) fn schema<'py>(
     PyCapsule::new_with_value(py, made, c"arrow_schema")
 }
 
-/// Takes a stream from an object that has one; `None` if it has none.
-pub(crate) fn incoming(data: &Bound<'_, PyAny>) -> PyResult<Option<ArrowArrayStreamReader>> {
-    if !data.hasattr("__arrow_c_stream__")? {
-        return Ok(None);
+/// The rows of a DataFrame, or of another Arrow stream.
+pub(crate) struct Frame {
+    stream: ArrowArrayStreamReader,
+    columns: SchemaRef,
+    /// The places of these columns, if the stream has others, too.
+    kept: Option<Vec<usize>>,
+}
+
+impl Frame {
+    /// Takes the stream of an object; `None` if it has none.
+    pub(crate) fn of(data: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        if !data.hasattr("__arrow_c_stream__")? {
+            return Ok(None);
+        }
+        let capsule = with_types(data)?.call_method0("__arrow_c_stream__")?;
+        let capsule = capsule
+            .cast::<PyCapsule>()
+            .map_err(|_| invalid("__arrow_c_stream__ returned no capsule"))?;
+        let address = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
+        // SAFETY: a capsule of that name holds an initialised stream, which is moved out of it: Arrow's interface for
+        // Python says so. What is left in its place is a released one.
+        let reader = unsafe { ArrowArrayStreamReader::from_raw(address.cast().as_ptr()) };
+        let stream = reader.map_err(annals_arrow::from_arrow).or_raise()?;
+        let all = stream.schema();
+        // An index without a name, which pandas adds to a frame whose rows were chosen.
+        let is_column = |place: &usize| !all.field(*place).name().starts_with("__index_level_");
+        let kept: Vec<usize> = (0..all.fields().len()).filter(is_column).collect();
+        let kept = (kept.len() < all.fields().len()).then_some(kept);
+        let columns = match &kept {
+            None => all,
+            Some(kept) => Arc::new(all.project(kept).map_err(annals_arrow::from_arrow).or_raise()?),
+        };
+        Ok(Some(Self { stream, columns, kept }))
     }
-    let capsule = data.call_method0("__arrow_c_stream__")?;
-    let capsule = capsule
-        .cast::<PyCapsule>()
-        .map_err(|_| invalid("__arrow_c_stream__ returned no capsule"))?;
-    let address = capsule.pointer_checked(Some(c"arrow_array_stream"))?;
-    // SAFETY: a capsule of that name holds an initialised stream, which is moved out of it: Arrow's interface for
-    // Python says so. What is left in its place is a released one.
-    let reader = unsafe { ArrowArrayStreamReader::from_raw(address.cast().as_ptr()) };
-    reader.map(Some).map_err(annals_arrow::from_arrow).or_raise()
+
+    /// Returns the way from the columns to the fields of a table.
+    pub(crate) fn way(&self, schema: &Schema, table: &Table) -> PyResult<Incoming> {
+        let way = Incoming::new(schema, table.number, &self.columns).or_raise()?;
+        let name = &table.name;
+        if table.field_named("id").is_some() {
+            let whole = format!("{name}.id");
+            if self.columns.index_of("id").is_ok() && self.columns.index_of(&whole).is_err() {
+                return Err(invalid(format!(
+                    "table `{name}` has a field `id`: name its column \"{whole}\"; a column `id` beside it has the \
+                     ids of the rows"
+                )));
+            }
+        }
+        for column in self.columns.fields() {
+            let field = table.field_named(column.name()).map(|field| field.ty);
+            if let (Some(Type::Timestamp), DataType::Timestamp(_, None)) =
+                (field, column.data_type())
+            {
+                return Err(invalid(format!(
+                    "table `{name}`, field `{}`: the times of the frame have no time zone; polars: \
+                     .dt.replace_time_zone(\"UTC\"), pandas: .dt.tz_localize(\"UTC\")",
+                    column.name()
+                )));
+            }
+        }
+        Ok(way)
+    }
+
+    /// Returns the fields of a table that the frame has.
+    pub(crate) fn present(&self, table: &Table) -> Vec<FieldNumber> {
+        let has = |name: &str| self.columns.index_of(name).is_ok();
+        let whole = |name: &str| format!("{}.{name}", table.name);
+        let fields = table.fields.iter().filter(|field| match field.name.as_str() {
+            "id" => has(&whole("id")),
+            name => has(name),
+        });
+        fields.map(|field| field.number).collect()
+    }
+
+    /// Returns the next rows.
+    pub(crate) fn next(&mut self) -> Option<annals::Result<RecordBatch>> {
+        let batch = self.stream.next()?;
+        let batch = batch.and_then(|batch| match &self.kept {
+            None => Ok(batch),
+            Some(kept) => batch.project(kept),
+        });
+        Some(batch.map_err(annals_arrow::from_arrow))
+    }
+}
+
+/// Gives a type to the columns of polars that have none: it exports them with a buffer that Arrow's format doesn't have.
+fn with_types<'py>(data: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let class = data.get_type();
+    if !class.module()?.to_str()?.starts_with("polars.") || class.name()? != "DataFrame" {
+        return Ok(data.clone());
+    }
+    let polars = data.py().import("polars")?;
+    let types = PyDict::new(data.py());
+    types.set_item(polars.getattr("Null")?, polars.getattr("Int8")?)?;
+    data.call_method1("cast", (types,))
 }
 
 /// Changes of one table's rows, to be taken once as an Arrow stream.

@@ -10,13 +10,17 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors::{OrRaise as _, invalid, not_found};
-use crate::past::{Blame, Change, Feed, Version, blame, change, version};
+use crate::files::{self, retention, watched};
+use crate::index::listed;
+use crate::past::{Feed, blame, change, version};
 use crate::remote;
 use crate::snapshot::Snapshot;
 use crate::sql::{Answer, ask};
 use crate::table::Table;
-use crate::transaction::{Transaction, Turn, locked};
-use crate::values::{is_time, to_time};
+use crate::transaction::Transaction;
+use crate::turn::Turn;
+use crate::values::{is_time, row_id, to_time};
+use crate::wait::{blocking, locked, seconds};
 
 enum Source {
     Writer(Writer),
@@ -31,6 +35,16 @@ pub(crate) struct Database {
     source: Mutex<Option<Source>>,
     turn: Arc<Turn>,
     name: String,
+    /// The file, if it is here.
+    path: Option<PathBuf>,
+    is_shared: bool,
+}
+
+impl Database {
+    fn new(source: Source, name: String) -> Self {
+        let (source, turn) = (Mutex::new(Some(source)), Arc::default());
+        Self { source, turn, name, path: None, is_shared: false }
+    }
 }
 
 fn parsed(text: &str) -> PyResult<Schema> {
@@ -46,8 +60,12 @@ fn parsed(text: &str) -> PyResult<Schema> {
 
 /// Opens a database, or creates it. With a schema, it is upgraded to it. A URL is opened for reading: what a question
 /// needs is fetched, with the token, or that of ANNALS_TOKEN.
+///
+/// All history is kept, unless one of the rules `keep_bytes`, `keep_days` and `keep_transactions` is given. `progress` is
+/// called with the bytes that were read, and all there are.
 #[pyfunction]
-#[pyo3(signature = (path, *, schema = None, read_only = false, shared = false, create = true, soft = false, token = None))]
+#[pyo3(signature = (path, *, schema = None, read_only = false, shared = false, create = true, soft = false, token = None,
+    keep_bytes = None, keep_days = None, keep_transactions = None, progress = None))]
 #[allow(clippy::too_many_arguments, reason = "they are names in Python")]
 pub(crate) fn open(
     py: Python<'_>,
@@ -58,22 +76,27 @@ pub(crate) fn open(
     create: bool,
     soft: bool,
     token: Option<String>,
+    keep_bytes: Option<u64>,
+    keep_days: Option<f64>,
+    keep_transactions: Option<u64>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Database> {
     if let Some(url) = path.to_str().filter(|path| remote::is_url(path)) {
         if schema.is_some() {
             return Err(invalid(format!("{url} is read from here: open it without schema=")));
         }
-        let lazy = py.detach(|| remote::open(url, token)).or_raise()?;
-        let source = Mutex::new(Some(Source::Lazy(Arc::new(lazy))));
-        return Ok(Database { source, turn: Arc::default(), name: url.to_owned() });
+        let (name, url) = (url.to_owned(), url.to_owned());
+        let lazy = blocking(py, move || remote::open(&url, token))?.or_raise()?;
+        return Ok(Database::new(Source::Lazy(Arc::new(lazy)), name));
     }
     let schema = schema.map(parsed).transpose()?;
-    let mut options = Options::new().shared(shared).create(create);
+    let rules = retention(keep_bytes, keep_days, keep_transactions)?;
+    let mut options = Options::new().shared(shared).create(create).retention(rules);
     if soft {
         options = options.level(Level::Soft);
     }
-    let name = path.display().to_string();
-    let opened = py.detach(|| {
+    let (name, file) = (path.display().to_string(), path.clone());
+    let source = watched(py, options, progress, move |options| {
         Ok(match (schema, read_only) {
             (None, false) => Source::Writer(options.open(&path)?),
             (Some(schema), false) => Source::Writer(options.open_schema(&path, &schema)?),
@@ -82,9 +105,9 @@ pub(crate) fn open(
                 Source::Reader(Arc::new(options.open_schema_read_only(&path, &schema)?))
             }
         })
-    });
-    let source = Mutex::new(Some(annals::Result::or_raise(opened)?));
-    Ok(Database { source, turn: Arc::default(), name })
+    })?;
+    let made = Database::new(source, name);
+    Ok(Database { path: Some(file), is_shared: shared, ..made })
 }
 
 /// Makes a database in memory with a schema.
@@ -96,9 +119,7 @@ pub(crate) fn in_memory(schema: &str) -> PyResult<Database> {
         Err(annals::Error::invalid("a schema of a Python program has no custom functions"))
     };
     let made = Writer::in_memory().and_then(|db| db.upgrade(&schema, &mut none).map(|()| db));
-    let writer = made.or_raise()?;
-    let source = Mutex::new(Some(Source::Writer(writer)));
-    Ok(Database { source, turn: Arc::default(), name: "in memory".to_owned() })
+    Ok(Database::new(Source::Writer(made.or_raise()?), "in memory".to_owned()))
 }
 
 /// Reads a moment: a number, a `datetime`, or a text as in `comment:before the fair`.
@@ -120,17 +141,19 @@ fn moment(at: &Bound<'_, PyAny>) -> PyResult<Moment> {
     })
 }
 
-/// Does the same with both kinds of source.
+/// Does the same with all kinds of source, after a look at what others have committed. It may take long.
 macro_rules! of {
-    ($self:expr, $source:ident => $do:expr) => {{
-        match $self.source()? {
+    ($self:expr, $py:expr, $source:ident => $do:expr) => {{
+        let source = $self.source()?;
+        let done = blocking($py, move || match source {
             Source::Writer($source) => $do,
-            Source::Reader($source) => $do,
-            Source::Lazy(lazy) => {
+            Source::Reader($source) => $source.pull().and_then(|_| $do),
+            Source::Lazy(lazy) => lazy.pull().and_then(|_| {
                 let $source = lazy.reader();
                 $do
-            }
-        }
+            }),
+        });
+        done?.or_raise()
     }};
 }
 
@@ -147,56 +170,77 @@ impl Database {
         }
     }
 
-    fn now(&self) -> PyResult<Snapshot> {
+    fn now(&self, py: Python<'_>) -> PyResult<Snapshot> {
         Ok(Snapshot(match self.source()? {
             Source::Writer(writer) => writer.read(),
-            Source::Reader(reader) => reader.pull().or_raise()?,
-            Source::Lazy(lazy) => Python::attach(|py| py.detach(|| lazy.pull())).or_raise()?,
+            Source::Reader(reader) => py.detach(|| reader.pull()).or_raise()?,
+            Source::Lazy(lazy) => blocking(py, move || lazy.pull())?.or_raise()?,
         }))
     }
 
-    fn number(&self, now: &Snapshot, name: &str) -> PyResult<annals::Table> {
-        let found = now.0.schema().table_named(name).cloned();
-        found.ok_or_else(|| not_found(now.missing(name)))
+    /// Returns a table and a row's id.
+    fn key(
+        &self,
+        now: &Snapshot,
+        name: &str,
+        id: &Bound<'_, PyAny>,
+    ) -> PyResult<(annals::Table, annals::RowId)> {
+        let table = now.0.schema().table_named(name).cloned();
+        let table = table.ok_or_else(|| not_found(now.missing(name)))?;
+        let id =
+            row_id(id)?.ok_or_else(|| not_found(format!("table `{name}` never had a row {id}")));
+        Ok((table, id?))
     }
 }
 
 #[pymethods]
 impl Database {
-    /// Returns a snapshot of the last commit; never waits.
-    fn read(&self) -> PyResult<Snapshot> {
-        self.now()
+    /// Returns a snapshot of the last commit. Here it never waits; of a URL it asks the server.
+    fn read(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        self.now(py)
     }
 
-    /// Returns the state at a moment: the number of a transaction, a `datetime`, or `"comment:.."`.
+    /// Returns the state at a moment: the number of a transaction, a `datetime`, or `"comment:.."`. It has the present
+    /// tables and fields.
     #[pyo3(signature = (when, /))]
     fn at(&self, py: Python<'_>, when: &Bound<'_, PyAny>) -> PyResult<Snapshot> {
         let at = moment(when)?;
-        of!(self, source => py.detach(|| source.at(at)).or_raise().map(Snapshot))
+        of!(self, py, source => source.at(at)).map(Snapshot)
+    }
+
+    /// Returns the state at a moment with the tables and fields of that moment: also what was dropped since, by the names
+    /// of then.
+    #[pyo3(signature = (when, /))]
+    fn as_it_was(&self, py: Python<'_>, when: &Bound<'_, PyAny>) -> PyResult<Snapshot> {
+        let at = moment(when)?;
+        of!(self, py, source => source.as_it_was(at)).map(Snapshot)
     }
 
     /// Returns the number of the transaction at whose end a moment is.
     #[pyo3(signature = (when, /))]
     fn txid_of(&self, py: Python<'_>, when: &Bound<'_, PyAny>) -> PyResult<u64> {
         let at = moment(when)?;
-        of!(self, source => py.detach(|| source.txid_of(at)).or_raise().map(|txid| txid.0))
+        of!(self, py, source => source.txid_of(at)).map(|txid| txid.0)
     }
 
-    /// Begins a transaction; waits for the one before, until Ctrl-C.
-    #[pyo3(signature = (*, comment = None, time = None, soft = false))]
+    /// Begins a transaction; waits for the one before, until Ctrl-C. It is `Busy` after `timeout` seconds; without that,
+    /// when nobody has used the one before for 10 seconds.
+    #[pyo3(signature = (*, comment = None, time = None, soft = false, timeout = None))]
     fn write(
         &self,
         py: Python<'_>,
         comment: Option<&str>,
         time: Option<&Bound<'_, PyAny>>,
         soft: bool,
+        timeout: Option<f64>,
     ) -> PyResult<Transaction> {
         let Source::Writer(writer) = self.source()? else {
             return Err(invalid("the database was opened read-only, or by a URL"));
         };
-        let made = Transaction::begin(py, &writer, &self.turn)?;
-        let time = time.map(to_time).transpose()?;
-        made.with(|tx| {
+        let (time, timeout) = (time.map(to_time).transpose()?, seconds(timeout)?);
+        let ticket = self.turn.take(py, timeout)?;
+        let made = Transaction::begin(py, writer, self.is_shared, ticket)?;
+        made.with(py, |tx| {
             if soft {
                 tx.set_level(Level::Soft);
             }
@@ -208,8 +252,8 @@ impl Database {
         Ok(made)
     }
 
-    /// Asks with SQL, of now, of the past and of the history. It only reads; `?` takes the values of a list, `:name` those
-    /// of a dict.
+    /// Asks with SQL, of now, of the past and of the history. It only reads, and opens no other files; `?` takes the values
+    /// of a list, `:name` those of a dict.
     #[pyo3(signature = (query, params = None, /))]
     fn sql(
         &self,
@@ -221,7 +265,8 @@ impl Database {
             Source::Writer(writer) => annals_sql::Source::Database(writer),
             Source::Reader(reader) => annals_sql::Source::Reader(reader),
             Source::Lazy(lazy) => {
-                py.detach(|| lazy.pull()).or_raise()?;
+                let pulled = Arc::clone(&lazy);
+                blocking(py, move || pulled.pull())?.or_raise()?;
                 annals_sql::Source::Reader(lazy.reader())
             }
         };
@@ -229,57 +274,87 @@ impl Database {
     }
 
     /// Returns the versions of a row, the oldest first.
-    fn history(&self, py: Python<'_>, table: &str, id: u64) -> PyResult<Vec<Version>> {
-        let now = self.now()?;
-        let table = self.number(&now, table)?;
-        let row = annals::RowId(id);
-        let all: annals::Result<Vec<_>> =
-            of!(self, source => py.detach(|| source.history_of(table.number, row)?.collect()));
-        all.or_raise()?.iter().map(|it| version(py, &now.0, it)).collect()
+    fn history<'py>(
+        &self,
+        py: Python<'py>,
+        table: &str,
+        id: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let now = self.now(py)?;
+        let (table, row) = self.key(&now, table, id)?;
+        let all: Vec<_> = of!(self, py, source => source.history_of(table.number, row)?.collect::<annals::Result<_>>())?;
+        all.iter().map(|it| version(py, &now.0, it)).collect()
     }
 
     /// Returns since when each field of a row has its value.
-    fn blame(&self, py: Python<'_>, table: &str, id: u64) -> PyResult<Vec<Blame>> {
-        let now = self.now()?;
-        let table = self.number(&now, table)?;
-        let row = annals::RowId(id);
-        let all = of!(self, source => py.detach(|| source.blame(table.number, row)));
-        all.or_raise()?.iter().map(|it| blame(py, &now.0, &table, it)).collect()
+    fn blame<'py>(
+        &self,
+        py: Python<'py>,
+        table: &str,
+        id: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let now = self.now(py)?;
+        let (table, row) = self.key(&now, table, id)?;
+        let number = table.number;
+        let all = of!(self, py, source => source.blame(number, row))?;
+        all.iter().map(|it| blame(py, &now.0, &table, it)).collect()
     }
 
     /// Returns the rows that differ between two moments.
     #[pyo3(signature = (first, last = None))]
-    fn diff(
+    fn diff<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         first: &Bound<'_, PyAny>,
         last: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<Change>> {
-        let now = self.now()?;
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let now = self.now(py)?;
         let first = Txid(self.txid_of(py, first)?);
         let last = last.map_or(Ok(now.0.txid().0), |last| self.txid_of(py, last)).map(Txid)?;
-        let all = py.detach(|| now.0.differences(first, last)).or_raise()?;
+        let from = now.0.clone();
+        let all = blocking(py, move || from.differences(first, last))?.or_raise()?;
         all.iter().map(|row| change(py, &now.0, row)).collect()
     }
 
     /// Follows the commits from now on, or all after a transaction: an iterator, also of `async for`.
     #[pyo3(signature = (after = None))]
     fn subscribe(&self, py: Python<'_>, after: Option<u64>) -> PyResult<Py<PyAny>> {
-        let first = after.map(|after| Txid(after + 1));
-        let feed = of!(self, source => {
-            let feed = py.detach(|| first.map_or_else(|| Ok(source.subscribe()), |first| source.subscribe_from(first)));
-            Feed::new(annals::Result::or_raise(feed)?, move || source.read())
-        });
+        let first = after.map(|after| Txid(after.saturating_add(1)));
+        let feed = of!(self, py, source => {
+            let feed = first.map_or_else(|| Ok(source.subscribe()), |first| source.subscribe_from(first));
+            feed.map(|feed| Feed::new(feed, move || source.read()))
+        })?;
         Ok(py.import("annals._subscription")?.getattr("Subscription")?.call1((feed,))?.unbind())
     }
 
-    /// Closes the database for all who use this handle. What was read can still be read.
+    /// Copies the database to a new file, with all of its history, also while it is written. Returns the number of the
+    /// last transaction in the copy. `progress` is called with the bytes that were read, and all there are.
+    #[pyo3(signature = (path, *, progress = None))]
+    fn backup(&self, py: Python<'_>, path: PathBuf, progress: Option<Py<PyAny>>) -> PyResult<u64> {
+        let source = self.source()?;
+        let from = self.path.clone().ok_or_else(|| {
+            invalid(format!(
+                "{}: only a file can be copied; `annals backup URL FILE` copies from a server",
+                self.name
+            ))
+        })?;
+        if let Source::Writer(writer) = source {
+            // What was committed softly is copied, too.
+            blocking(py, move || writer.hard_checkpoint())?.or_raise()?;
+        }
+        files::backup(py, from, path, progress)
+    }
+
+    /// Closes the database for all who use this handle; waits for the transaction of another thread. What was read can
+    /// still be read.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let source = locked(&self.source).take();
-        match source {
-            Some(Source::Writer(writer)) => py.detach(|| writer.close()).or_raise(),
-            _ => Ok(()),
-        }
+        let Some(Source::Writer(writer)) = source else { return Ok(()) };
+        // No transaction begins now; it stays open if this one can't wait for its end.
+        self.turn.wait_for_end(py).inspect_err(|_| {
+            *locked(&self.source) = Some(Source::Writer(writer.clone()));
+        })?;
+        blocking(py, move || writer.close())?.or_raise()
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -298,13 +373,28 @@ impl Database {
         self.close(py).map(|()| false)
     }
 
-    fn __getattr__(&self, name: &str) -> PyResult<Table> {
+    /// The names of the tables.
+    #[getter]
+    fn tables(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.now(py)?.names())
+    }
+
+    fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
         // Python asks for names of its own, also of a database that is closed.
         if name.starts_with("__") {
             return Err(PyAttributeError::new_err(format!("there is no table {name:?}")));
         }
-        let now = self.now()?;
+        let now = self.now(py)?;
         now.table(name).ok_or_else(|| PyAttributeError::new_err(now.missing(name)))
+    }
+
+    fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
+        let now = self.now(py)?;
+        now.table(name).ok_or_else(|| not_found(now.missing(name)))
+    }
+
+    fn __dir__(slf: &Bound<'_, Self>) -> PyResult<Vec<String>> {
+        listed(slf, slf.get().tables(slf.py()).unwrap_or_default())
     }
 
     fn __repr__(&self) -> String {

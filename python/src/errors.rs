@@ -36,6 +36,11 @@ pub(crate) fn invalid(message: impl Into<String>) -> PyErr {
     to_python(&Error::invalid(message))
 }
 
+/// Returns the exception of something that another thread has.
+pub(crate) fn busy(message: impl Into<String>) -> PyErr {
+    to_python(&Error::new(annals::ErrorKind::Busy, message))
+}
+
 /// Returns the exception of something that isn't there.
 pub(crate) fn not_found(message: impl Into<String>) -> PyErr {
     to_python(&Error::new(annals::ErrorKind::NotFound, message))

@@ -1,73 +1,139 @@
-//! A transaction that stays open between calls of Python.
+//! A transaction that stays open between calls of Python. Any thread may use and end it, one at a time.
 //!
 //! Invariants
-//! 1. `transaction` borrows the database in the box, which doesn't move and is dropped after it.
-//! 2. It is touched and dropped only by the thread that began it, whose lock it holds. Another thread that drops the
-//!    whole leaks it: the lock stays taken, and `Turn` says so.
+//! 1. `transaction` borrows the database of the same `Held`, which is dropped after it, and after that the turn is given
+//!    to the next one.
+//! 2. While a call uses it, the slot says so, and the call has it; it comes back when the call ends.
 #![allow(
     unsafe_code,
     reason = "a transaction borrows its database, and Python's objects have no lifetimes"
 )]
 
-use std::mem::ManuallyDrop;
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 
-use annals::{Database, Result, Transaction};
+use annals::{Commit, Database, Result, Transaction};
+use pyo3::prelude::*;
 
-/// A transaction and its database.
+use crate::errors::invalid;
+use crate::turn::Ticket;
+use crate::wait::{locked, until};
+
+/// A transaction, its database and its turn.
 pub(crate) struct Held {
-    transaction: ManuallyDrop<Transaction<'static>>,
-    database: ManuallyDrop<Box<Database>>,
-    thread: ThreadId,
-    is_taken: bool,
+    // In the order in which they are dropped.
+    transaction: Transaction<'static>,
+    database: Arc<Database>,
+    ticket: Ticket,
 }
-
-// SAFETY: invariant 2: `get`, `take` and `drop` compare the thread before they touch the transaction.
-unsafe impl Send for Held {}
 
 impl Held {
-    /// Begins a transaction; waits for the one before.
-    pub(crate) fn begin(database: &Database) -> Result<Self> {
-        let database = Box::new(database.clone());
-        // SAFETY: the box outlives the transaction (invariant 1).
-        let lasting: &'static Database = unsafe { &*std::ptr::from_ref(&*database) };
-        let transaction = ManuallyDrop::new(lasting.begin()?);
-        let (database, thread) = (ManuallyDrop::new(database), std::thread::current().id());
-        Ok(Self { transaction, database, thread, is_taken: false })
+    /// Begins a transaction.
+    pub(crate) fn begin(database: &Database, ticket: Ticket) -> Result<Self> {
+        let database = Arc::new(database.clone());
+        // SAFETY: the database has a place of its own, which outlives the transaction (invariant 1).
+        let lasting: &'static Database = unsafe { &*Arc::as_ptr(&database) };
+        Ok(Self { transaction: lasting.begin()?, database, ticket })
     }
 
-    /// True if this thread began it.
-    pub(crate) fn is_of_this_thread(&self) -> bool {
-        self.thread == std::thread::current().id()
+    /// Commits. The next transaction begins while this one waits for its flush.
+    pub(crate) fn commit(self) -> Result<Commit> {
+        let Self { transaction, database, ticket } = self;
+        let pending = transaction.submit()?;
+        drop(ticket);
+        let committed = pending.wait();
+        drop(database);
+        committed
     }
 
-    /// Returns the transaction; `None` in another thread than the one that began it.
-    pub(crate) fn get(&mut self) -> Option<&mut Transaction<'static>> {
-        self.is_of_this_thread().then_some(&mut self.transaction)
-    }
-
-    /// Ends the transaction by `end`; `None` in another thread than the one that began it.
-    pub(crate) fn end<T>(mut self, end: impl FnOnce(Transaction<'_>) -> T) -> Option<T> {
-        if !self.is_of_this_thread() {
-            return None;
-        }
-        self.is_taken = true;
-        // SAFETY: it is taken once, since `self` is consumed, and `drop` sees that it was. The database outlives it.
-        let transaction = unsafe { ManuallyDrop::take(&mut self.transaction) };
-        Some(end(transaction))
+    /// Rolls back.
+    pub(crate) fn rollback(self) -> Result<()> {
+        // What remains is dropped after it.
+        self.transaction.rollback()
     }
 }
 
-impl Drop for Held {
+enum State {
+    Free(Box<Held>),
+    /// A call has it: of this thread, or one that ends by itself after its caller was interrupted.
+    Used(Option<ThreadId>),
+    Over,
+}
+
+/// Where a transaction is between calls.
+pub(crate) struct Slot {
+    state: Mutex<State>,
+    is_free: Condvar,
+}
+
+impl Slot {
+    pub(crate) fn new(held: Held) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State::Free(Box::new(held))), is_free: Condvar::new() })
+    }
+
+    /// True if the transaction was committed or rolled back.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(*locked(&self.state), State::Over)
+    }
+
+    /// Takes the transaction for a call; waits for one of another thread.
+    pub(crate) fn take(self: &Arc<Self>, py: Python<'_>) -> PyResult<Taken> {
+        let me = std::thread::current().id();
+        let take = move |state: &mut State| match state {
+            State::Free(_) => match std::mem::replace(state, State::Used(Some(me))) {
+                State::Free(held) => Some(Ok(held)),
+                other => {
+                    *state = other;
+                    None
+                }
+            },
+            State::Over => Some(Err("the transaction is over; begin another one")),
+            State::Used(Some(user)) if *user == me => Some(Err(
+                "the transaction is in use by a call of this thread, which must end first",
+            )),
+            State::Used(_) => None,
+        };
+        let now = take(&mut locked(&self.state));
+        let taken = match now {
+            Some(taken) => Some(taken),
+            None => until(py, (&self.state, &self.is_free), None, take)?,
+        };
+        let held = taken.unwrap_or(Err("the transaction is in use")).map_err(invalid)?;
+        held.ticket.begin_use();
+        Ok(Taken { slot: Arc::clone(self), held: Some(held) })
+    }
+}
+
+/// A transaction that a call has.
+pub(crate) struct Taken {
+    slot: Arc<Slot>,
+    held: Option<Box<Held>>,
+}
+
+impl Taken {
+    /// Returns the transaction.
+    pub(crate) fn get(&mut self) -> &mut Transaction<'static> {
+        &mut self.held.as_mut().expect("it is there until this is dropped").transaction
+    }
+
+    /// Lets the call go on after its thread was interrupted: then that thread, too, waits for it.
+    pub(crate) fn leave(&self) {
+        *locked(&self.slot.state) = State::Used(None);
+    }
+
+    /// Ends the transaction.
+    pub(crate) fn end<T>(mut self, end: impl FnOnce(Held) -> Result<T>) -> Result<T> {
+        let held = self.held.take().expect("it is there until this is dropped");
+        end(*held)
+    }
+}
+
+impl Drop for Taken {
     fn drop(&mut self) {
-        if !self.is_taken {
-            if !self.is_of_this_thread() {
-                return;
-            }
-            // SAFETY: it wasn't taken, and is never used again.
-            unsafe { ManuallyDrop::drop(&mut self.transaction) };
+        if let Some(held) = &self.held {
+            held.ticket.end_use();
         }
-        // SAFETY: nothing borrows it any more (invariant 1), and it is dropped once.
-        unsafe { ManuallyDrop::drop(&mut self.database) };
+        *locked(&self.slot.state) = self.held.take().map_or(State::Over, State::Free);
+        self.slot.is_free.notify_all();
     }
 }

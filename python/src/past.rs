@@ -1,67 +1,39 @@
-//! Versions of rows, changes by transaction, and subscriptions.
+//! Versions of rows, changes by transaction, and subscriptions. Their classes are named tuples, in `_past.py`.
 
 use std::sync::Mutex;
 use std::time::Duration;
 
-use annals::{RowChange, Schema, Snapshot, Value, ValueRef};
+use annals::{RowChange, Snapshot, Value, ValueRef};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
 
-use crate::errors::{OrRaise as _, invalid};
-use crate::rows::read_blob;
-use crate::transaction::{TICK, locked};
+use crate::errors::OrRaise as _;
+use crate::source::read_blob;
 use crate::values::{time, to_python};
+use crate::wait::{TICK, deadline_of, locked, now, seconds};
 
-/// One version of a row: what a transaction did to it.
-#[pyclass(frozen, get_all, module = "annals")]
-pub(crate) struct Version {
-    txid: u64,
-    time: Py<PyAny>,
-    comment: Option<String>,
-    kind: &'static str,
-    old: Option<Py<PyDict>>,
-    new: Option<Py<PyDict>>,
-}
-
-/// Since when a field has its value.
-#[pyclass(frozen, get_all, module = "annals")]
-pub(crate) struct Blame {
-    field: String,
-    value: Py<PyAny>,
-    txid: u64,
-    time: Py<PyAny>,
-    comment: Option<String>,
-    kind: &'static str,
-}
-
-/// A row that differs, with its values before and after; None where there was no row.
-#[pyclass(frozen, get_all, module = "annals")]
-pub(crate) struct Change {
-    table: String,
-    id: u64,
-    old: Option<Py<PyDict>>,
-    new: Option<Py<PyDict>>,
-}
-
-/// The changes of one transaction.
-#[pyclass(frozen, get_all, module = "annals")]
-pub(crate) struct Changed {
-    txid: u64,
-    time: Py<PyAny>,
-    comment: Option<String>,
-    rows: Vec<Py<Change>>,
+/// Makes an instance of a class of `_past.py`.
+fn make<'py>(
+    py: Python<'py>,
+    class: &str,
+    fields: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+) -> PyResult<Bound<'py, PyAny>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || Ok::<_, PyErr>(py.import("annals._past")?.unbind()));
+    module?.bind(py).getattr(class)?.call1(fields.into_pyobject(py)?)
 }
 
 fn comment(comments: &[String]) -> Option<String> {
     (!comments.is_empty()).then(|| comments.join("\n"))
 }
 
-fn side(
-    py: Python<'_>,
+fn side<'py>(
+    py: Python<'py>,
     snapshot: &Snapshot,
     change: &RowChange,
     values: Option<&[Value]>,
-) -> PyResult<Option<Py<PyDict>>> {
+) -> PyResult<Option<Bound<'py, PyDict>>> {
     let (Some(values), Some(table)) = (values, snapshot.schema().table(change.table)) else {
         return Ok(None);
     };
@@ -71,91 +43,88 @@ fn side(
         let value = values.get(field.number.0 as usize).map_or(ValueRef::Null, Value::as_ref);
         made.set_item(&field.name, to_python(py, value, &blobs)?)?;
     }
-    Ok(Some(made.unbind()))
+    Ok(Some(made))
 }
 
 /// Returns a change.
-pub(crate) fn change(py: Python<'_>, snapshot: &Snapshot, row: &RowChange) -> PyResult<Change> {
-    let schema: &Schema = snapshot.schema();
-    let table = schema.table(row.table).map_or_else(String::new, |table| table.name.clone());
+pub(crate) fn change<'py>(
+    py: Python<'py>,
+    snapshot: &Snapshot,
+    row: &RowChange,
+) -> PyResult<Bound<'py, PyAny>> {
+    let table = snapshot.schema().table(row.table).map_or("", |table| table.name.as_str());
     let old = side(py, snapshot, row, row.before.as_deref())?;
     let new = side(py, snapshot, row, row.after.as_deref())?;
-    Ok(Change { table, id: row.id.0, old, new })
+    make(py, "Change", (table, row.id.0, old, new))
 }
 
-pub(crate) fn version(
-    py: Python<'_>,
+pub(crate) fn version<'py>(
+    py: Python<'py>,
     snapshot: &Snapshot,
     it: &annals::Version,
-) -> PyResult<Version> {
-    Ok(Version {
-        txid: it.txid.0,
-        time: time(py, it.time)?,
-        comment: comment(&it.comments),
-        kind: it.kind().name(),
-        old: side(py, snapshot, &it.change, it.change.before.as_deref())?,
-        new: side(py, snapshot, &it.change, it.change.after.as_deref())?,
-    })
+) -> PyResult<Bound<'py, PyAny>> {
+    let old = side(py, snapshot, &it.change, it.change.before.as_deref())?;
+    let new = side(py, snapshot, &it.change, it.change.after.as_deref())?;
+    let (time, comment) = (time(py, it.time)?, comment(&it.comments));
+    make(py, "Version", (it.txid.0, time, comment, it.kind().name(), old, new))
 }
 
-pub(crate) fn blame(
-    py: Python<'_>,
+pub(crate) fn blame<'py>(
+    py: Python<'py>,
     snapshot: &Snapshot,
     table: &annals::Table,
     it: &annals::Blame,
-) -> PyResult<Blame> {
+) -> PyResult<Bound<'py, PyAny>> {
     let blobs = |blob| read_blob(snapshot, blob);
-    Ok(Blame {
-        field: table.field(it.field).map_or_else(String::new, |field| field.name.clone()),
-        value: to_python(py, it.value.as_ref(), &blobs)?,
-        txid: it.txid.0,
-        time: time(py, it.time)?,
-        comment: comment(&it.comments),
-        kind: it.kind.name(),
-    })
+    let field = table.field(it.field).map_or("", |field| field.name.as_str());
+    let value = to_python(py, it.value.as_ref(), &blobs)?;
+    let (time, comment) = (time(py, it.time)?, comment(&it.comments));
+    make(py, "Blame", (field, value, it.txid.0, time, comment, it.kind.name()))
 }
 
-pub(crate) fn changed(
-    py: Python<'_>,
+fn changed<'py>(
+    py: Python<'py>,
     snapshot: &Snapshot,
     it: &annals::Changed,
-) -> PyResult<Changed> {
-    let rows = it.rows.iter().map(|row| Py::new(py, change(py, snapshot, row)?));
-    let (rows, time) = (rows.collect::<PyResult<_>>()?, time(py, it.time)?);
-    Ok(Changed { txid: it.txid.0, time, comment: comment(&it.comments), rows })
+) -> PyResult<Bound<'py, PyAny>> {
+    let rows = it.rows.iter().map(|row| change(py, snapshot, row));
+    let rows = rows.collect::<PyResult<Vec<_>>>()?;
+    make(py, "Changed", (it.txid.0, time(py, it.time)?, comment(&it.comments), rows))
 }
 
-macro_rules! repr {
-    ($($class:ident: $format:literal, $($field:ident),*;)*) => {$(
-        #[pymethods]
-        impl $class {
-            fn __repr__(&self) -> String {
-                format!($format, $(self.$field),*)
-            }
-        }
-    )*};
-}
-
-repr! {
-    Version: "<version by transaction {}: {}>", txid, kind;
-    Blame: "<{} since transaction {}>", field, txid;
-    Change: "<change of row {} of {}>", id, table;
-    Changed: "<transaction {}>", txid;
+struct Following {
+    subscription: annals::Subscription,
+    /// A commit that was taken from it, and isn't given yet: it stays if it can't be made into objects.
+    next: Option<annals::Changed>,
 }
 
 /// The commits from one on, each once, in order.
 #[pyclass(frozen, module = "annals")]
 pub(crate) struct Feed {
-    feed: Mutex<Option<annals::Subscription>>,
+    following: Mutex<Option<Following>>,
     read: Box<dyn Fn() -> Snapshot + Send + Sync>,
 }
 
 impl Feed {
     pub(crate) fn new(
-        feed: annals::Subscription,
+        subscription: annals::Subscription,
         read: impl Fn() -> Snapshot + Send + Sync + 'static,
     ) -> Self {
-        Self { feed: Mutex::new(Some(feed)), read: Box::new(read) }
+        let following = Mutex::new(Some(Following { subscription, next: None }));
+        Self { following, read: Box::new(read) }
+    }
+
+    /// Waits a moment for the next commit; returns it, and whether nothing will follow.
+    fn wait(&self, step: Duration) -> annals::Result<(Option<annals::Changed>, bool)> {
+        let mut following = locked(&self.following);
+        let Some(Following { subscription, next }) = following.as_mut() else {
+            return Ok((None, true));
+        };
+        let next = match next.take() {
+            Some(next) => Some(next),
+            None => subscription.next_timeout(step)?,
+        };
+        Ok((next, subscription.is_over()))
     }
 }
 
@@ -163,28 +132,25 @@ impl Feed {
 impl Feed {
     /// Returns the next commit; None after `timeout` seconds, or at the end: then `is_over` is true.
     #[pyo3(signature = (timeout = None))]
-    fn next(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Changed>> {
-        let whole = match timeout {
-            None => Duration::MAX,
-            Some(seconds) => Duration::try_from_secs_f64(seconds)
-                .map_err(|_| invalid("timeout: write seconds"))?,
-        };
-        let mut left = whole;
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let end = deadline_of(seconds(timeout)?);
         loop {
-            let step = TICK.min(left);
-            let next = py.detach(|| {
-                let mut feed = locked(&self.feed);
-                let Some(feed) = feed.as_mut() else { return Ok((None, true)) };
-                let next = feed.next_timeout(step)?;
-                Ok((next, feed.is_over()))
-            });
-            let (next, is_over) = annals::Result::or_raise(next)?;
-            py.check_signals()?;
+            let left = end.map(|end| end.saturating_duration_since(now()));
+            let step = left.map_or(TICK, |left| left.min(TICK));
+            let (next, is_over) = py.detach(|| self.wait(step)).or_raise()?;
             if let Some(next) = next {
-                return changed(py, &(self.read)(), &next).map(Some);
+                let made = py.check_signals().and_then(|()| changed(py, &(self.read)(), &next));
+                if let (Err(_), Some(following)) = (&made, locked(&self.following).as_mut()) {
+                    following.next = Some(next);
+                }
+                return made.map(Some);
             }
-            left = left.saturating_sub(step);
-            if is_over || left.is_zero() {
+            py.check_signals()?;
+            if is_over || left.is_some_and(|left| left <= step) {
                 return Ok(None);
             }
         }
@@ -193,11 +159,12 @@ impl Feed {
     /// True if nothing will follow.
     #[getter]
     fn is_over(&self) -> bool {
-        locked(&self.feed).as_ref().is_none_or(annals::Subscription::is_over)
+        let following = locked(&self.following);
+        following.as_ref().is_none_or(|it| it.next.is_none() && it.subscription.is_over())
     }
 
     /// Ends it.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(locked(&self.feed).take()));
+        py.detach(|| drop(locked(&self.following).take()));
     }
 }

@@ -2,25 +2,29 @@
 
 use std::sync::{Arc, Mutex};
 
-use annals::{RowId, Snapshot, Table as Schema, TableNumber};
+use annals::{RowId, Table as Schema, TableNumber, TableView};
 use annals_arrow::{Options, TableBatches};
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PySlice, PyString, PyTuple};
 
 use crate::arrow;
-use crate::errors::OrRaise as _;
+use crate::errors::{OrRaise as _, invalid};
+use crate::html::{self, SHOWN};
+use crate::source::Source;
 use crate::values::to_python;
+use crate::wait::locked;
 
-/// A row: its fields are attributes, and `id` is its id.
+/// A row: its fields are attributes, and `id` is its id. As the rows of `sqlite3`, it has the values in order, and by name
+/// in brackets; `dict(row)` has all of them.
 ///
 /// >>> import annals
 /// >>> with annals.in_memory("create_table city\nadd_field city name string\n") as db:
 /// ...     with db.write() as tx:
 /// ...         _ = tx.city.insert(name="Lille")
 /// ...     row = db.read().city[0]
-/// >>> row.name, row.id, row.asdict()
-/// ('Lille', 0, {'name': 'Lille'})
+/// >>> row.name, row["name"], row.id, dict(row), list(row)
+/// ('Lille', 'Lille', 0, {'name': 'Lille'}, ['Lille'])
 #[pyclass(frozen, module = "annals")]
 pub(crate) struct Row {
     table: Arc<Schema>,
@@ -49,6 +53,16 @@ impl Row {
         let at = self.table.fields.iter().position(|field| field.name == name)?;
         self.values.get(at)
     }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.table.fields.iter().map(|field| field.name.as_str())
+    }
+
+    /// Returns the id and the values as texts.
+    pub(crate) fn shown(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let values = self.values.iter().map(|value| Ok(value.bind(py).str()?.to_string()));
+        std::iter::once(Ok(self.id.to_string())).chain(values).collect()
+    }
 }
 
 #[pymethods]
@@ -60,22 +74,51 @@ impl Row {
         })
     }
 
-    fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
-        self.find(name)
-            .map(|value| value.clone_ref(py))
-            .ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+    /// Returns a value by its name, or by its place; `id` is the row's id, unless a field has that name.
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(name) = key.cast::<PyString>() else {
+            return PyTuple::new(py, &self.values)?.as_any().get_item(key);
+        };
+        let name = name.to_str()?;
+        match self.find(name) {
+            Some(value) => Ok(value.bind(py).clone()),
+            None if name == "id" => Ok(self.id.into_pyobject(py)?.into_any()),
+            None => Err(PyKeyError::new_err(name.to_owned())),
+        }
     }
 
-    fn __dir__(&self) -> Vec<String> {
-        let names = self.table.fields.iter().map(|field| field.name.clone());
-        names.chain(["id".to_owned(), "asdict".to_owned()]).collect()
+    fn __len__(&self) -> usize {
+        self.values.len()
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyTuple::new(py, &self.values)?.try_iter()
+    }
+
+    /// Returns the names of the fields.
+    fn keys(&self) -> Vec<&str> {
+        self.names().collect()
+    }
+
+    /// The names of the fields, as named tuples have them: pandas names its columns by them.
+    #[getter]
+    fn _fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.keys())
+    }
+
+    fn __dir__(&self) -> Vec<&str> {
+        self.names().chain(["id", "asdict", "keys"]).collect()
     }
 
     /// Returns the fields as a dictionary, without the id.
     fn asdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
-        for (field, value) in self.table.fields.iter().zip(&self.values) {
-            all.set_item(&field.name, value)?;
+        for (name, value) in self.names().zip(&self.values) {
+            all.set_item(name, value)?;
         }
         Ok(all)
     }
@@ -93,30 +136,90 @@ impl Row {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let mut text = format!("{}(id={}", self.table.name, self.id);
-        for (field, value) in self.table.fields.iter().zip(&self.values) {
-            text.push_str(&format!(", {}={}", field.name, value.bind(py).repr()?));
+        for (name, value) in self.names().zip(&self.values) {
+            text.push_str(&format!(", {name}={}", value.bind(py).repr()?));
         }
         Ok(text + ")")
     }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Parts<'_, 'py>)> {
+        let values = self.values.iter().map(|value| value.bind(py).clone()).collect();
+        let make = py.import("annals._core")?.getattr("_row")?;
+        Ok((make, (&self.table.name, self.keys(), self.id, values)))
+    }
 }
 
-/// The rows that are read one after the other.
-pub(crate) enum Rest {
-    Ids(u64, u64),
-    Rows(std::vec::IntoIter<RowId>),
+/// The parts of a row, as they are pickled: its table, the names of its fields, its id and its values.
+type Parts<'r, 'py> = (&'r str, Vec<&'r str>, u64, Vec<Bound<'py, PyAny>>);
+
+/// Returns a row that was pickled.
+#[pyfunction]
+#[pyo3(name = "_row")]
+pub(crate) fn unpickled(
+    table: &str,
+    names: Vec<String>,
+    id: u64,
+    values: Vec<Py<PyAny>>,
+) -> PyResult<Row> {
+    // Their values are there: the types are of no use.
+    let fields: String =
+        names.iter().map(|name| format!("add_field {table} {name} blob\n")).collect();
+    let parsed = annals_schema::parse(&format!("create_table {table}\n{fields}"));
+    let table = parsed.ok().and_then(|file| file.schema.table_named(table).cloned());
+    let table = table.filter(|table| table.fields.len() == values.len());
+    let table = Arc::new(table.ok_or_else(|| invalid("these aren't the parts of a row"))?);
+    Ok(Row { table, id, values })
+}
+
+/// The rows that are read one after the other: those of a list, or all of a table.
+pub(crate) struct Rest {
+    ids: Option<Vec<RowId>>,
+    /// The next place in the list, or the least id of the next row.
+    next: u64,
+    end: u64,
+}
+
+impl Rest {
+    /// Returns all rows of a table whose ids are before `end`.
+    pub(crate) const fn all(end: u64) -> Self {
+        Self { ids: None, next: 0, end }
+    }
+
+    fn of(ids: Vec<RowId>) -> Self {
+        Self { end: ids.len() as u64, ids: Some(ids), next: 0 }
+    }
+
+    /// Returns the next row, and the place after it.
+    fn peek<'v>(&self, view: TableView<'v>) -> annals::Result<Option<(annals::Row<'v>, u64)>> {
+        let Some(ids) = &self.ids else {
+            let row = view.range(RowId(self.next)..RowId(self.end)).next().transpose()?;
+            return Ok(row.map(|row| {
+                let next = row.id().0 + 1;
+                (row, next)
+            }));
+        };
+        for place in self.next..self.end {
+            let id = usize::try_from(place).ok().and_then(|place| ids.get(place));
+            // A row of a transaction may have been deleted since.
+            if let Some(row) = id.map(|id| view.find(*id)).transpose()?.flatten() {
+                return Ok(Some((row, place + 1)));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// An iterator of rows. It holds its snapshot: closing the database doesn't end it.
 #[pyclass(module = "annals")]
 pub(crate) struct RowIterator {
-    snapshot: Snapshot,
+    source: Source,
     table: Arc<Schema>,
     rest: Mutex<Rest>,
 }
 
 impl RowIterator {
-    pub(crate) const fn new(snapshot: Snapshot, table: Arc<Schema>, rest: Rest) -> Self {
-        Self { snapshot, table, rest: Mutex::new(rest) }
+    pub(crate) const fn new(source: Source, table: Arc<Schema>, rest: Rest) -> Self {
+        Self { source, table, rest: Mutex::new(rest) }
     }
 }
 
@@ -126,42 +229,43 @@ impl RowIterator {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Row>> {
-        let mut rest = self.rest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let view = self.snapshot.table(self.table.number).or_raise()?;
-        let row = match &mut *rest {
-            Rest::Ids(from, to) => {
-                let row = view.range(RowId(*from)..RowId(*to)).next().transpose().or_raise()?;
-                *from = row.as_ref().map_or(*to, |row| row.id().0 + 1);
-                row
-            }
-            Rest::Rows(rows) => rows.next().map(|id| view.get(id)).transpose().or_raise()?,
-        };
-        let blobs = |blob| read_blob(&self.snapshot, blob);
-        row.map(|row| Row::of(py, &self.table, &row, &blobs)).transpose()
+    pub(crate) fn __next__(&self, py: Python<'_>) -> PyResult<Option<Row>> {
+        self.source.look(py, |view, blobs| {
+            let mut rest = locked(&self.rest);
+            let found = rest.peek(view.table(self.table.number).or_raise()?).or_raise()?;
+            let Some((row, next)) = found else { return Ok(None) };
+            let row = Row::of(py, &self.table, &row, blobs)?;
+            // Only now: after an error the same row is the next one.
+            rest.next = next;
+            Ok(Some(row))
+        })
     }
-}
-
-/// Reads the bytes of a blob.
-pub(crate) fn read_blob(snapshot: &Snapshot, blob: annals::Blob) -> annals::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = std::io::Read::read_to_end(&mut snapshot.blob(blob)?, &mut bytes);
-    read.map_err(|error| annals::Error::io("the bytes of a blob", error))?;
-    Ok(bytes)
 }
 
 /// Some rows of a table, in the order of an index or of their ids.
 #[pyclass(frozen, module = "annals")]
 pub(crate) struct Rows {
-    pub(crate) snapshot: Snapshot,
+    pub(crate) source: Source,
     pub(crate) table: Arc<Schema>,
     pub(crate) ids: Vec<RowId>,
 }
 
 impl Rows {
-    fn batches(&self) -> annals::Result<TableBatches> {
+    fn batches(&self) -> PyResult<TableBatches> {
+        let Source::Snapshot(snapshot) = &self.source else {
+            return Err(invalid("an Arrow stream is of a snapshot: commit, and take db.read()"));
+        };
         let number: TableNumber = self.table.number;
-        TableBatches::rows(&self.snapshot, number, self.ids.clone(), Options::for_memory())
+        TableBatches::rows(snapshot, number, self.ids.clone(), Options::for_memory()).or_raise()
+    }
+
+    /// Returns the rows of other ids.
+    fn of(&self, py: Python<'_>, ids: Vec<RowId>) -> Self {
+        Self { source: self.source.share(py), table: Arc::clone(&self.table), ids }
+    }
+
+    pub(crate) fn into_iter(self) -> RowIterator {
+        RowIterator::new(self.source, self.table, Rest::of(self.ids))
     }
 }
 
@@ -171,28 +275,36 @@ impl Rows {
         self.ids.len()
     }
 
-    fn __iter__(&self) -> RowIterator {
-        let rest = Rest::Rows(self.ids.clone().into_iter());
-        RowIterator::new(self.snapshot.clone(), Arc::clone(&self.table), rest)
+    fn __iter__(&self, py: Python<'_>) -> RowIterator {
+        self.of(py, self.ids.clone()).into_iter()
     }
 
-    fn __getitem__(&self, py: Python<'_>, place: isize) -> PyResult<Row> {
-        let at = if place < 0 {
-            self.ids.len().checked_add_signed(place)
-        } else {
-            place.try_into().ok()
-        };
-        let id = at.and_then(|at| self.ids.get(at));
-        let id = id.ok_or_else(|| {
-            PyIndexError::new_err(format!("{place}: there are {}", self.ids.len()))
-        })?;
-        let view = self.snapshot.table(self.table.number).or_raise()?;
-        let blobs = |blob| read_blob(&self.snapshot, blob);
-        Row::of(py, &self.table, &view.get(*id).or_raise()?, &blobs)
+    /// Returns the row at a place, or the rows of a slice.
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        place: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = place.cast::<PySlice>() {
+            let ids = sliced(&self.ids, slice)?;
+            return Ok(self.of(py, ids).into_pyobject(py)?.into_any());
+        }
+        let id = self.ids.get(at(place, self.ids.len())?);
+        let id = *id.ok_or_else(|| invalid("the rows changed meanwhile"))?;
+        let row = self.source.look(py, |view, blobs| {
+            let row = view.table(self.table.number).and_then(|view| view.get(id)).or_raise()?;
+            Row::of(py, &self.table, &row, blobs)
+        });
+        Ok(row?.into_pyobject(py)?.into_any())
     }
 
     fn __repr__(&self) -> String {
         format!("<{} rows of {}>", self.ids.len(), self.table.name)
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let some = self.of(py, self.ids.iter().take(SHOWN).copied().collect());
+        html::of_rows(py, &self.table, some.into_iter(), self.ids.len() as u64)
     }
 
     /// The rows as an Arrow stream.
@@ -203,6 +315,25 @@ impl Rows {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        arrow::stream(py, self.batches().or_raise()?)
+        arrow::stream(py, self.batches()?)
     }
+}
+
+/// Returns the place that an index of Python means among so many.
+pub(crate) fn at(place: &Bound<'_, PyAny>, len: usize) -> PyResult<usize> {
+    let place: isize = place.extract()?;
+    let found = if place < 0 { len.checked_add_signed(place) } else { place.try_into().ok() };
+    found.filter(|found| *found < len).ok_or_else(|| {
+        PyIndexError::new_err(format!("there is no row at place {place}: there are {len}"))
+    })
+}
+
+/// Returns what a slice takes.
+pub(crate) fn sliced<T: Copy>(all: &[T], slice: &Bound<'_, PySlice>) -> PyResult<Vec<T>> {
+    let range = slice.indices(isize::try_from(all.len()).unwrap_or(isize::MAX))?;
+    let places = (0..range.slicelength).map(|step| {
+        let place = range.start + isize::try_from(step).unwrap_or(0) * range.step;
+        all.get(usize::try_from(place).unwrap_or(usize::MAX)).copied()
+    });
+    Ok(places.flatten().collect())
 }

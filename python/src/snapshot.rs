@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use annals::Schema;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 
 use crate::errors::not_found;
+use crate::index::listed;
 use crate::table::Table;
 
 /// The database as of one transaction; it stays as it is. Its tables are attributes.
@@ -22,10 +24,15 @@ impl Snapshot {
         self.0.schema().tables().iter().map(|table| table.name.clone()).collect()
     }
 
-    /// Returns the message that there is no such table.
     pub(crate) fn missing(&self, name: &str) -> String {
-        format!("there is no table {name:?}; the tables are: {}", self.names().join(", "))
+        missing(self.0.schema(), name)
     }
+}
+
+/// Returns the message that there is no such table.
+pub(crate) fn missing(schema: &Schema, name: &str) -> String {
+    let names: Vec<&str> = schema.tables().iter().map(|table| table.name.as_str()).collect();
+    format!("there is no table {name:?}; the tables are: {}", names.join(", "))
 }
 
 #[pymethods]
@@ -57,10 +64,8 @@ impl Snapshot {
         self.table(name).ok_or_else(|| not_found(self.missing(name)))
     }
 
-    fn __dir__(&self) -> Vec<String> {
-        let mut names = self.names();
-        names.extend(["txid", "tables", "schema"].map(str::to_owned));
-        names
+    fn __dir__(slf: &Bound<'_, Self>) -> PyResult<Vec<String>> {
+        listed(slf, slf.get().names())
     }
 
     fn __repr__(&self) -> String {

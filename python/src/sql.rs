@@ -1,15 +1,18 @@
 //! Answers to SQL.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use annals_sql::{Columns, Connection, Parameters, Source, SqlError, Value, ValueRef, read_large};
-use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
 
 use crate::arrow;
 use crate::errors::{OrRaise as _, invalid};
-use crate::values::{is_time, to_time};
+use crate::html;
+use crate::rows::{at, sliced};
+use crate::values::{bytes_of, is_missing, is_time, to_time};
+use crate::wait::blocking;
 
 /// The answer to a query: rows as tuples, the names of the columns, and an Arrow stream.
 ///
@@ -45,7 +48,7 @@ impl annals_sql::Answer for Taking<'_> {
     }
 }
 
-/// How many steps of SQLite are between two looks at signals: some milliseconds.
+/// How many steps of SQLite are between two looks whether the caller was interrupted: some milliseconds.
 const STEPS: i32 = 100_000;
 
 /// Asks; Ctrl-C ends the query.
@@ -56,26 +59,19 @@ pub(crate) fn ask(
     parameters: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Answer> {
     let parameters = read_parameters(parameters)?;
-    let raised = Arc::new(Mutex::new(None));
-    let signalled = Arc::clone(&raised);
-    let asked = py.detach(|| {
+    let (query, stopped) = (query.to_owned(), Arc::new(AtomicBool::new(false)));
+    let is_stopped = Arc::clone(&stopped);
+    let asked = blocking(py, move || {
         let mut connection = Connection::open(source)?;
-        let look = move || {
-            let Err(error) = Python::attach(|py| py.check_signals()) else { return false };
-            if let Ok(mut raised) = signalled.lock() {
-                *raised = Some(error);
-            }
-            true
-        };
+        connection.refuse_files()?;
         // Without the handler, a query ends by itself.
+        let look = move || is_stopped.load(Ordering::Relaxed);
         let _ = connection.inner_mut().progress_handler(STEPS, Some(look));
         let mut answer = Answer { columns: Vec::new(), rows: Vec::new() };
-        connection.run(query, &parameters, &mut Taking(&mut answer))?;
+        connection.run(&query, &parameters, &mut Taking(&mut answer))?;
         Ok::<_, SqlError>(answer)
     });
-    if let Some(error) = raised.lock().map_or(None, |mut raised| raised.take()) {
-        return Err(error);
-    }
+    let asked = asked.inspect_err(|_| stopped.store(true, Ordering::Relaxed))?;
     asked.map_err(annals::Error::from).or_raise()
 }
 
@@ -95,7 +91,7 @@ fn read_parameters(given: Option<&Bound<'_, PyAny>>) -> PyResult<Parameters> {
 
 /// Returns a value in the form that SQLite compares with those of fields.
 fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
-    if value.is_none() {
+    if is_missing(value)? {
         return Ok(Value::Null);
     }
     // Those of numpy are, too.
@@ -115,7 +111,7 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_instance_of::<pyo3::types::PyFloat>() {
         return Ok(Value::Real(value.extract()?));
     }
-    if let Ok(bytes) = value.extract::<Vec<u8>>() {
+    if let Some(bytes) = bytes_of(value)? {
         return Ok(Value::Blob(bytes));
     }
     if is_time(value)? {
@@ -123,7 +119,10 @@ fn parameter(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     let class = value.get_type().name()?.to_string();
     match class.as_str() {
-        "date" | "Decimal" | "UUID" => Ok(Value::Text(value.str()?.to_str()?.to_owned())),
+        "Decimal" => {
+            Ok(Value::Text(value.call_method1("__format__", ("f",))?.str()?.to_str()?.to_owned()))
+        }
+        "date" | "UUID" => Ok(Value::Text(value.str()?.to_str()?.to_owned())),
         "float16" | "float32" => Ok(Value::Real(value.extract()?)),
         _ => Err(invalid(format!("params: {class} isn't a type of SQLite's values"))),
     }
@@ -147,6 +146,20 @@ impl Answer {
     }
 }
 
+/// The columns and rows of an answer, as they are pickled.
+type Parts<'py> = (Vec<(String, Option<String>)>, Vec<Bound<'py, PyTuple>>);
+
+/// Returns an answer that was pickled.
+#[pyfunction]
+#[pyo3(name = "_answer")]
+pub(crate) fn unpickled(
+    columns: Vec<(String, Option<String>)>,
+    rows: Vec<Bound<'_, PyTuple>>,
+) -> PyResult<Answer> {
+    let rows = rows.iter().map(|row| row.iter().map(|value| parameter(&value)).collect());
+    Ok(Answer { columns, rows: rows.collect::<PyResult<_>>()? })
+}
+
 #[pymethods]
 impl Answer {
     /// The names of the columns.
@@ -159,16 +172,39 @@ impl Answer {
         self.rows.len()
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, place: isize) -> PyResult<Bound<'py, PyTuple>> {
-        let from_end = |place: isize| self.rows.len().checked_sub(place.unsigned_abs());
-        let place = usize::try_from(place).ok().or_else(|| from_end(place));
-        let row = place.and_then(|place| self.rows.get(place));
-        self.tuple(py, row.ok_or_else(|| PyIndexError::new_err("the answer has fewer rows"))?)
+    /// Returns the row at a place, or a list of those of a slice.
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        place: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let row = |row: &Vec<Value>| self.tuple(py, row);
+        if let Ok(slice) = place.cast::<PySlice>() {
+            let all: Vec<_> = self.rows.iter().collect();
+            let rows = sliced(&all, slice)?.into_iter().map(row).collect::<PyResult<Vec<_>>>()?;
+            return Ok(PyList::new(py, rows)?.into_any());
+        }
+        let found = self.rows.get(at(place, self.rows.len())?).map(row).transpose()?;
+        Ok(found.into_pyobject(py)?.into_any())
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         let rows = self.rows.iter().map(|row| self.tuple(py, row));
         PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)?.try_iter()
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let rows = self.rows.iter().map(|row| {
+            let values = self.tuple(py, row)?;
+            values.iter().map(|value| Ok(value.str()?.to_string())).collect()
+        });
+        html::table(self.columns().into_iter(), rows, self.rows.len() as u64)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Parts<'py>)> {
+        let rows = self.rows.iter().map(|row| self.tuple(py, row)).collect::<PyResult<_>>()?;
+        let make = py.import("annals._core")?.getattr("_answer")?;
+        Ok((make, (self.columns.clone(), rows)))
     }
 
     fn __repr__(&self) -> String {

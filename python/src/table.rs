@@ -1,18 +1,21 @@
-//! Tables and indexes of a snapshot.
+//! Tables of a snapshot.
 
-use std::ops::Bound as Limit;
 use std::sync::{Arc, Mutex};
 
-use annals::{IndexNumber, RowId, Snapshot, Table as Schema, Value, ValueRef};
+use annals::{RowId, Snapshot, Table as Schema};
 use annals_arrow::{Options, PastBatches, TableBatches};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::{PyCapsule, PySlice};
 
 use crate::arrow::{self, Changeset};
 use crate::errors::{OrRaise as _, invalid, not_found};
-use crate::rows::{Rest, Row, RowIterator, Rows, read_blob};
-use crate::values::{Given, of_python};
+use crate::html;
+use crate::index::{self, Index};
+use crate::rows::{Rest, Row, RowIterator, Rows};
+use crate::source::Source;
+use crate::values::row_id;
+use crate::wait::blocking;
 
 /// A table of a snapshot: rows by id, iterable, and an Arrow stream. Its indexes are attributes.
 ///
@@ -32,12 +35,103 @@ pub(crate) struct Table {
     pub(crate) table: Arc<Schema>,
 }
 
-/// Finds an index of a table, by its name or by the part after the table's.
-pub(crate) fn index_named(snapshot: &Snapshot, table: &Schema, name: &str) -> Option<IndexNumber> {
-    let schema = snapshot.schema();
-    let full = format!("{}_{name}", table.name);
-    let mut of_table = schema.indexes_of(table);
-    of_table.find(|index| index.name == name || index.name == full).map(|index| index.number)
+impl Table {
+    fn source(&self) -> Source {
+        Source::Snapshot(self.snapshot.clone())
+    }
+}
+
+/// Returns the row of an id.
+pub(crate) fn find(
+    py: Python<'_>,
+    source: &Source,
+    table: &Arc<Schema>,
+    id: &Bound<'_, PyAny>,
+) -> PyResult<Option<Row>> {
+    let Some(id) = row_id(id)? else { return Ok(None) };
+    source.look(py, |view, blobs| {
+        let row = view.table(table.number).and_then(|view| view.find(id)).or_raise()?;
+        row.map(|row| Row::of(py, table, &row, blobs)).transpose()
+    })
+}
+
+/// Returns the row of an id, which must be there.
+pub(crate) fn require(
+    py: Python<'_>,
+    source: &Source,
+    table: &Arc<Schema>,
+    id: &Bound<'_, PyAny>,
+) -> PyResult<Row> {
+    find(py, source, table, id)?
+        .ok_or_else(|| not_found(format!("table `{}` has no row {id}", table.name)))
+}
+
+/// Returns how many rows there are.
+pub(crate) fn len(py: Python<'_>, source: &Source, table: &Schema) -> PyResult<usize> {
+    let len = source.look(py, |view, _| view.table(table.number).map(|view| view.len()).or_raise());
+    usize::try_from(len?).map_err(|_| invalid("so many rows have no len()"))
+}
+
+/// True if something is the id of a row.
+pub(crate) fn contains(
+    py: Python<'_>,
+    source: &Source,
+    table: &Schema,
+    id: &Bound<'_, PyAny>,
+) -> PyResult<bool> {
+    let Ok(Some(id)) = row_id(id) else { return Ok(false) };
+    source
+        .look(py, |view, _| view.table(table.number).and_then(|view| view.contains(id)).or_raise())
+}
+
+/// Returns an iterator of the rows that are there now.
+pub(crate) fn iterate(
+    py: Python<'_>,
+    source: Source,
+    table: &Arc<Schema>,
+) -> PyResult<RowIterator> {
+    let end = source
+        .look(py, |view, _| view.table(table.number).map(|view| view.next_id()).or_raise())?;
+    Ok(RowIterator::new(source, Arc::clone(table), Rest::all(end)))
+}
+
+/// Returns the rows whose ids are in a range.
+pub(crate) fn range(
+    py: Python<'_>,
+    source: Source,
+    table: &Arc<Schema>,
+    [first, end]: [Option<&Bound<'_, PyAny>>; 2],
+) -> PyResult<Rows> {
+    let id = |given: Option<&Bound<'_, PyAny>>| match given.filter(|given| !given.is_none()) {
+        None => Ok(None),
+        Some(given) => row_id(given)?
+            .map(Some)
+            .ok_or_else(|| invalid(format!("{given} is no row's id; a range of ids is from 0 on"))),
+    };
+    let (first, end) = (id(first)?.unwrap_or(RowId(0)), id(end)?);
+    let end = end.unwrap_or(RowId(RowId::MAX.0 + 1));
+    let ids = source.look(py, |view, _| {
+        let ids = py.detach(|| {
+            let view = view.table(table.number)?;
+            view.range(first..end).map(|row| row.map(|row| row.id())).collect()
+        });
+        annals::Result::or_raise(ids)
+    });
+    Ok(Rows { source, table: Arc::clone(table), ids: ids? })
+}
+
+/// Returns the rows of a slice, which is of ids, as a range is.
+pub(crate) fn slice(
+    py: Python<'_>,
+    source: Source,
+    table: &Arc<Schema>,
+    slice: &Bound<'_, PySlice>,
+) -> PyResult<Rows> {
+    if !slice.getattr("step")?.is_none() {
+        return Err(invalid("a slice of a table is a range of ids: it has no step"));
+    }
+    let (first, end) = (slice.getattr("start")?, slice.getattr("stop")?);
+    range(py, source, table, [Some(&first), Some(&end)])
 }
 
 #[pymethods]
@@ -48,69 +142,84 @@ impl Table {
         &self.table.name
     }
 
-    fn __len__(&self) -> PyResult<usize> {
-        let len = self.snapshot.table(self.table.number).or_raise()?.len();
-        usize::try_from(len).map_err(|_| invalid("so many rows have no len()"))
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        len(py, &self.source(), &self.table)
     }
 
-    fn __iter__(&self) -> RowIterator {
-        let rest = Rest::Ids(0, RowId::MAX.0 + 1);
-        RowIterator::new(self.snapshot.clone(), Arc::clone(&self.table), rest)
+    fn __iter__(&self, py: Python<'_>) -> PyResult<RowIterator> {
+        iterate(py, self.source(), &self.table)
     }
 
-    fn __contains__(&self, id: u64) -> PyResult<bool> {
-        self.snapshot.table(self.table.number).or_raise()?.contains(RowId(id)).or_raise()
+    fn __contains__(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<bool> {
+        contains(py, &self.source(), &self.table, id)
     }
 
-    fn __getitem__(&self, py: Python<'_>, id: u64) -> PyResult<Row> {
-        self.get(py, id)?
-            .ok_or_else(|| not_found(format!("table `{}` has no row {id}", self.table.name)))
+    /// Returns the row of an id, or those of a slice of ids.
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        id: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match id.cast::<PySlice>() {
+            Ok(ids) => {
+                Ok(slice(py, self.source(), &self.table, ids)?.into_pyobject(py)?.into_any())
+            }
+            Err(_) => {
+                Ok(require(py, &self.source(), &self.table, id)?.into_pyobject(py)?.into_any())
+            }
+        }
     }
 
     /// Returns the row of an id, or None.
-    fn get(&self, py: Python<'_>, id: u64) -> PyResult<Option<Row>> {
-        let view = self.snapshot.table(self.table.number).or_raise()?;
-        let blobs = |blob| read_blob(&self.snapshot, blob);
-        let row = view.find(RowId(id)).or_raise()?;
-        row.map(|row| Row::of(py, &self.table, &row, &blobs)).transpose()
+    fn get(&self, py: Python<'_>, id: &Bound<'_, PyAny>) -> PyResult<Option<Row>> {
+        find(py, &self.source(), &self.table, id)
     }
 
     /// Returns the rows whose ids are in a range.
-    #[pyo3(signature = (first = 0, end = None))]
-    fn range(&self, py: Python<'_>, first: u64, end: Option<u64>) -> PyResult<Rows> {
-        let end = RowId(end.unwrap_or(RowId::MAX.0 + 1));
-        let ids = py.detach(|| {
-            let view = self.snapshot.table(self.table.number)?;
-            view.range(RowId(first)..end).map(|row| row.map(|row| row.id())).collect()
-        });
-        let (snapshot, table) = (self.snapshot.clone(), Arc::clone(&self.table));
-        Ok(Rows { snapshot, table, ids: annals::Result::or_raise(ids)? })
+    #[pyo3(signature = (first = None, end = None))]
+    fn range(
+        &self,
+        py: Python<'_>,
+        first: Option<&Bound<'_, PyAny>>,
+        end: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Rows> {
+        range(py, self.source(), &self.table, [first, end])
     }
 
     /// Returns the changes of the table's rows, of a range of transactions, as an Arrow stream.
     #[pyo3(signature = (first = 0, last = None))]
     fn changes(&self, py: Python<'_>, first: u64, last: Option<u64>) -> PyResult<Changeset> {
         let last = last.map_or(self.snapshot.txid(), annals::Txid);
-        let batches = py.detach(|| {
+        let (snapshot, table) = (self.snapshot.clone(), self.table.number);
+        let batches = blocking(py, move || {
             let changes = match first {
-                0 => self.snapshot.changes(..=last)?,
-                first => self.snapshot.changes(annals::Txid(first)..=last)?,
+                0 => snapshot.changes(..=last)?,
+                first => snapshot.changes(annals::Txid(first)..=last)?,
             };
-            PastBatches::changes(&self.snapshot, self.table.number, changes, Options::for_memory())
-        });
-        Ok(Changeset(Mutex::new(Some(Box::new(annals::Result::or_raise(batches)?)))))
+            PastBatches::changes(&snapshot, table, changes, Options::for_memory())
+        })?;
+        Ok(Changeset(Mutex::new(Some(Box::new(batches.or_raise()?)))))
     }
 
     fn __getattr__(&self, name: &str) -> PyResult<Index> {
-        let number = index_named(&self.snapshot, &self.table, name).ok_or_else(|| {
-            let table = &self.table.name;
-            PyAttributeError::new_err(format!("table `{table}` has no index {name:?}"))
+        let number = index::named(self.snapshot.schema(), &self.table, name);
+        let number = number.ok_or_else(|| {
+            PyAttributeError::new_err(index::missing(self.snapshot.schema(), &self.table, name))
         })?;
-        Ok(Index { snapshot: self.snapshot.clone(), table: Arc::clone(&self.table), number })
+        Ok(Index { source: self.source(), table: Arc::clone(&self.table), number })
     }
 
-    fn __repr__(&self) -> PyResult<String> {
-        Ok(format!("<table {} of {} rows>", self.table.name, self.__len__()?))
+    fn __dir__(slf: &Bound<'_, Self>) -> PyResult<Vec<String>> {
+        let this = slf.get();
+        index::listed(slf, index::names(this.snapshot.schema(), &this.table))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<table {} of {} rows>", self.table.name, self.__len__(py)?))
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        html::of_rows(py, &self.table, self.__iter__(py)?, self.__len__(py)? as u64)
     }
 
     /// The table as an Arrow stream: `id`, then the fields. Numbers aren't copied where ids are consecutive.
@@ -127,140 +236,5 @@ impl Table {
     /// The Arrow schema of the table.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         arrow::schema(py, &TableBatches::of(&self.snapshot, self.table.number).or_raise()?)
-    }
-}
-
-/// An index of a table: rows by key, in the order of the keys.
-#[pyclass(frozen, module = "annals")]
-pub(crate) struct Index {
-    snapshot: Snapshot,
-    table: Arc<Schema>,
-    number: IndexNumber,
-}
-
-impl Index {
-    /// Reads values of the first fields of the index.
-    fn key(&self, key: &Bound<'_, PyTuple>) -> PyResult<Vec<Value>> {
-        let index = self.snapshot.schema().index(self.number);
-        let fields = index.map(|index| index.fields.clone()).unwrap_or_default();
-        if key.len() > fields.len() {
-            return Err(invalid(format!(
-                "the index has {} fields, not {}",
-                fields.len(),
-                key.len()
-            )));
-        }
-        let read = |(value, number): (Bound<'_, PyAny>, &annals::FieldNumber)| {
-            let field = self.table.field(*number).ok_or_else(|| invalid("no such field"))?;
-            match of_python(field, &value)? {
-                Given::Value(value) => Ok(value),
-                Given::Blob(_) => Err(invalid("a blob is no key")),
-            }
-        };
-        key.iter().zip(&fields).map(read).collect()
-    }
-
-    fn rows(&self, ids: annals::Result<Vec<RowId>>) -> PyResult<Rows> {
-        let (snapshot, table) = (self.snapshot.clone(), Arc::clone(&self.table));
-        Ok(Rows { snapshot, table, ids: ids.or_raise()? })
-    }
-}
-
-fn refs(values: &[Value]) -> Vec<ValueRef<'_>> {
-    values.iter().map(Value::as_ref).collect()
-}
-
-/// Takes a key that is one value, or a tuple of them.
-fn parts<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
-    match key.cast::<PyTuple>() {
-        Ok(tuple) => Ok(tuple.clone()),
-        Err(_) => PyTuple::new(key.py(), [key]),
-    }
-}
-
-#[pymethods]
-impl Index {
-    fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Row> {
-        self.get(py, &parts(key)?)?.ok_or_else(|| {
-            let name = self.snapshot.schema().index(self.number).map(|index| index.name.clone());
-            not_found(format!("index `{}` has no key {key}", name.unwrap_or_default()))
-        })
-    }
-
-    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        Ok(self.get(py, &parts(key)?)?.is_some())
-    }
-
-    /// Returns the first row that has a key, or None.
-    #[pyo3(signature = (*key))]
-    fn get(&self, py: Python<'_>, key: &Bound<'_, PyTuple>) -> PyResult<Option<Row>> {
-        let key = self.key(key)?;
-        let row = self.snapshot.index(self.number).and_then(|view| view.first(&refs(&key)));
-        let blobs = |blob| read_blob(&self.snapshot, blob);
-        row.or_raise()?.map(|row| Row::of(py, &self.table, &row, &blobs)).transpose()
-    }
-
-    /// Returns the rows that have a key, or these values in the first fields.
-    #[pyo3(signature = (*key))]
-    fn equal(&self, py: Python<'_>, key: &Bound<'_, PyTuple>) -> PyResult<Rows> {
-        let key = self.key(key)?;
-        self.rows(
-            py.detach(|| self.snapshot.index(self.number)?.equal(&refs(&key)).ids().collect()),
-        )
-    }
-
-    /// Returns the rows whose key begins with these values, and then a string that begins with the last of them.
-    #[pyo3(signature = (*key))]
-    fn prefix(&self, py: Python<'_>, key: &Bound<'_, PyTuple>) -> PyResult<Rows> {
-        let mut key = self.key(key)?;
-        let last = match key.pop() {
-            Some(Value::String(text)) => text.into_bytes(),
-            Some(Value::Bytes(bytes)) => bytes,
-            _ => return Err(invalid("a prefix is a string or bytes")),
-        };
-        self.rows(py.detach(|| {
-            self.snapshot.index(self.number)?.prefix(&refs(&key), &last).ids().collect()
-        }))
-    }
-
-    /// Returns the rows that have these values in the first fields, and in the next field one from `first` on and
-    /// before `end`.
-    #[pyo3(signature = (*key, first = None, end = None))]
-    fn range(
-        &self,
-        py: Python<'_>,
-        key: &Bound<'_, PyTuple>,
-        first: Option<&Bound<'_, PyAny>>,
-        end: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Rows> {
-        let limit = |last: Option<&Bound<'_, PyAny>>| {
-            let Some(last) = last else { return Ok(None) };
-            let whole = key.to_list();
-            whole.append(last)?;
-            Ok::<_, PyErr>(self.key(&whole.to_tuple())?.pop())
-        };
-        let (key, first, end) = (self.key(key)?, limit(first)?, limit(end)?);
-        self.rows(py.detach(|| {
-            let first =
-                first.as_ref().map_or(Limit::Unbounded, |first| Limit::Included(first.as_ref()));
-            let end = end.as_ref().map_or(Limit::Unbounded, |end| Limit::Excluded(end.as_ref()));
-            self.snapshot.index(self.number)?.range(&refs(&key), first, end).ids().collect()
-        }))
-    }
-
-    fn __iter__(&self, py: Python<'_>) -> PyResult<RowIterator> {
-        let ids = py.detach(|| self.snapshot.index(self.number)?.rows().ids().collect());
-        Ok(self.rows(ids)?.into_iter())
-    }
-
-    fn __len__(&self) -> PyResult<usize> {
-        let len = self.snapshot.table(self.table.number).or_raise()?.len();
-        usize::try_from(len).map_err(|_| invalid("so many rows have no len()"))
-    }
-}
-
-impl Rows {
-    pub(crate) fn into_iter(self) -> RowIterator {
-        RowIterator::new(self.snapshot, self.table, Rest::Rows(self.ids.into_iter()))
     }
 }

@@ -1,9 +1,12 @@
 //! Values of fields as Python's, and back.
 
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
 use annals::{AnyDecimal, Blob, Date, Field, RowId, Timestamp, Type, Uuid, Value, ValueRef};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString};
 
 use crate::errors::{OrRaise as _, invalid};
 
@@ -54,8 +57,14 @@ fn uuid_class<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
     Ok(class.bind(py))
 }
 
-/// Returns a time as a `datetime` with the zone UTC.
+/// The years that Python's `date` and `datetime` have.
+const YEARS: RangeInclusive<i32> = 1..=9999;
+
+/// Returns a time as a `datetime` with the zone UTC; as a text if its year isn't one of [`YEARS`].
 pub(crate) fn time(py: Python<'_>, time: Timestamp) -> PyResult<Py<PyAny>> {
+    if !YEARS.contains(&time.date().year()) {
+        return Ok(PyString::new(py, &time.to_string()).into_any().unbind());
+    }
     let classes = classes(py)?;
     let since = classes.timedelta.bind(py).call1((0, 0, time.0))?;
     Ok(classes.epoch.bind(py).call_method1("__add__", (since,))?.unbind())
@@ -74,8 +83,13 @@ pub(crate) fn to_time(value: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
         )));
     }
     let since = value.call_method1("__sub__", (classes.epoch.bind(py),))?;
-    let count = since.call_method1("__floordiv__", (classes.microsecond.bind(py),))?;
-    Ok(Timestamp(count.extract()?))
+    let (count, rest): (i64, Bound<'_, PyAny>) =
+        since.call_method1("__divmod__", (classes.microsecond.bind(py),))?.extract()?;
+    // Those of pandas have nanoseconds.
+    if rest.is_truthy()? {
+        return Err(invalid(format!("{value} isn't a whole number of microseconds; round it")));
+    }
+    Ok(Timestamp(count))
 }
 
 /// True if it is a `datetime`.
@@ -104,6 +118,9 @@ pub(crate) fn to_python(
                 ValueRef::Bytes(v) => Ok(PyBytes::new(py, v).into_any().unbind()),
                 ValueRef::Blob(v) => Ok(PyBytes::new(py, &blobs(v).or_raise()?).into_any().unbind()),
                 ValueRef::Timestamp(v) => time(py, Timestamp(v)),
+                ValueRef::Date(v) if !YEARS.contains(&v.year()) => {
+                    Ok(PyString::new(py, &v.to_string()).into_any().unbind())
+                }
                 ValueRef::Date(v) => {
                     let day = i64::from(v.0) + EPOCH_DAY;
                     Ok(classes(py)?.date.bind(py).call_method1("fromordinal", (day,))?.unbind())
@@ -139,6 +156,60 @@ pub(crate) fn of_python(field: &Field, value: &Bound<'_, PyAny>) -> PyResult<Giv
     })
 }
 
+/// Returns the bytes of an object that has nothing else: items of more than one byte aren't taken, whose bytes differ
+/// between machines.
+pub(crate) fn bytes_of(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Some(bytes.as_bytes().to_vec()));
+    }
+    if let Ok(bytes) = value.cast::<PyByteArray>() {
+        return Ok(Some(bytes.to_vec()));
+    }
+    let Ok(view) = PyMemoryView::from(value) else { return Ok(None) };
+    if view.getattr("itemsize")?.extract::<usize>()? != 1 {
+        return Ok(None);
+    }
+    Ok(Some(view.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes().to_vec()))
+}
+
+/// Reads a date or a time of a year that Python's classes don't have.
+fn far<T: FromStr>(text: Option<&str>, year: impl Fn(&T) -> i32) -> Option<T> {
+    text?.parse().ok().filter(|far| !YEARS.contains(&year(far)))
+}
+
+/// True if it is what pandas has in the place of a value that is missing: `pd.NA` or `pd.NaT`.
+pub(crate) fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if value.is_none() {
+        return Ok(true);
+    }
+    let name = value.get_type().name()?;
+    Ok(["NAType", "NaTType"].contains(&name.to_str()?)
+        && value.get_type().module()?.to_str()?.starts_with("pandas."))
+}
+
+/// Reads a number as a float, if that is the same number.
+fn float(value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    let Ok(number) = value.extract::<f64>() else { return Ok(None) };
+    if value.is_exact_instance_of::<PyFloat>() || number.is_nan() {
+        return Ok(Some(number));
+    }
+    Ok(value.eq(number)?.then_some(number))
+}
+
+/// Reads a row's id; `None` if no row can have it.
+///
+/// # Errors
+/// It isn't a whole number.
+pub(crate) fn row_id(value: &Bound<'_, PyAny>) -> PyResult<Option<RowId>> {
+    let is_bool = value.is_instance_of::<PyBool>();
+    let id = if is_bool { None } else { whole(value) };
+    let id = id.ok_or_else(|| {
+        let shown = value.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
+        invalid(format!("{shown} is no row's id: write a whole number"))
+    })?;
+    Ok(u64::try_from(id).ok().map(RowId).filter(|id| *id <= RowId::MAX))
+}
+
 /// Reads a whole number: an `int`, or one of numpy.
 fn whole(value: &Bound<'_, PyAny>) -> Option<i128> {
     if value.is_instance_of::<PyInt>() {
@@ -148,21 +219,19 @@ fn whole(value: &Bound<'_, PyAny>) -> Option<i128> {
 }
 
 fn read(ty: Type, value: &Bound<'_, PyAny>) -> PyResult<Option<Given>> {
-    if value.is_none() {
+    if is_missing(value)? {
         return Ok(Some(Given::Value(Value::Null)));
     }
     // Those of numpy are, too.
     let truth = value.extract::<bool>().ok();
     let is_bool = truth.is_some();
     let text = value.cast::<PyString>().ok();
-    let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
-    let bytes = || value.extract::<Vec<u8>>().ok().filter(|_| text.is_none() && !is_list);
     let whole = || if is_bool { None } else { whole(value) };
     let text = || text.and_then(|text| text.to_str().ok());
     let read = match ty {
         Type::Bool => truth.map(Value::Bool),
         Type::Float32 | Type::Float64 => {
-            let number = value.extract::<f64>().ok().filter(|_| !is_bool && text().is_none());
+            let number = if is_bool || text().is_some() { None } else { float(value)? };
             match ty {
                 // It is rounded, but doesn't become infinite.
                 Type::Float32 => number
@@ -172,10 +241,12 @@ fn read(ty: Type, value: &Bound<'_, PyAny>) -> PyResult<Option<Given>> {
             }
         }
         Type::String | Type::Json => text().map(|text| Value::String(text.to_owned())),
-        Type::Bytes | Type::FixedBytes(_) => bytes().map(Value::Bytes),
-        Type::Blob => return Ok(bytes().map(Given::Blob)),
+        Type::Bytes | Type::FixedBytes(_) => bytes_of(value)?.map(Value::Bytes),
+        Type::Blob => return Ok(bytes_of(value)?.map(Given::Blob)),
         Type::Timestamp if is_time(value)? => Some(Value::Timestamp(to_time(value)?.0)),
-        Type::Timestamp => None,
+        Type::Timestamp => {
+            far(text(), |time: &Timestamp| time.date().year()).map(|time| Value::Timestamp(time.0))
+        }
         Type::Date => {
             let is_day = value.is_instance(classes(value.py())?.date.bind(value.py()))?;
             let day = if is_day && !is_time(value)? {
@@ -183,11 +254,12 @@ fn read(ty: Type, value: &Bound<'_, PyAny>) -> PyResult<Option<Given>> {
             } else {
                 None
             };
-            day.and_then(|day| i32::try_from(day).ok()).map(|day| Value::Date(Date(day)))
+            let day = day.and_then(|day| i32::try_from(day).ok()).map(Date);
+            day.or_else(|| far(text(), |day: &Date| day.year())).map(Value::Date)
         }
         Type::Uuid => match value.is_instance(uuid_class(value.py())?)? {
             true => {
-                let bytes: Vec<u8> = value.getattr("bytes")?.extract()?;
+                let bytes = bytes_of(&value.getattr("bytes")?)?.unwrap_or_default();
                 bytes.try_into().ok().map(|bytes| Value::Uuid(Uuid(bytes)))
             }
             false => text().and_then(|text| text.parse().ok()).map(Value::Uuid),

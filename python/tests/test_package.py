@@ -2,9 +2,11 @@
 
 import asyncio
 import doctest
+import importlib.metadata
 import os
 import pickle
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -345,19 +347,6 @@ def test_threads(db):
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert len(db.city) == 200
-    tx, caught = db.write(), []
-
-    def misuse():
-        try:
-            tx.city.insert(name="other")
-        except annals.errors.Invalid as error:
-            caught.append(str(error))
-
-    thread = threading.Thread(target=misuse)
-    thread.start()
-    thread.join()
-    assert "thread" in caught[0]
-    tx.rollback()
 
 
 def test_a_forked_child_gets_errors(tmp_path):
@@ -478,3 +467,15 @@ def test_examples_of_docstrings():
             found += bool(example.examples)
             runner.run(example)
     assert runner.failures == 0 and found >= 4
+
+
+def test_the_package_brings_its_licences_and_links_that_work_elsewhere():
+    package = importlib.metadata.distribution("annals")
+    licences = package.metadata.get_all("License-File")
+    assert sorted(licences) == ["LICENSE-APACHE", "LICENSE-MIT"]
+    texts = [file.read_text() for file in package.files if "licenses" in file.parts]
+    assert len(texts) == 2 and any("Permission is hereby granted" in text for text in texts)
+    assert "Repository" in str(package.metadata.get_all("Project-URL"))
+    text = package.metadata.get_payload() or package.metadata["Description"]
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert links and all(link.startswith("https://") for link in links), links

@@ -7,6 +7,7 @@ use annals::{Result, Schema, Snapshot};
 use rusqlite::config::DbConfig;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::ffi::ErrorCode;
+use rusqlite::limits::Limit;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Batch, Statement};
 
@@ -122,6 +123,15 @@ impl Connection {
         let attached = attaching.attach(&self.inner);
         self.left_out = attached.map_err(|error| SqlError::Statement(said(error)))?.left_out;
         Ok(())
+    }
+
+    /// Keeps statements from opening other files, to read or to write them: ATTACH and VACUUM INTO.
+    ///
+    /// # Errors
+    /// SQLite doesn't take the limit.
+    pub fn refuse_files(&self) -> Result<(), SqlError> {
+        let set = self.inner.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0);
+        set.map(drop).map_err(|error| SqlError::Statement(said(error)))
     }
 
     /// Returns SQLite's connection, for prepared statements. Statements that are run on it see the newest snapshot,
@@ -326,6 +336,9 @@ impl Connection {
                     .to_owned(),
             ),
             (Some(ErrorCode::ReadOnly), _) => SqlError::ReadOnly(said(error)),
+            _ if error.to_string().contains("too many attached databases") => SqlError::ReadOnly(
+                "SQL opens no other files here: no ATTACH, no VACUUM INTO".to_owned(),
+            ),
             _ => SqlError::Statement(self.with_reason(said(error))),
         }
     }

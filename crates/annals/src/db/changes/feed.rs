@@ -76,6 +76,14 @@ impl News {
     fn is_still(&self, txid: u64) -> bool {
         !self.is_over && self.latest.as_ref().is_none_or(|latest| latest.point.txid.0 <= txid)
     }
+
+    fn add_follower(&mut self, slot: &Arc<Slot>) {
+        // Commits do that, too; without any, the list mustn't grow by those that come and go.
+        if self.followers.len() == self.followers.capacity() {
+            self.followers.retain(|slot| slot.strong_count() > 0);
+        }
+        self.followers.push(Arc::downgrade(slot));
+    }
 }
 
 /// The state that a follower has.
@@ -111,7 +119,7 @@ impl Feed {
         self.is_followed.store(true, Ordering::Relaxed);
         let mut news = lock(&self.news);
         news.latest = Some(latest);
-        news.followers.push(Arc::downgrade(slot));
+        news.add_follower(slot);
     }
 
     /// Publishes to subscribers, if there are any.
@@ -207,10 +215,23 @@ impl Feed {
     }
 }
 
-#[cfg(all(test, feature = "tokio"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn subscribers_that_come_and_go_are_forgotten_without_a_commit() {
+        let mut news = News::default();
+        let stays: Arc<Slot> = Arc::default();
+        news.add_follower(&stays);
+        for _ in 0..1000 {
+            news.add_follower(&Arc::default());
+        }
+        assert!(news.followers.len() < 10, "{}", news.followers.len());
+        assert!(news.followers[0].upgrade().is_some());
+    }
+
+    #[cfg(feature = "tokio")]
     #[test]
     fn who_gives_up_waiting_is_forgotten() {
         let feed: Arc<Feed> = Arc::default();

@@ -20,10 +20,11 @@ use std::cell::RefCell;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, TryLockError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use annals_storage::step;
+use annals_storage::sync::try_lock;
 
 use crate::Result;
 use crate::db::engine::core::{Core, Writing};
@@ -112,7 +113,7 @@ pub(in crate::db) fn wait_for_backfill<'i>(
     image_state: &'i ImageState,
     timeout: Duration,
 ) -> Result<MutexGuard<'i, Working>> {
-    core.wait_for(&image_state.working, timeout, "was bringing the image forward")
+    core.wait_for(|| try_lock(&image_state.working), timeout, "was bringing the image forward")
 }
 
 /// Updates the image.
@@ -351,15 +352,11 @@ fn wait_for_writer<'i>(
     image_state: &'i ImageState,
 ) -> Result<MutexGuard<'i, Working>> {
     loop {
-        let mut writing = lock(&core.writing);
-        let mut working = match image_state.working.try_lock() {
-            Ok(working) => working,
-            Err(TryLockError::Poisoned(working)) => working.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                drop(writing);
-                drop(lock(&image_state.working));
-                continue;
-            }
+        let mut writing = core.writing.lock();
+        let Some(mut working) = try_lock(&image_state.working) else {
+            drop(writing);
+            drop(lock(&image_state.working));
+            continue;
         };
         core.group.settle()?;
         reopening::keep_named(core, image_state, &mut working, &mut writing)?;
@@ -416,12 +413,8 @@ fn install_soon(core: &Core, image_state: &ImageState, bytes: u64) -> Duration {
 /// Lets the store continue from the newest root, if no transaction is open; otherwise the next transaction does that
 /// when it begins or commits.
 fn try_to_install(core: &Core, image_state: &ImageState) {
-    match core.writing.try_lock() {
-        Ok(mut writing) => install_now(core, image_state, &mut writing),
-        Err(TryLockError::Poisoned(writing)) => {
-            install_now(core, image_state, &mut writing.into_inner())
-        }
-        Err(TryLockError::WouldBlock) => {}
+    if let Some(mut writing) = core.writing.try_lock() {
+        install_now(core, image_state, &mut writing);
     }
 }
 

@@ -12,7 +12,8 @@
 //! threads of this one would wait for them, too.
 
 use annals_schema::Txid;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError, Weak};
+use annals_storage::sync::{MovableGuard, MovableMutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::db::engine::group::Group;
@@ -46,7 +47,7 @@ pub(in crate::db) struct Writing {
 #[derive(Debug)]
 pub(in crate::db) struct Core {
     pub(in crate::db) group: Group,
-    pub(in crate::db) writing: Mutex<Writing>,
+    pub(in crate::db) writing: MovableMutex<Writing>,
     /// The segment that is written now.
     pub(in crate::db) segment: Arc<Current>,
     /// None where there can be no image.
@@ -94,7 +95,7 @@ impl Core {
         (image_state, (clock, retention, history)): Kept,
         works: &Working,
     ) -> Arc<Self> {
-        let (writing, image_error) = (Mutex::new(writing), Mutex::default());
+        let (writing, image_error) = (MovableMutex::new(writing), Mutex::default());
         Arc::new(Self {
             rescuer: OnceLock::new(),
             rescued: Rescued::default(),
@@ -163,25 +164,21 @@ impl Core {
     pub(in crate::db) fn writer_within(
         &self,
         timeout: Duration,
-    ) -> Result<MutexGuard<'_, Writing>> {
-        self.wait_for(&self.writing, timeout, "had a transaction open")
+    ) -> Result<MovableGuard<'_, Writing>> {
+        self.wait_for(|| self.writing.try_lock(), timeout, "had a transaction open")
     }
 
     /// Waits, up to `timeout`, for a lock of another thread; `what` describes its work.
-    pub(in crate::db) fn wait_for<'m, T>(
+    pub(in crate::db) fn wait_for<G>(
         &self,
-        mutex: &'m Mutex<T>,
+        try_lock: impl Fn() -> Option<G>,
         timeout: Duration,
         what: &str,
-    ) -> Result<MutexGuard<'m, T>> {
+    ) -> Result<G> {
         let begun = self.clock.elapsed();
         loop {
-            match mutex.try_lock() {
-                Ok(writing) => return Ok(writing),
-                Err(TryLockError::Poisoned(panicked)) => {
-                    return Ok(panicked.into_inner());
-                }
-                Err(TryLockError::WouldBlock) => {}
+            if let Some(held) = try_lock() {
+                return Ok(held);
             }
             if self.clock.elapsed().saturating_sub(begun) >= timeout {
                 let name = &self.segment.load().file.name;

@@ -15,9 +15,11 @@
 
 use crate::db::engine::backfill;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
+
+use annals_storage::sync::try_lock;
 
 use crate::db::engine::core::{Core, Writing};
 use crate::db::engine::rescued::not_rebuilt;
@@ -169,7 +171,7 @@ fn rebuild(core: &Core, image_state: &ImageState) -> Result<(), Otherwise> {
             rebuilding.put(&mut ready, None);
             return Err(error);
         }
-        if let Some(mut writing) = try_lock(&core.writing)
+        if let Some(mut writing) = core.writing.try_lock()
             && let Some(mut working) = try_lock(&image_state.working)
             && let Some(state) = ready.take()
         {
@@ -306,14 +308,5 @@ impl Ready {
     /// Returns true if no root was published since it was chosen.
     fn is_newest(&self) -> Result<bool> {
         self.found.begun.as_ref().map_or(Ok(true), |begun| begun.image.is_newest())
-    }
-}
-
-/// Acquires a free lock.
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
     }
 }

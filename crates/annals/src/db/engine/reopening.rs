@@ -1,7 +1,7 @@
 //! Continuing from another image: one that other processes updated, or that was rebuilt because the previous one lost
 //! its name, or was mostly free space.
 
-use std::sync::{Arc, TryLockError};
+use std::sync::Arc;
 
 use crate::db::engine::core::{Core, Writing};
 use crate::db::image::image_state::{ImageState, Working};
@@ -20,11 +20,7 @@ pub(in crate::db) fn keep_named_or_postpone(
     if is_named(working)? {
         return Ok(true);
     }
-    let mut writing = match core.writing.try_lock() {
-        Ok(writing) => writing,
-        Err(TryLockError::Poisoned(writing)) => writing.into_inner(),
-        Err(TryLockError::WouldBlock) => return Ok(false),
-    };
+    let Some(mut writing) = core.writing.try_lock() else { return Ok(false) };
     core.group.settle()?;
     keep_named(core, image_state, working, &mut writing)?;
     Ok(true)

@@ -161,8 +161,10 @@ impl Database {
     /// Begins a transaction; waits until the one before has ended or is on its way to permanent storage. It sees all
     /// earlier writes, also those that aren't acknowledged yet.
     ///
+    /// A transaction may move to another thread, and end there. Nesting is still judged by the thread that began it.
+    ///
     /// # Errors
-    /// `Invalid` in a thread that has a transaction open already (it would wait for itself); `Closed`;
+    /// `Invalid` in a thread that began a transaction which is open still, wherever that is now; `Closed`;
     /// `Poisoned` after a failed flush, or in a forked child; `Io` if the bytes that a failed transaction wrote
     /// can't be truncated.
     pub fn begin(&self) -> Result<Transaction<'_>> {
@@ -170,7 +172,7 @@ impl Database {
         inner.check_origin()?;
         inner.refuse_nesting()?;
         inner.core.group.arrive();
-        let mut writing = lock(&inner.core.writing);
+        let mut writing = inner.core.writing.lock();
         // With the lock: closing waits for it.
         let open = inner.check_open();
         let begun = open.and_then(|()| shared::take_or_join_turn(inner, &mut writing));
@@ -236,7 +238,7 @@ impl Database {
     ) -> Result<()> {
         self.inner().check_open()?;
         self.inner().refuse_nesting()?;
-        let _writing = lock(&self.inner().core.writing);
+        let _writing = self.inner().core.writing.lock();
         self.inner().checks.add(name, Box::new(check))
     }
 

@@ -20,6 +20,7 @@ use crate::journal::Level;
 use crate::storage::Clock;
 use crate::storage::Origin;
 use crate::{ErrorKind, Result};
+use annals_storage::sync::MovableMutex;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::OnceLock;
@@ -74,7 +75,7 @@ impl Inner {
         &self.core.segment
     }
 
-    pub(in crate::db) fn writing(&self) -> &Mutex<Writing> {
+    pub(in crate::db) fn writing(&self) -> &MovableMutex<Writing> {
         &self.core.writing
     }
 

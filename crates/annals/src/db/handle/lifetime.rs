@@ -47,7 +47,7 @@ impl Open {
         open.inner.core.image().map_or(Ok(()), ImageState::refuse_nesting)?;
         open.inner.gate.close();
         // Waits for the transaction of another thread; the next one finds the gate closed.
-        drop(lock(&open.inner.core.writing));
+        drop(open.inner.core.writing.lock());
         let mut is_closed = lock(&open.is_closed);
         if mem::replace(&mut *is_closed, true) {
             return Ok(());
@@ -73,8 +73,7 @@ impl Open {
             && is_written
             && self.inner.sharing.is_none()
         {
-            let writing = core.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
-            rolled_back = writing.writer.rollback();
+            rolled_back = core.writing.get_mut().writer.rollback();
         }
         self.finish(rolled_back, is_imaged.then_some(patience))
     }

@@ -16,7 +16,6 @@
 
 use crate::db::handle::{follow, shared_image};
 use std::io;
-use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 
 use annals_storage::step;
@@ -62,7 +61,7 @@ pub(in crate::db) fn in_turn<T>(db: &Inner, act: impl FnOnce() -> Result<T>) -> 
         return act();
     }
     db.refuse_nesting()?;
-    let mut writing = lock(db.writing());
+    let mut writing = db.writing().lock();
     take_turn(db, &mut writing)?;
     let done = act();
     let_go(db);
@@ -76,13 +75,10 @@ pub(in crate::db) fn close_shared(db: &Inner) -> Result<()> {
         db.segment().load().take_turn()?;
         return close_as_it_is(db);
     }
-    let mut writing = match db.writing().try_lock() {
-        Ok(writing) => writing,
-        // A transaction panicked, which rolled it back.
-        Err(TryLockError::Poisoned(panicked)) => panicked.into_inner(),
-        // One was forgotten (`mem::forget`): it holds this for ever, and the turn too. The next process recovers
-        // its writes.
-        Err(TryLockError::WouldBlock) => return close_as_it_is(db),
+    let Some(mut writing) = db.writing().try_lock() else {
+        // A transaction was forgotten (`mem::forget`): it holds this for ever, and the turn too. The next process
+        // recovers its writes.
+        return close_as_it_is(db);
     };
     take_turn(db, &mut writing)?;
     let closed = match is_alone(db) {
@@ -363,7 +359,7 @@ pub(in crate::db) fn pull(db: &Inner) -> Result<Snapshot> {
     if let Some(sharing) = db.sharing() {
         db.refuse_nesting()?;
         db.refuse_unapplied()?;
-        let mut writing = lock(db.writing());
+        let mut writing = db.writing().lock();
         sharing.check_schema()?;
         if sharing.users.are_any() {
             // Another thread waits for its commit: no other process has written since its turn began.

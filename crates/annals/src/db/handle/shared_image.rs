@@ -16,7 +16,9 @@
 use crate::db::engine::{backfill, reopening, trigger};
 use crate::db::handle::shared;
 use std::ops::ControlFlow;
-use std::sync::{Arc, MutexGuard, TryLockError};
+use std::sync::Arc;
+
+use annals_storage::sync::MovableGuard;
 use std::time::Duration;
 
 use crate::Result;
@@ -43,7 +45,7 @@ pub(in crate::db) enum Patience {
 }
 
 /// The lock of backfills, if others may hold it, and the writer in its turn.
-pub(in crate::db) type Claimed<'db> = (Option<Claim>, MutexGuard<'db, Writing>);
+pub(in crate::db) type Claimed<'db> = (Option<Claim>, MovableGuard<'db, Writing>);
 
 /// Updates an image that other processes may be updating, too.
 pub(in crate::db) fn backfill_shared(
@@ -105,7 +107,7 @@ pub(in crate::db) fn claim(db: &Inner, patience: Patience) -> Result<Option<Clai
 /// opening noticeably longer.
 pub(in crate::db) fn backfill_as_the_last(
     db: &Inner,
-    writing: MutexGuard<'_, Writing>,
+    writing: MovableGuard<'_, Writing>,
 ) -> Result<()> {
     let Some(image_state) = db.core().image() else { return Ok(()) };
     let segment = db.segment().load_full();
@@ -128,7 +130,7 @@ fn advance_shared(
     db: &Inner,
     run: &mut Run<'_>,
     working: &mut Working,
-    mut writing: MutexGuard<'_, Writing>,
+    mut writing: MovableGuard<'_, Writing>,
     watch: Watching<'_>,
 ) -> Result<Backfilled> {
     let image_state = run.image_state;
@@ -189,14 +191,10 @@ pub(in crate::db) fn set_aside_ahead(db: &Inner, end: Point) {
 }
 
 /// Returns the writer's side; nothing if a transaction has it and this has no patience.
-fn writer(db: &Inner, patience: Patience) -> Result<Option<MutexGuard<'_, Writing>>> {
+fn writer(db: &Inner, patience: Patience) -> Result<Option<MovableGuard<'_, Writing>>> {
     match patience {
-        Patience::None => match db.writing().try_lock() {
-            Ok(writing) => Ok(Some(writing)),
-            Err(TryLockError::Poisoned(writing)) => Ok(Some(writing.into_inner())),
-            Err(TryLockError::WouldBlock) => Ok(None),
-        },
-        Patience::AsEver => Ok(Some(lock(db.writing()))),
+        Patience::None => Ok(db.writing().try_lock()),
+        Patience::AsEver => Ok(Some(db.writing().lock())),
         Patience::AtMost(timeout) => db.core().writer_within(timeout).map(Some),
     }
 }

@@ -3,11 +3,11 @@
 use crate::db::engine::{backfill, commit, spill};
 use crate::db::handle::shared;
 use crate::db::handle::{references, statement};
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, Uuid, ValueRef};
 use annals_storage::step;
+use annals_storage::sync::MovableGuard;
 
 use crate::db::changes::touched::Touched;
 use crate::db::engine::commit::{Request, Written};
@@ -24,7 +24,7 @@ use crate::trace::span;
 use crate::{Error, Result};
 
 /// A set of changes that applies wholly or not at all. Dropped without
-/// [`commit`](Transaction::commit), it is rolled back.
+/// [`commit`](Transaction::commit), it is rolled back. It may move to another thread, which may end it, too.
 ///
 /// It may be larger than memory: changes are written to free space of the image when they fill half of
 /// [`Options::memory`](crate::Options::memory). They aren't visible there before the commit.
@@ -35,7 +35,7 @@ use crate::{Error, Result};
 /// or returns different values the second time.
 pub struct Transaction<'db> {
     pub(in crate::db) database: &'db Inner,
-    pub(in crate::db) writing: MutexGuard<'db, Writing>,
+    pub(in crate::db) writing: MovableGuard<'db, Writing>,
     pub(in crate::db) level: Level,
     pub(in crate::db) time: Option<Timestamp>,
     /// True if a statement stopped in the middle: store and journal may differ until both are rolled
@@ -60,7 +60,7 @@ brief!(Transaction<'_>, "Transaction", "file": |it| it.database.file().name, "le
 impl<'db> Transaction<'db> {
     pub(in crate::db) fn new(
         database: &'db Inner,
-        writing: MutexGuard<'db, Writing>,
+        writing: MovableGuard<'db, Writing>,
         level: Level,
     ) -> Self {
         let found = writing.store.unsaved();

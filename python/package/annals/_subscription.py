@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from ._core import Changed, Feed
+    from ._core import Feed
+    from ._past import Changed
 
 
 class Subscription:

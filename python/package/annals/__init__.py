@@ -12,13 +12,13 @@
 [('insert', 'Lile'), ('update', 'Lille')]
 """
 
+from collections.abc import Sequence as _Sequence
+
 from ._core import (
     Answer,
-    Blame,
-    Change,
-    Changed,
     Changeset,
     Database,
+    Feed,
     Index,
     Row,
     RowIterator,
@@ -28,12 +28,18 @@ from ._core import (
     Table,
     Transaction,
     WritableTable,
+    __version__,
+    check,
     in_memory,
     open,
 )
+from ._past import Blame, Change, Changed, Version
 from ._subscription import Subscription
 from . import errors
 from .errors import Error
+
+# pandas names the columns of rows that are sequences with `_fields`, as named tuples are.
+_Sequence.register(Row)
 
 __all__ = [
     "Answer",
@@ -43,6 +49,7 @@ __all__ = [
     "Changeset",
     "Database",
     "Error",
+    "Feed",
     "Index",
     "Row",
     "RowIterator",
@@ -52,7 +59,10 @@ __all__ = [
     "Subscription",
     "Table",
     "Transaction",
+    "Version",
     "WritableTable",
+    "__version__",
+    "check",
     "errors",
     "in_memory",
     "open",
