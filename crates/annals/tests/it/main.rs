@@ -43,6 +43,7 @@ mod image;
 mod indexes;
 mod library;
 mod locales;
+mod museum;
 mod own;
 mod own_types;
 mod pack;

@@ -365,7 +365,7 @@ impl Places {
         Ok(buffer)
     }
 
-    /// Visits the transactions that end between two units, in order, while `visit` returns true.
+    /// Visits the transactions that end between two units, in order and without states, while `visit` returns true.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -380,8 +380,10 @@ impl Places {
         let parts = parts.filter(|part| part.segment >= first.segment && part.base < to * 8);
         let mut buffer = std::mem::take(&mut self.buffer);
         let (mut goes_on, mut far) = (true, Vec::new());
-        for &Part { segment, base, .. } in parts {
+        for &Part { segment, base, state, .. } in parts {
             let start = if segment == first.segment { position } else { FRAMES_AT };
+            // A state that a later segment begins with is no transaction, and has the time of its restart.
+            let start = state.map_or(start, |state| start.max(state.end));
             let io = |error| self.cannot_read(segment, error);
             let mut see = |header: &FrameHeader| {
                 let (unit, is_commit) = ((base + header.position) / 8, header.is_commit());

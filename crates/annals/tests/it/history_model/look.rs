@@ -10,7 +10,7 @@ use super::{blobs, indexes};
 use crate::store_model::Random;
 
 /// True if a value is just this one: -0 isn't 0 here.
-pub(super) fn same(found: ValueRef<'_>, expected: &Value) -> bool {
+pub(crate) fn same(found: ValueRef<'_>, expected: &Value) -> bool {
     match (found, expected) {
         (ValueRef::Float32(a), Value::Float32(b)) if !b.is_nan() => a.to_bits() == b.to_bits(),
         (ValueRef::Float64(a), Value::Float64(b)) if !b.is_nan() => a.to_bits() == b.to_bits(),

@@ -22,12 +22,12 @@ mod undo;
 mod upgrade;
 mod variants;
 mod vectors;
-mod world;
+pub(crate) mod world;
 
 use self::world::World;
 
 /// The journal's name.
-const NAME: &str = "db";
+pub(crate) const NAME: &str = "db";
 
 fn run(seed: u64, steps: u64) {
     let mut world = World::new(seed);

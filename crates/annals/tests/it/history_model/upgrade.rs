@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use annals::storage::Directory as _;
 use annals::storage::simulated::SimulatedDisk;
 use annals::{Command, Custom, Error, ErrorKind, Level, Options, Schema, Transaction};
 use annals_schema::{Relation, compare};
@@ -147,7 +148,7 @@ impl World {
     }
 
     /// Upgrades the file to another schema, in the open database or by opening it.
-    pub(super) fn upgrade(&mut self) {
+    pub(crate) fn upgrade(&mut self) {
         let program = self.program();
         let steps = plan(&self.committed, &program);
         let expected_steps = steps.clone().unwrap_or_default();
@@ -216,17 +217,28 @@ impl World {
         drop(folder);
     }
 
-    /// Copies the journal to a file of the system.
+    /// Copies the journal, in all its segments, to files of the system.
     fn file(&self) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
+        for name in self.disk.list().unwrap() {
+            if name == NAME || name.contains("-segment-") {
+                let bytes = self.disk.content(&name).unwrap();
+                std::fs::write(folder.path().join(&name), bytes).unwrap();
+            }
+        }
         let path = folder.path().join(NAME);
-        std::fs::write(&path, self.disk.content(NAME).unwrap()).unwrap();
         (folder, path)
     }
 
-    /// Puts a file of the system onto a new disk.
+    /// Puts the journal from files of the system onto a new disk.
     fn install(&mut self, path: &std::path::Path) {
         self.disk = SimulatedDisk::new(self.random.next());
-        self.disk.install(NAME, &std::fs::read(path).unwrap()).unwrap();
+        for entry in std::fs::read_dir(path.parent().unwrap()).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if name == NAME || name.contains("-segment-") {
+                self.disk.install(name, &std::fs::read(&path).unwrap()).unwrap();
+            }
+        }
     }
 }

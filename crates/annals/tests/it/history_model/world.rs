@@ -17,7 +17,7 @@ use crate::store_model::Random;
 
 /// How the program ends.
 #[derive(Clone, Copy)]
-pub(super) enum End {
+pub(crate) enum End {
     Close,
     Drop,
     /// What was written is with the operating system.
@@ -28,9 +28,9 @@ pub(super) enum End {
 
 const ENDS: [End; 4] = [End::Close, End::Drop, End::Kill, End::PowerCut];
 
-pub(super) struct World {
+pub(crate) struct World {
     pub(super) random: Random,
-    pub(super) disk: SimulatedDisk,
+    pub(crate) disk: SimulatedDisk,
     clock: Arc<SimulatedClock>,
     database: Option<Database>,
     pub(super) committed: Rc<Model>,
@@ -45,7 +45,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut world = Self {
             random: Random::new(seed),
             disk: SimulatedDisk::new(seed),
@@ -62,12 +62,12 @@ impl World {
         world
     }
 
-    pub(super) fn database(&self) -> &Database {
+    pub(crate) fn database(&self) -> &Database {
         self.database.as_ref().unwrap()
     }
 
     /// Opens what is on the disk, which is one of the states that may be there.
-    pub(super) fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         let directory: Arc<dyn Directory> = Arc::new(self.disk.clone());
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
         // How much of the image stays in memory: all, nothing, a little.
@@ -121,7 +121,7 @@ impl World {
     }
 
     /// Runs a transaction that does anything, and ends in any way.
-    pub(super) fn transaction(&mut self) {
+    pub(crate) fn transaction(&mut self) {
         let database = self.database.take().unwrap();
         let mut model = Model::clone(&self.committed);
         let mut tx = database.begin().unwrap();
@@ -191,7 +191,7 @@ impl World {
     }
 
     /// Ends the program.
-    pub(super) fn end(&mut self, end: End) {
+    pub(crate) fn end(&mut self, end: End) {
         let database = self.database.take().unwrap();
         match end {
             End::Close => database.close().unwrap(),
@@ -231,7 +231,7 @@ impl World {
     }
 
     /// Keeps a snapshot, and looks at one that was kept.
-    pub(super) fn hold(&mut self) {
+    pub(crate) fn hold(&mut self) {
         self.held.push((self.database().read(), Rc::clone(&self.committed)));
         let place = usize::try_from(self.random.below(self.held.len() as u64)).unwrap();
         let (snapshot, model) = &self.held[place];

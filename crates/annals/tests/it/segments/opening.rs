@@ -154,14 +154,14 @@ fn a_sealed_segment_at_the_path_goes_on() {
     }
 }
 
-pub(super) fn bytes(directory: &MemoryDirectory, name: &str) -> Vec<u8> {
+pub(crate) fn bytes(directory: &MemoryDirectory, name: &str) -> Vec<u8> {
     let storage = directory.open(name, Access::Read).unwrap();
     let mut bytes = vec![0; usize::try_from(storage.len().unwrap()).unwrap()];
     storage.read_at(0, &mut bytes).unwrap();
     bytes
 }
 
-pub(super) fn put(directory: &MemoryDirectory, name: &str, bytes: &[u8]) {
+pub(crate) fn put(directory: &MemoryDirectory, name: &str, bytes: &[u8]) {
     let _ = directory.remove(name);
     directory.create(name).unwrap().write_at(0, bytes).unwrap();
 }

@@ -1,0 +1,6 @@
+//! Bugs of other systems, as tests: each is named after its story, with the link. `docs/museum.md` lists them all.
+
+mod answers;
+mod commits;
+mod maintenance;
+mod questions;
