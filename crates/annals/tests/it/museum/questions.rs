@@ -211,12 +211,20 @@ fn redb_an_operation_that_fails_half_way() {
     insert(&database, "y");
     database.write(|tx| tx.insert(B, &[ValueRef::Reference(RowId(2))])).unwrap();
     let before = format!("{:?}", rows(&database.read()));
+    // Whether a key is unique is asked of the whole transaction.
+    for undo in [
+        database.write(|tx| tx.restore(A, RowId(0), Txid(2))),
+        database.write(|tx| tx.revert(Txid(3)).map(drop)),
+    ] {
+        assert_eq!(undo.unwrap_err().kind(), ErrorKind::Unique);
+        assert_eq!(format!("{:?}", rows(&database.read())), before);
+    }
     let mut tx = database.begin().unwrap();
     let long = "n".repeat(300);
     let exists = "b".to_owned();
     let failed = [
-        tx.restore(A, RowId(0), Txid(2)),
-        tx.revert(Txid(3)).map(drop),
+        tx.restore(A, RowId(0), Txid(99)),
+        tx.revert(Txid(99)).map(drop),
         tx.delete_vector(A, RowId(1), 2),
         tx.delete_vector(A, RowId(1), 7),
         tx.apply_command(&Command::RenameTable { table: A, name: exists }),
