@@ -8,6 +8,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -45,8 +46,7 @@ pub(crate) fn run(load: &Load, turns: usize) -> Result<Vec<Figure>, Failure> {
         let folder = tempfile::tempdir()?;
         let servers = folder.path().join("servers");
         std::fs::create_dir(&servers)?;
-        let mut cluster =
-            Cluster::start_direct(&servers, "\"always\"").ok_or("nats-server isn't installed")?;
+        let mut cluster = Cluster::start_direct(&servers, "\"always\"")?;
         turn(load, folder.path(), &mut cluster, &mut measured)?;
     }
     Ok(measured.medians())
@@ -106,6 +106,12 @@ fn turn(
     let node = Node::new(replica);
     let took = many(&node, load)?;
     measured.add("Annals", ("many at a time", "/s"), per_second(took, count * load.threads));
+    let others = [join(cluster, &folder.join("two"))?, join(cluster, &folder.join("three"))?];
+    let others = others.map(Node::new);
+    let took = six(&[&node], count)?;
+    measured.add("Annals", ("six threads at one node", "/s"), per_second(took, count * 6));
+    let took = six(&[&node, &others[0], &others[1]], count)?;
+    measured.add("Annals", ("six threads at three nodes", "/s"), per_second(took, count * 6));
     cluster.kill(cluster.leader("journal"));
     let begun = Instant::now();
     while insert(node.replica()).is_err() {}
@@ -115,6 +121,38 @@ fn turn(
         begun.elapsed().as_secs_f64(),
     );
     Ok(())
+}
+
+/// Commits so often on each of six threads, which share some nodes; each of these is followed, too.
+fn six(nodes: &[&Node], count: u64) -> Result<Duration, Failure> {
+    let (begun, left) = (Instant::now(), AtomicUsize::new(6));
+    let commit = |node: &Node| {
+        let committed = (0..count).try_for_each(|_| {
+            node.commit(|mut tx| {
+                tx.insert(ITEM, &[ValueRef::Bytes(b"row")])?;
+                Ok::<_, Error>(((), tx))
+            })
+            .map(drop)
+        });
+        left.fetch_sub(1, Ordering::Relaxed);
+        committed
+    };
+    thread::scope(|scope| {
+        for node in nodes {
+            scope.spawn(|| {
+                while left.load(Ordering::Relaxed) > 0 {
+                    // The transactions say what is wrong.
+                    let _ = node.replica().pull_for(Duration::from_millis(200));
+                }
+            });
+        }
+        let threads: Vec<_> =
+            nodes.iter().cycle().take(6).map(|node| scope.spawn(|| commit(node))).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().map_err(|_| Failure::from("a thread panicked"))?.map_err(Failure::from)
+        })
+    })?;
+    Ok(begun.elapsed())
 }
 
 /// Commits on many threads.

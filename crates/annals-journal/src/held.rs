@@ -83,7 +83,7 @@ impl Writer {
     /// Writes the held frames to the file, after their commit: the result is that of [`commit`](Self::commit).
     ///
     /// # Errors
-    /// `Io`: all that was written is cut off again, and the transaction is rolled back. `UnknownOutcome`: cutting it
+    /// `Io`: all that was written is cut off again, and the transaction isn't in this file. `UnknownOutcome`: cutting it
     /// off failed.
     pub fn release(&mut self) -> Result<Point> {
         let Some(held) = self.held.take() else { return Ok(self.committed) };
@@ -97,7 +97,9 @@ impl Writer {
             }
             Err(error) => {
                 self.held = Some(held);
-                Err(self.commit_failed(error, end.txid))
+                // In another file it may be history.
+                let outcome = format!("transaction {} isn't in this file", end.txid);
+                Err(self.commit_failed(error, end.txid, &outcome))
             }
         }
     }

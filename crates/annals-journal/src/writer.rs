@@ -229,7 +229,10 @@ impl Writer {
         let txid = self.committed.txid + 1;
         let chain = match self.write_frame(KIND_COMMIT, level, time) {
             Ok(chain) => chain,
-            Err(error) => return Err(self.commit_failed(error, txid)),
+            Err(error) => {
+                let outcome = format!("transaction {txid} is rolled back");
+                return Err(self.commit_failed(error, txid, &outcome));
+            }
         };
         self.committed = Point { position: self.written, txid, chain };
         if !time.explicit {
@@ -250,10 +253,10 @@ impl Writer {
         self.take_back()
     }
 
-    /// A commit frame that could not be written must not be found by a later recovery.
-    pub(super) fn commit_failed(&mut self, error: Error, txid: Txid) -> Error {
+    /// A commit frame that could not be written must not be found by a later recovery. `outcome` says what that means.
+    pub(super) fn commit_failed(&mut self, error: Error, txid: Txid, outcome: &str) -> Error {
         match self.rollback() {
-            Ok(()) => error.within(format!("transaction {txid} is rolled back")),
+            Ok(()) => error.within(outcome),
             Err(cut) => {
                 self.checkpoints.poison(&cut.to_string());
                 Error::new(

@@ -1,14 +1,16 @@
 //! Calls of procedures, which run on the server.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
 use annals::{Error, ErrorKind, Result, Txid};
 use reqwest::StatusCode;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
-use crate::http::MOST_OF_JSON;
+use crate::http::{MOST_OF_JSON, Refusal};
+use crate::outcome::{Answer, Attempt, Seen, Settled, Tries, settle};
 use crate::{Http, Patience};
 
 /// The longest pause between two tries.
@@ -53,53 +55,65 @@ impl Http {
         let body = serde_json::to_string(&Request { procedure, args })
             .map_err(|error| Error::invalid(format!("the arguments aren't JSON: {error}")))?;
         let secret = SystemClock.secret();
-        let key: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-        let Patience { deadline, mut pause } = Patience::default();
-        let end = SystemClock.elapsed() + deadline;
-        let mut may_have_run = false;
-        loop {
-            let error = match self.post_json("/transactions", &key, &body) {
-                Ok(response) if response.status() == StatusCode::OK => {
-                    match self.read(response, MOST_OF_JSON) {
-                        Ok(text) => {
-                            let read = serde_json::from_slice(&text);
-                            return read.map_err(|error| {
-                                Error::invalid(format!(
-                                    "{procedure} answered with another type: {error}"
-                                ))
-                            });
-                        }
-                        Err(error) => {
-                            may_have_run = true;
-                            error
-                        }
-                    }
-                }
-                Ok(response) => match response.status() {
-                    StatusCode::BAD_GATEWAY
-                    | StatusCode::SERVICE_UNAVAILABLE
-                    | StatusCode::GATEWAY_TIMEOUT => {
-                        may_have_run = true;
-                        self.refused(response)
-                    }
-                    _ => return Err(self.refused(response)),
-                },
-                Err(error) => {
-                    may_have_run |= !error.is_connect();
-                    self.unreachable(&error)
-                }
-            };
-            if SystemClock.elapsed() + pause >= end {
-                return Err(match may_have_run {
-                    true => Error::new(
-                        ErrorKind::UnknownOutcome,
-                        format!("{procedure} may have run (comment:request {key}): {error}"),
-                    ),
-                    false => error,
-                });
+        let key = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut calling = Calling { http: self, procedure, key, body };
+        let mut tries = Tries::new(Patience::default(), LONGEST_PAUSE);
+        let text = match settle(&mut calling, &mut tries)? {
+            Settled::Done(text) => text,
+            Settled::Conflict(never) => match never {},
+        };
+        serde_json::from_slice(&text).map_err(|error| {
+            let what = "has run, and answered with another type";
+            Error::invalid(format!("{procedure} {what} (comment:request {}): {error}", calling.key))
+        })
+    }
+}
+
+/// A call with its key: sent again, it is answered as the first time.
+struct Calling<'c> {
+    http: &'c Http,
+    procedure: &'c str,
+    key: String,
+    body: String,
+}
+
+impl Attempt for Calling<'_> {
+    /// The answer.
+    type Done = Vec<u8>;
+    type Other = Infallible;
+
+    fn send(&mut self) -> Answer<Vec<u8>> {
+        let response = match self.http.post_json("/transactions", &self.key, &self.body) {
+            Ok(response) => response,
+            Err(error) if error.is_connect() => {
+                return Answer::NotSent(self.http.unreachable(&error));
             }
-            SystemClock.pause(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            Err(error) => return Answer::Unproven(self.http.unreachable(&error)),
+        };
+        if response.status() == StatusCode::OK {
+            return match self.http.read(response, MOST_OF_JSON) {
+                // Something between may answer so, too, but not with a transaction.
+                Ok(text) if serde_json::from_slice::<Called<IgnoredAny>>(&text).is_ok() => {
+                    Answer::Done(text)
+                }
+                Ok(_) => Answer::Unproven(self.http.strange("no transaction")),
+                Err(error) => Answer::Unproven(error),
+            };
         }
+        match self.http.refusal(response) {
+            Ok(Refusal { error, is_judgement: true }) => Answer::Refused(error),
+            Ok(Refusal { error, .. }) | Err(error) => Answer::Unproven(error),
+        }
+    }
+
+    /// Only the same call shows it.
+    fn look(&mut self) -> Result<Seen<Vec<u8>, Infallible>> {
+        Ok(Seen::Nothing)
+    }
+
+    fn unknown(&self, heard: &Error) -> Error {
+        let Self { procedure, key, .. } = self;
+        let message = format!("{procedure} may have run (comment:request {key}): {heard}");
+        Error::new(ErrorKind::UnknownOutcome, message)
     }
 }

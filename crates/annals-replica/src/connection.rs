@@ -33,7 +33,7 @@ pub trait Connection: Debug + Send + Sync {
     /// Asks that frames become history: they follow `from`, which should be the end of the journal.
     ///
     /// # Errors
-    /// They can't become history, and nothing was changed: `Diverged`: the journal doesn't have `from`; `Invalid`,
+    /// The other side says that they can't become history, and that nothing was changed: `Diverged`: the journal doesn't have `from`; `Invalid`,
     /// `Unique`, `Reference` and others: they don't apply; `TooLarge`, `NoSpace`; those of the connection, where it is
     /// certain that the frames did not arrive.
     ///
@@ -84,13 +84,19 @@ pub trait Connection: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Learns that transactions that it sent after a cursor can't become history. Returns true if it will send others in
-    /// their place: those that don't count are skipped then, by all that follow the journal.
+    /// Learns that transactions that it sent, from a cursor to another, can't become history. Returns true if it will send
+    /// others in their place: those that don't count are skipped then, by all that follow the journal.
     ///
     /// # Errors
     /// Those of the connection.
-    fn refused(&self, _after: Cursor, _error: &Error) -> Result<bool> {
+    fn refused(&self, _after: Cursor, _next: Cursor, _error: &Error) -> Result<bool> {
         Ok(false)
+    }
+
+    /// Called before a transaction is run on the state at a cursor: waits for a moment where others, who lost to this
+    /// one, are to come first. Returns true if something came.
+    fn yield_to_others(&self, _at: Cursor) -> bool {
+        false
     }
 }
 
@@ -180,9 +186,9 @@ pub struct Pulled {
 pub enum Pushed {
     /// They are history, on permanent storage.
     Committed,
-    /// Another transaction came first: the journal ends elsewhere, and nothing was changed. The other side may send
-    /// along the frames that came after the cursor, if they aren't many.
+    /// The other side says that another transaction came first. It may send along the frames that came after the cursor, if
+    /// they aren't many. That proves nothing yet: see `outcome`.
     Conflict(Option<Vec<u8>>),
-    /// The connection broke after they were sent: they may be history, or not.
+    /// Nothing was said that can be believed: they may be history, or not.
     Unknown(Error),
 }

@@ -62,6 +62,27 @@ struct Problem {
     message: String,
 }
 
+/// An answer that isn't success.
+pub(crate) struct Refusal {
+    pub(crate) error: Error,
+    /// True if the server says that the request was judged, and changed nothing.
+    pub(crate) is_judgement: bool,
+}
+
+/// The answer to a push that was taken: the end of the journal, now or then.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Taken {
+    Now {
+        #[serde(rename = "txid")]
+        _txid: u64,
+    },
+    Before {
+        #[serde(rename = "already_there")]
+        _already_there: bool,
+    },
+}
+
 #[derive(Deserialize)]
 struct Described {
     id: String,
@@ -197,17 +218,25 @@ impl Http {
     /// Returns the error that a server answered with.
     pub(crate) fn refused(&self, response: Response<'_>) -> Error {
         let status = response.status();
-        self.refusal(response).unwrap_or_else(|_| self.problem(status, &[]))
+        let cut_off = |_| self.problem(status, Problem::default());
+        self.refusal(response).map_or_else(cut_off, |refusal| refusal.error)
     }
 
-    /// Returns the error that a server answered with; fails if that was cut off.
-    fn refusal(&self, response: Response<'_>) -> Result<Error> {
+    /// Returns what a server answered in place of success; fails if that was cut off.
+    pub(crate) fn refusal(&self, response: Response<'_>) -> Result<Refusal> {
         let status = response.status();
-        Ok(self.problem(status, &self.read(response, MOST_OF_REFUSAL)?))
+        let text = self.read(response, MOST_OF_REFUSAL)?;
+        let problem: Problem = serde_json::from_slice(&text).unwrap_or_default();
+        let is_judgement = match problem.error.as_str() {
+            // Not of our server. What is between answers otherwise after it has passed the request on, too.
+            "" => matches!(status.as_u16(), 400 | 401 | 403 | 404 | 405 | 411 | 413 | 414 | 431),
+            "unknown" => false,
+            _ => status != StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Ok(Refusal { error: self.problem(status, problem), is_judgement })
     }
 
-    fn problem(&self, status: StatusCode, text: &[u8]) -> Error {
-        let problem: Problem = serde_json::from_slice(text).unwrap_or_default();
+    fn problem(&self, status: StatusCode, problem: Problem) -> Error {
         let kind = match status {
             StatusCode::UNAUTHORIZED => ErrorKind::Unauthenticated,
             StatusCode::FORBIDDEN => ErrorKind::Forbidden,
@@ -258,7 +287,7 @@ impl Http {
         self.pushed(self.client.send(request, most))
     }
 
-    /// Returns the outcome of a push.
+    /// Returns what is heard of a push.
     fn pushed(&self, sent: std::result::Result<Response<'_>, Lost>) -> Result<Pushed> {
         let response = match sent {
             Ok(response) => response,
@@ -266,10 +295,14 @@ impl Http {
             Err(error) => return Ok(Pushed::Unknown(self.unreachable(&error))),
         };
         match response.status() {
-            StatusCode::OK => {
-                self.conflicts.store(0, Ordering::Relaxed);
-                Ok(Pushed::Committed)
-            }
+            // Something between may say so, too, but not with the end of a journal.
+            StatusCode::OK => match self.json::<Taken>(response) {
+                Ok(_) => {
+                    self.conflicts.store(0, Ordering::Relaxed);
+                    Ok(Pushed::Committed)
+                }
+                Err(error) => Ok(Pushed::Unknown(error)),
+            },
             StatusCode::PRECONDITION_FAILED => {
                 self.conflicts.fetch_add(1, Ordering::Relaxed);
                 *self.turn() = response.headers().get("Annals-Turn").cloned();
@@ -280,22 +313,11 @@ impl Http {
                 // Else they are pulled.
                 Ok(Pushed::Conflict(frames.filter(is_whole)))
             }
-            StatusCode::SERVICE_UNAVAILABLE => {
-                let error = self.refused(response);
-                match error.kind() {
-                    ErrorKind::UnknownOutcome => Ok(Pushed::Unknown(error)),
-                    _ => Err(error),
-                }
-            }
-            // A proxy may answer so after it has passed the request on.
-            StatusCode::INTERNAL_SERVER_ERROR
-            | StatusCode::BAD_GATEWAY
-            | StatusCode::GATEWAY_TIMEOUT => Ok(Pushed::Unknown(self.refused(response))),
             // The same frames may be pushed again, and then the reason may arrive.
-            _ => Err(match self.refusal(response) {
-                Ok(error) => error,
-                Err(cut_off) => return Ok(Pushed::Unknown(cut_off)),
-            }),
+            _ => match self.refusal(response) {
+                Ok(Refusal { error, is_judgement: true }) => Err(error),
+                Ok(Refusal { error, .. }) | Err(error) => Ok(Pushed::Unknown(error)),
+            },
         }
     }
 

@@ -26,6 +26,7 @@ mod lease;
 mod local;
 mod node;
 mod offline;
+mod outcome;
 mod outgoing;
 mod redact;
 mod replica;

@@ -7,8 +7,8 @@ use annals::internals::{
     Batch, Origin, Source, continue_segment, count_frames, end_of, settle, take,
 };
 use annals::{
-    Blame, Cursor, Database, Error, ErrorKind, History, Moment, Reader, Result, RowId, Snapshot,
-    Subscription, TableNumber, Transaction, Txid,
+    Blame, Commit, Cursor, Database, Error, ErrorKind, History, Moment, Reader, Result, RowId,
+    Snapshot, Subscription, TableNumber, Transaction, Txid,
 };
 use annals_storage::Spool;
 
@@ -94,10 +94,8 @@ impl Local {
         let transaction = self.database()?.begin()?;
         self.leases.check(lease)?;
         let (value, transaction) = work(transaction)?;
-        let is_empty = transaction.is_empty();
-        let committed = transaction.commit()?;
-        let txid = if is_empty { self.source.end()?.txid } else { committed.txid };
-        Ok((value, Accepted { txid, runs: 1 }))
+        let Commit { txid, chain, .. } = transaction.commit()?;
+        Ok((value, Accepted { txid, chain, runs: 1 }))
     }
 
     /// Returns figures of the side that a replica follows; of anything else, none.

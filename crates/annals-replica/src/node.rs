@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals::internals::{Origin, end_of, extend, hold, propose, take};
-use annals::{Cursor, Error, ErrorKind, Result, Transaction, Txid};
+use annals::{Cursor, Error, ErrorKind, Result, Transaction};
 use annals_storage::{Clock as _, Spool, SystemClock};
 
 use crate::local::Answer;
@@ -112,12 +112,12 @@ fn ended() -> Error {
 
 /// What became of a group.
 enum Ran {
-    /// The first so many of its transactions are history, up to this one; the rest is to be run again.
-    Accepted(Vec<Txid>),
+    /// The first so many of its transactions are history, with these cursors after them; the rest is to be run again.
+    Accepted(Vec<Cursor>),
     /// This one has failed; the others are to be run again.
     Failed(usize, Option<Error>),
-    /// Others came first.
-    Conflict,
+    /// Others came first, after the cursor; perhaps with their frames.
+    Conflict(Cursor, Option<Vec<u8>>),
 }
 
 impl Node {
@@ -179,27 +179,30 @@ impl Node {
         // Also if a transaction panics; after the lock was released.
         let _next = Next(&self.queue);
         let _leading = lock(&self.leading);
-        let mut queue = lock(&self.queue);
-        let mut jobs = std::mem::take(&mut queue.jobs);
-        if jobs.len() > MOST {
-            queue.jobs = jobs.split_off(MOST);
-        }
-        drop(queue);
-        self.run_all(jobs);
+        self.run_all();
     }
 
-    /// Runs transactions until each is history, or has failed.
-    fn run_all(&self, mut jobs: Vec<Box<dyn Job>>) {
-        let (begun, mut runs) = (SystemClock.elapsed(), 0);
+    /// Takes what is queued along with some transactions.
+    fn take_queued(&self, jobs: &mut Vec<Box<dyn Job>>) {
+        let mut queue = lock(&self.queue);
+        let count = queue.jobs.len().min(MOST.saturating_sub(jobs.len()));
+        jobs.extend(queue.jobs.drain(..count));
+    }
+
+    /// Runs the transactions that are queued until each is history, or has failed.
+    fn run_all(&self) {
+        let (begun, mut runs, mut jobs) = (SystemClock.elapsed(), 0, Vec::new());
+        self.replica.yield_to_others(begun);
+        self.take_queued(&mut jobs);
         let mut most = jobs.len();
         while !jobs.is_empty() {
             runs += 1;
             most = most.clamp(1, jobs.len());
             let ran = self.run_group(jobs.get_mut(..most).unwrap_or_default(), begun);
             match ran {
-                Ok(Ran::Accepted(txids)) => {
-                    for (job, txid) in jobs.drain(..txids.len()).zip(txids) {
-                        job.finish(Ok(Accepted { txid, runs }));
+                Ok(Ran::Accepted(ends)) => {
+                    for (job, Cursor { txid, chain }) in jobs.drain(..ends.len()).zip(ends) {
+                        job.finish(Ok(Accepted { txid, chain, runs }));
                     }
                     most = jobs.len();
                 }
@@ -208,16 +211,20 @@ impl Node {
                     // Those before it have run well, and go first.
                     most = if place > 0 { place } else { jobs.len() };
                 }
-                Ok(Ran::Conflict) if self.replica.is_over(begun) => {
+                Ok(Ran::Conflict(..)) if self.replica.is_over(begun) => {
                     let message = format!(
                         "other transactions came first {runs} times; nothing was changed: try again later"
                     );
                     return fail(jobs, &Error::new(ErrorKind::Busy, message));
                 }
-                Ok(Ran::Conflict) => {
-                    if let Err(error) = self.replica.pull_before(begun) {
+                Ok(Ran::Conflict(from, news)) => {
+                    if let Err(error) = self.replica.take_or_pull(from, news.as_deref(), begun) {
                         return fail(jobs, &error);
                     }
+                    self.replica.yield_to_others(begun);
+                    // Those that came meanwhile need no turn of their own.
+                    self.take_queued(&mut jobs);
+                    most = jobs.len();
                 }
                 Err(error) => return fail(jobs, &error),
             }
@@ -228,7 +235,7 @@ impl Node {
     fn run_group(&self, jobs: &mut [Box<dyn Job>], begun: Duration) -> Result<Ran> {
         let mut transaction = self.replica.database().begin()?;
         hold(&mut transaction)?;
-        let mut txids = Vec::new();
+        let mut ends = Vec::new();
         let count = jobs.len();
         for (place, job) in jobs.iter_mut().enumerate() {
             let Some(after) = job.run(transaction) else { return Ok(Ran::Failed(place, None)) };
@@ -236,20 +243,21 @@ impl Node {
             let proposal = match propose(after) {
                 Ok(Some(proposal)) => proposal,
                 // Nothing changes: it has seen the state here.
-                Ok(None) => return Ok(Ran::Accepted(vec![before.txid])),
+                Ok(None) => return Ok(Ran::Accepted(vec![before])),
                 Err(error) => return Ok(Ran::Failed(place, Some(error))),
             };
-            txids.push(proposal.end().txid);
+            ends.push(proposal.end());
             let len = proposal.frames().map_or(0, |frames| frames.end() - frames.begin());
             if place + 1 == count || len >= MOST_BYTES {
+                let from = proposal.from();
                 return Ok(match self.replica.propose_to(proposal, begun, None)? {
-                    Ok(_) => Ran::Accepted(txids),
-                    Err(_) => Ran::Conflict,
+                    Ok(_) => Ran::Accepted(ends),
+                    Err(news) => Ran::Conflict(from, news),
                 });
             }
             transaction = extend(proposal);
         }
-        Ok(Ran::Accepted(txids))
+        Ok(Ran::Accepted(ends))
     }
 
     /// Asks the other side to accept frames that were pushed here: they follow `from`.
@@ -284,7 +292,7 @@ impl Drop for Next<'_> {
 /// Ends transactions with an error.
 fn fail(jobs: Vec<Box<dyn Job>>, error: &Error) {
     for job in jobs {
-        job.finish(Err(Error::new(error.kind(), error.to_string())));
+        job.finish(Err(error.again()));
     }
 }
 

@@ -158,7 +158,11 @@ impl Replica {
         self.pull()?;
         // Nobody came first: they become history as they are.
         let rebased = match source.has(self.cursor())? {
-            true => self.send(&source)?.map(|sent| self.rebased(sent.transactions, Vec::new())),
+            true => self.send(&source)?.map(|Sent { transactions, end }| Rebased {
+                transactions,
+                end,
+                renumbered: Vec::new(),
+            }),
             false => None,
         };
         let rebased = match rebased {
@@ -175,8 +179,8 @@ impl Replica {
 
     /// Makes transactions again until the other side has accepted them.
     pub(crate) fn make_again(&self, ours: &Ours<'_>, begun: Duration) -> Result<Rebased> {
+        self.pull_before(begun)?;
         loop {
-            self.pull()?;
             let transaction = self.database().begin()?;
             let from = end_of(&transaction);
             if ours.source.has(from)? && from.txid > ours.common {
@@ -191,7 +195,7 @@ impl Replica {
             let Again { proposal, renumbered, transactions } = again;
             let Some(proposal) = proposal else { return Ok(self.rebased(0, renumbered)) };
             match self.propose_to(proposal, begun, None)? {
-                Ok(_) => return Ok(self.rebased(transactions, renumbered)),
+                Ok(end) => return Ok(Rebased { transactions, end, renumbered }),
                 Err(_) if self.is_over(begun) => {
                     let message = format!(
                         "{}: others came first again and again; nothing was changed: try again later",
@@ -199,8 +203,7 @@ impl Replica {
                     );
                     return Err(Error::new(ErrorKind::Conflict, message));
                 }
-                Err(Some(frames)) => drop(self.take_news(from, &frames)?),
-                Err(None) => {}
+                Err(news) => self.take_or_pull(from, news.as_deref(), begun)?,
             }
         }
     }
@@ -230,7 +233,8 @@ impl Replica {
     /// Sends what the other side doesn't have; `None`: it has other transactions.
     fn send(&self, source: &Source) -> Result<Option<Sent>> {
         let (directory, name) = (&self.files.directory, &self.files.name);
-        let way = Way { connection: self.connection(), directory: &**directory, name };
+        let (connection, patience) = (self.connection(), self.patience);
+        let way = Way { connection, directory: &**directory, name, patience };
         send_after(&way, source)
     }
 
@@ -266,14 +270,17 @@ impl Replica {
 
     /// Ends a continuation that has arrived: fetches it, and renames its file.
     fn finish(&self, local: Continuation, end: Cursor) -> Result<()> {
-        local.database.close()?;
-        match self.pull() {
-            // It is there, and is fetched later.
-            Err(error) if error.kind() == ErrorKind::Unreachable => {}
-            pulled => drop(pulled?),
-        }
+        let name = |error: Error| {
+            let done = format!("{} has accepted all, up to transaction {}", self.other(), end.txid);
+            error.within(format!(
+                "{done}; only the file here can't be put away, which the next push does"
+            ))
+        };
+        local.database.close().map_err(name)?;
+        // It is there: what can't be fetched now is later, and `behind` says why.
+        let _ = self.pull();
         let to = format!("{}{PUSHED}{}-{:016x}", self.own(), end.txid, end.chain);
-        rename_continuation(&*self.files.directory, &self.own(), &to).map(drop)
+        rename_continuation(&*self.files.directory, &self.own(), &to).map(drop).map_err(name)
     }
 
     /// Removes the file of a continuation that has nothing.
@@ -352,14 +359,20 @@ pub fn rebase_journal(
         let replica = Replica::over(opened.database, connection);
         let ours = Ours { snapshot: database.read(), source: &source, common };
         let made = replica.make_again(&ours, SystemClock.elapsed());
-        let closed = replica.close();
-        made.and_then(|made| closed.map(|()| made))
+        // What isn't written there is nobody's any more.
+        let _ = replica.close();
+        made
     });
     // What it has is the other side's by now, or nobody's.
     let removed = directory.remove(&own);
     let made = made?;
     removed.map_err(|error| {
-        Error::io(format!("{}: can't remove it", directory.display(&own)), error)
+        let what = format!(
+            "the other side has accepted all, up to transaction {}; only {} can't be removed here",
+            made.end.txid,
+            directory.display(&own)
+        );
+        Error::io(what, error)
     })?;
     Ok(made)
 }

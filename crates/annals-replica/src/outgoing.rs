@@ -3,12 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use annals::internals::{Source, locate};
+use annals::internals::{Source, locate, transaction_ends};
 use annals::{Cursor, Error, ErrorKind, Options, Result, Txid};
-use annals_storage::{Clock as _, Directory, Spool, SystemClock};
+use annals_storage::{Clock as _, Directory, MemoryDirectory, Spool, SystemClock};
 
 use crate::local::BATCH;
+use crate::outcome::{Answer, Attempt, Seen, Settled, Tries, settle};
 use crate::{Connection, Patience, Pushed};
+
+/// The longest pause between two tries.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The report of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +37,8 @@ pub struct Sent {
 pub fn push(connection: &dyn Connection, journal: &Path) -> Result<Sent> {
     let source = Source::of_reader(Options::new().hard_only(true).open_read_only(journal)?);
     let (directory, name) = locate(journal)?;
-    let way = Way { connection, directory: &*directory, name: &name };
+    let patience = Patience::default();
+    let way = Way { connection, directory: &*directory, name: &name, patience };
     match send_after(&way, &source)? {
         Some(sent) => Ok(sent),
         None => Err(diverged(connection, &source, connection.describe()?.end)),
@@ -45,27 +50,41 @@ pub(crate) struct Way<'w> {
     pub(crate) connection: &'w dyn Connection,
     pub(crate) directory: &'w dyn Directory,
     pub(crate) name: &'w str,
+    pub(crate) patience: Patience,
 }
 
 /// Sends all transactions that the other side doesn't have; `None` if it has others.
 pub(crate) fn send_after(way: &Way<'_>, source: &Source) -> Result<Option<Sent>> {
-    let Way { connection, directory, name } = *way;
-    let mut end = connection.describe()?.end;
+    let end = way.connection.describe()?.end;
     if !source.has(end)? {
         return Ok(None);
     }
-    let mut transactions = 0;
+    let mut sent = Sent { transactions: 0, end };
+    let is_all = send_batches(way, source, &mut sent).map_err(|error| match sent.transactions {
+        0 => error,
+        _ => error.within(format!(
+            "{} has accepted all up to transaction {}; then",
+            way.connection.name(),
+            sent.end.txid
+        )),
+    })?;
+    Ok(is_all.then_some(sent))
+}
+
+/// Sends what follows, and notes what was accepted; returns false if others came first.
+fn send_batches(way: &Way<'_>, source: &Source, sent: &mut Sent) -> Result<bool> {
+    let Way { connection, directory, name, .. } = *way;
     loop {
-        let batch = source.after(Some(end), BATCH)?;
+        let batch = source.after(Some(sent.end), BATCH)?;
         if batch.is_empty() {
-            return Ok(Some(Sent { transactions, end }));
+            return Ok(true);
         }
         if batch.is_seal {
             let message = format!(
                 "{}: continues in another segment after transaction {}, and {} doesn't: only the owner of a history \
                  restarts it; clone it from there again, and apply the later changes",
                 source.name(),
-                end.txid,
+                sent.end.txid,
                 connection.name()
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
@@ -73,38 +92,132 @@ pub(crate) fn send_after(way: &Way<'_>, source: &Source) -> Result<Option<Sent>>
         let random = SystemClock.random();
         let mut frames = Spool::new(directory.again(), format!("{name}-spool-{random:016x}"), 0);
         batch.copy_to(&mut frames)?;
-        if !send(connection, end, batch.next, &frames)? {
-            return Ok(None);
+        if !send(way, sent.end, batch.next, &frames)? {
+            return Ok(false);
         }
-        transactions += batch.transactions;
-        end = batch.next;
+        sent.transactions += batch.transactions;
+        sent.end = batch.next;
     }
 }
 
 /// Pushes frames until it is known that they are there; returns false if they can't be, since others came first.
-fn send(connection: &dyn Connection, from: Cursor, next: Cursor, frames: &Spool) -> Result<bool> {
-    let Patience { deadline, mut pause } = Patience::default();
-    let begun = SystemClock.elapsed();
-    loop {
-        let cause = match connection.push(from, frames, None)? {
-            Pushed::Committed => return Ok(true),
-            Pushed::Conflict(_) => return Ok(false),
-            Pushed::Unknown(error) => error,
-        };
-        let chains = connection.chains(&[next.txid]);
-        if chains.is_ok_and(|chains| chains.first() == Some(&Some(next.chain))) {
-            return Ok(true);
+fn send(way: &Way<'_>, from: Cursor, end: Cursor, frames: &Spool) -> Result<bool> {
+    let (lease, is_patient, advice) = (None, false, "push again to see");
+    let push = Push { from, end, frames, lease, is_patient, advice };
+    let mut pushing = Pushing::new(way.connection, push)?;
+    let mut tries = Tries::new(way.patience, LONGEST_PAUSE);
+    Ok(matches!(settle(&mut pushing, &mut tries)?, Settled::Done(())))
+}
+
+/// Frames to be pushed.
+#[derive(Debug)]
+pub(crate) struct Push<'p> {
+    pub(crate) from: Cursor,
+    pub(crate) end: Cursor,
+    pub(crate) frames: &'p Spool,
+    pub(crate) lease: Option<u64>,
+    /// True if the end of another's lease is waited for.
+    pub(crate) is_patient: bool,
+    /// What to do if the outcome isn't known.
+    pub(crate) advice: &'static str,
+}
+
+/// A push as an attempt. Its place is that of its first transaction in the history; the same frames may be pushed again and
+/// again.
+#[derive(Debug)]
+pub(crate) struct Pushing<'p> {
+    connection: &'p dyn Connection,
+    push: Push<'p>,
+    /// The chains after its transactions.
+    chains: Vec<u64>,
+    /// The frames that came first, as the other side says.
+    news: Option<Vec<u8>>,
+}
+
+impl<'p> Pushing<'p> {
+    pub(crate) fn new(connection: &'p dyn Connection, push: Push<'p>) -> Result<Self> {
+        let ends = transaction_ends(push.frames, push.frames.begin())?.unwrap_or_default();
+        let chains = ends.iter().map(|end| end.chain).collect();
+        Ok(Self { connection, push, chains, news: None })
+    }
+
+    /// Compares what is at the place, the chains after the first transactions there, with those that were pushed.
+    fn compare(&self, first: Option<u64>, last: Option<u64>) -> Result<Option<bool>> {
+        if last == Some(self.push.end.chain) {
+            return Ok(Some(true));
         }
-        if SystemClock.elapsed().saturating_sub(begun) >= deadline {
-            let message = format!(
-                "{}: whether transaction {} arrived is not known: {cause}; push again to see",
-                connection.name(),
-                next.txid
-            );
-            return Err(Error::new(ErrorKind::UnknownOutcome, message));
+        match first {
+            None => Ok(None),
+            Some(chain) if self.chains.first() != Some(&chain) => Ok(Some(false)),
+            // The other side crashed in the middle of them.
+            Some(_) => {
+                Err(Error::new(ErrorKind::UnknownOutcome, "only the first of them are there"))
+            }
         }
-        SystemClock.pause(pause);
-        pause = Duration::from_secs(5).min(pause * 2);
+    }
+}
+
+impl Attempt for Pushing<'_> {
+    type Done = ();
+    type Other = Option<Vec<u8>>;
+
+    fn send(&mut self) -> Answer<()> {
+        let Push { from, frames, lease, .. } = self.push;
+        self.news = None;
+        match self.connection.push(from, frames, lease) {
+            Ok(Pushed::Committed) => Answer::Done(()),
+            Ok(Pushed::Conflict(news)) => {
+                self.news = news;
+                let what = format!("{}: says that others came first", self.connection.name());
+                Answer::Unproven(Error::new(ErrorKind::Conflict, what))
+            }
+            Ok(Pushed::Unknown(error)) => Answer::Unproven(error),
+            Err(error) if error.kind() == ErrorKind::UnknownOutcome => Answer::Unproven(error),
+            Err(error) => Answer::Refused(error),
+        }
+    }
+
+    fn look(&mut self) -> Result<Seen<(), Option<Vec<u8>>>> {
+        if let Some(news) = self.news.take() {
+            let mut spool = Spool::new(MemoryDirectory::new().again(), "news".to_owned(), 0);
+            let appended = spool.append(&news);
+            appended.map_err(|error| Error::io("can't spool what was sent", error))?;
+            let ends = transaction_ends(&spool, 0)?.unwrap_or_default();
+            let chain = |place: usize| ends.get(place).map(|end| end.chain);
+            match self.compare(chain(0), chain(self.chains.len().saturating_sub(1)))? {
+                Some(true) => return Ok(Seen::Mine(())),
+                Some(false) => return Ok(Seen::Another(Some(news))),
+                None => {}
+            }
+        }
+        let (first, last) = (self.push.from.txid + 1, self.push.end.txid);
+        let chains = self.connection.chains(&[first, last])?;
+        let chain = |place: usize| chains.get(place).copied().flatten();
+        Ok(match self.compare(chain(0), chain(1))? {
+            Some(true) => Seen::Mine(()),
+            Some(false) => Seen::Another(None),
+            // The journal may continue in another segment since: after that, nothing follows the cursor any more.
+            None => {
+                let (from, end) = (self.push.from, self.connection.describe()?.end);
+                match end.txid == from.txid && end != from {
+                    true => Seen::Another(None),
+                    false => Seen::Nothing,
+                }
+            }
+        })
+    }
+
+    fn is_passing(&self, refusal: &Error) -> bool {
+        self.push.is_patient && refusal.kind() == ErrorKind::Conflict
+    }
+
+    fn unknown(&self, heard: &Error) -> Error {
+        let (name, Cursor { txid, chain }) = (self.connection.name(), self.push.end);
+        let message = format!(
+            "whether {name} has accepted transaction {txid} (chain {chain:016x}) is not known: {heard}; {}",
+            self.push.advice
+        );
+        Error::new(ErrorKind::UnknownOutcome, message)
     }
 }
 

@@ -5,15 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals::internals::{
-    Origin, Proposal, begin_replica_in, continue_segment, end_of, follow, hold, locate, propose,
-    spool, take,
+    Proposal, begin_replica_in, continue_segment, end_of, follow, hold, locate, propose, spool,
+    take,
 };
 use annals::{
-    Commit, Cursor, Database, Error, ErrorKind, Level, Options, Result, Snapshot, Transaction, Txid,
+    Cursor, Database, Error, ErrorKind, Level, Options, Result, Snapshot, Transaction, Txid,
 };
 use annals_storage::{Access, Clock as _, Directory, MemoryDirectory, Spool, SystemClock};
 
-use crate::{Connection, IntoConnection, Pushed};
+use crate::outcome::{Settled, Tries, settle};
+use crate::outgoing::{LONGEST_PAUSE, Push, Pushing};
+use crate::{Connection, IntoConnection};
 
 /// How a replica behaves where others write, too, and where the connection breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,28 +43,15 @@ impl Patience {
         begun: Duration,
         mut work: impl FnMut() -> Result<T>,
     ) -> Result<T> {
-        let mut pause = self.pause;
+        let mut tries = Tries::since(begun, self, LONGEST_PAUSE);
         loop {
             match work() {
-                Err(error) if error.kind() == ErrorKind::Unreachable && !self.is_over(begun) => {
-                    SystemClock.pause(pause);
-                    pause = LONGEST_PAUSE.min(pause * 2);
-                }
+                Err(error) if error.kind() == ErrorKind::Unreachable && tries.again() => {}
                 done => return done,
             }
         }
     }
-
-    fn is_over(self, begun: Duration) -> bool {
-        SystemClock.elapsed().saturating_sub(begun) >= self.deadline
-    }
 }
-
-/// The pause before another try while another has a lease.
-const LEASED: Duration = Duration::from_millis(100);
-
-/// The longest pause between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A local copy of a journal, which is read without the network; what it writes the other side must accept.
 ///
@@ -75,8 +64,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub struct Replica {
     database: Database,
     connection: Arc<dyn Connection>,
-    patience: Patience,
-    /// Held while frames are pulled, so that they are fetched once.
+    pub(crate) patience: Patience,
+    /// Held while frames are pulled, so that they are fetched once; not while news is waited for.
     pulling: Mutex<()>,
     /// Why it lacks what the other side has.
     behind: Mutex<Option<String>>,
@@ -99,6 +88,8 @@ pub(crate) struct Files {
 pub struct Accepted {
     /// The number of the transaction.
     pub txid: Txid,
+    /// The chain after it.
+    pub chain: u64,
     /// How often it was run: more than once after conflicts with others.
     pub runs: u32,
 }
@@ -162,6 +153,12 @@ impl Replica {
                 replica.pull_before(begun)?;
             }
             Err(error) if error.kind() == ErrorKind::Unreachable => {}
+            Err(error) if error.kind() == ErrorKind::Diverged => {
+                return Err(error.advising(
+                    "transactions that only this file has are made again there by `annals push FILE URL --rebase`; \
+                     then clone it again",
+                ));
+            }
             pulled => drop(pulled?),
         }
         // An error is that of whoever needs it.
@@ -227,11 +224,12 @@ impl Replica {
     }
 
     fn pull_all(&self, wait: Duration) -> Result<u64> {
-        let _alone = lock(&self.pulling);
         let before = self.cursor().txid;
-        let (mut wait, mut bytes) = (wait, spool(&self.database));
-        while self.pull_batch(wait, &mut bytes)? {
-            wait = Duration::ZERO;
+        let mut bytes = spool(&self.database);
+        // Writers pull, too: nothing that they need is held while news is waited for.
+        if wait.is_zero() || self.pull_batch(wait, &mut bytes)? {
+            let _alone = lock(&self.pulling);
+            while self.pull_batch(Duration::ZERO, &mut bytes)? {}
         }
         Ok(self.cursor().txid.0 - before.0)
     }
@@ -274,7 +272,8 @@ impl Replica {
         match take(transaction, bytes, self.connection.origin()) {
             Ok(proposal) => proposal.accept().map(|_| true),
             Err(error)
-                if self.is_judgement(&error) && self.connection.refused(after, &error)? =>
+                if self.is_judgement(&error)
+                    && self.connection.refused(after, pulled.next, &error)? =>
             {
                 Ok(true)
             }
@@ -299,11 +298,14 @@ impl Replica {
     /// permanent storage, and it is visible here. If another transaction came first, that is pulled, and `change` runs
     /// again on the new state, until the deadline of [`Patience`].
     ///
-    /// A push whose outcome is unknown, because the connection broke, is never repeated before the other side was
-    /// asked whether it has it.
+    /// After any answer but success the other side is asked what is at the place of the transaction: `change` runs again only
+    /// if another is there.
+    ///
+    /// A transaction that was accepted is committed, even if it can't be written here, as on a full disk: then it is returned
+    /// as such, and isn't visible here until it is pulled; [`behind`](Self::behind) says so.
     ///
     /// # Errors
-    /// That of `change`, and those of a commit, here or there: nothing was changed. `Conflict`: others came first again
+    /// That of `change`, and those of a commit there: nothing was changed. `Conflict`: others came first again
     /// and again. `UnknownOutcome`: the other side can't be asked; [`pull`](Self::pull) shows later whether it is
     /// there. Those of the connection.
     pub fn transaction<T>(
@@ -324,23 +326,17 @@ impl Replica {
         let mut runs = 0;
         loop {
             runs += 1;
+            self.yield_to_others(begun);
             let mut transaction = self.database.begin()?;
             hold(&mut transaction)?;
             let (value, transaction) = work(transaction)?;
             let from = end_of(&transaction);
             let Some(proposal) = propose(transaction)? else {
-                return Ok((value, Accepted { txid: from.txid, runs }));
+                let Cursor { txid, chain } = from;
+                return Ok((value, Accepted { txid, chain, runs }));
             };
-            let pushed = match self.propose_to(proposal, begun, lease) {
-                // Another has a lease.
-                Err(error) if error.kind() == ErrorKind::Conflict && !self.is_over(begun) => {
-                    SystemClock.pause(LEASED);
-                    continue;
-                }
-                pushed => pushed?,
-            };
-            match pushed {
-                Ok(commit) => return Ok((value, Accepted { txid: commit.txid, runs })),
+            match self.propose_to(proposal, begun, lease)? {
+                Ok(Cursor { txid, chain }) => return Ok((value, Accepted { txid, chain, runs })),
                 Err(_) if self.is_over(begun) => {
                     let message = format!(
                         "other transactions came first {runs} times within {:?}; nothing was changed: try again \
@@ -349,8 +345,7 @@ impl Replica {
                     );
                     return Err(Error::new(ErrorKind::Conflict, message));
                 }
-                Err(Some(frames)) if self.take_news(from, &frames)? => {}
-                Err(_) => self.pull_before(begun)?,
+                Err(news) => self.take_or_pull(from, news.as_deref(), begun)?,
             }
         }
     }
@@ -370,16 +365,39 @@ impl Replica {
         self.patience.until_reached(begun, || self.pull()).map(drop)
     }
 
+    /// Lets others come first whose turn it is: before a transaction is run.
+    pub(crate) fn yield_to_others(&self, begun: Duration) {
+        while self.connection.yield_to_others(self.cursor()) && !self.is_over(begun) {
+            if self.pull_before(begun).is_err() {
+                // The push finds out what is wrong.
+                return;
+            }
+        }
+    }
+
+    /// Takes frames that came after a cursor, and fetches what else came first.
+    pub(crate) fn take_or_pull(
+        &self,
+        from: Cursor,
+        news: Option<&[u8]>,
+        begun: Duration,
+    ) -> Result<()> {
+        // If they can't be taken, a pull says why.
+        match news.is_some_and(|frames| self.take_news(from, frames).unwrap_or(false)) {
+            true => Ok(()),
+            false => self.pull_before(begun),
+        }
+    }
+
     /// Takes frames that came after a cursor; returns false if something was pulled meanwhile.
-    pub(crate) fn take_news(&self, from: Cursor, frames: &[u8]) -> Result<bool> {
-        let _alone = lock(&self.pulling);
+    fn take_news(&self, from: Cursor, frames: &[u8]) -> Result<bool> {
         let transaction = self.database.begin()?;
         if end_of(&transaction) != from {
             return Ok(false);
         }
         let mut bytes = spool(&self.database);
         bytes.append(frames).map_err(|error| Error::io("can't spool what was sent", error))?;
-        take(transaction, &mut bytes, Origin::History)?.accept()?;
+        take(transaction, &mut bytes, self.connection.origin())?.accept()?;
         Ok(true)
     }
 
@@ -390,56 +408,37 @@ impl Replica {
         proposal: Proposal<'_>,
         begun: Duration,
         lease: Option<u64>,
-    ) -> Result<std::result::Result<Commit, Option<Vec<u8>>>> {
+    ) -> Result<std::result::Result<Cursor, Option<Vec<u8>>>> {
         let Some(frames) = proposal.frames() else { return Ok(Err(None)) };
-        let (mut pause, mut is_first) = (self.patience.pause, true);
-        loop {
-            let cause = match self.connection.push(proposal.from(), frames, lease) {
-                Ok(Pushed::Committed) => return proposal.accept().map(Ok),
-                Ok(Pushed::Conflict(frames)) => return Ok(Err(frames)),
-                Ok(Pushed::Unknown(error)) => error,
-                // This time they didn't arrive; but an earlier time they may have.
-                Err(error) if !is_first && error.kind() == ErrorKind::Unreachable => error,
-                Err(error) => return Err(error),
-            };
-            is_first = false;
-            if self.has_arrived(proposal.end(), begun, &cause)? {
-                return proposal.accept().map(Ok);
-            }
-            SystemClock.pause(pause);
-            pause = LONGEST_PAUSE.min(pause * 2);
-        }
+        let (from, end) = (proposal.from(), proposal.end());
+        let (is_patient, advice) = (true, "pull later to see whether it is there");
+        let push = Push { from, end, frames, lease, is_patient, advice };
+        let mut pushing = Pushing::new(&*self.connection, push)?;
+        let mut tries = Tries::since(begun, self.patience, LONGEST_PAUSE);
+        Ok(match settle(&mut pushing, &mut tries)? {
+            Settled::Done(()) => Ok(self.keep(proposal)),
+            Settled::Conflict(news) => Err(news),
+        })
+    }
+
+    /// Appends here what the other side has accepted. That is history, whatever comes of this: an error would deny it.
+    fn keep(&self, proposal: Proposal<'_>) -> Cursor {
+        let end = proposal.end();
+        let behind = proposal.accept().err().map(|error| {
+            format!(
+                "{} has accepted transaction {} (chain {:016x}), which is committed, but it isn't here yet: {error}; once \
+                 that is mended, it is pulled",
+                self.connection.name(),
+                end.txid,
+                end.chain
+            )
+        });
+        self.set_behind(behind);
+        end
     }
 
     pub(crate) fn is_over(&self, begun: Duration) -> bool {
-        self.patience.is_over(begun)
-    }
-
-    /// Asks the other side whether it has a cursor, until it answers or the deadline is over.
-    fn has_arrived(&self, end: Cursor, begun: Duration, cause: &Error) -> Result<bool> {
-        let mut pause = self.patience.pause;
-        loop {
-            let answer = self.connection.chains(&[end.txid]);
-            let is_late = self.is_over(begun);
-            let error = match answer {
-                Ok(chains) if chains.first() == Some(&Some(end.chain)) => return Ok(true),
-                Ok(_) if !is_late => return Ok(false),
-                Ok(_) => "it isn't there yet".to_owned(),
-                Err(error) => error.to_string(),
-            };
-            if is_late {
-                let message = format!(
-                    "whether {} has accepted transaction {} (chain {:016x}) is not known: {cause}; it was asked: \
-                     {error}; pull later to see whether it is there",
-                    self.connection.name(),
-                    end.txid,
-                    end.chain
-                );
-                return Err(Error::new(ErrorKind::UnknownOutcome, message));
-            }
-            SystemClock.pause(pause);
-            pause = LONGEST_PAUSE.min(pause * 2);
-        }
+        SystemClock.elapsed().saturating_sub(begun) >= self.patience.deadline
     }
 
     /// Closes the file properly.

@@ -3,10 +3,11 @@
 //! Requests run one after the other, and share flushes: so they are the fast way in for many clients. With a key a
 //! request runs once, however often it is sent.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use annals::{Cursor, ErrorKind, Moment, RowId, Transaction, Txid};
-use annals_replica::Local;
+use annals::{Cursor, Database, ErrorKind, Moment, RowId, Transaction, Txid};
+use annals_replica::{Accepted, Local};
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -100,7 +101,11 @@ async fn transact(allowed: Allowed, headers: HeaderMap, body: Body) -> Answer {
         let (done, accepted) = committed.map_err(|failed: Failed| failed.0)?;
         match done {
             Done::Before(answer) => Ok(answer),
-            Done::Now(answer) => told(&local, accepted.txid, &answer, ""),
+            // Nothing that may fail comes after it is history.
+            Done::Now(answer) => {
+                let Accepted { txid, chain, .. } = accepted;
+                Ok(told(Cursor { txid, chain }, &answer, ""))
+            }
         }
     });
     Ok(Held::default().answer("application/json", done.await?.into_bytes()))
@@ -193,12 +198,11 @@ impl Work {
 }
 
 /// Returns what is told of a transaction that is history; `answer` is an object.
-fn told(local: &Local, txid: Txid, answer: &str, more: &str) -> Answer<String> {
-    let chain = local.source().chain(txid)?.unwrap_or_default();
+fn told(Cursor { txid, chain }: Cursor, answer: &str, more: &str) -> String {
     let rest = answer.strip_prefix('{').unwrap_or(answer);
-    Ok(format!(
+    format!(
         "{{\"txid\":{txid},\"chain\":\"{chain:016x}\",\"level\":\"checksummed\",{more}{rest}\n"
-    ))
+    )
 }
 
 /// Returns the answer to a request that was sent before, if its transaction is in the kept history.
@@ -209,12 +213,18 @@ fn find_done(local: &Local, key: &Key, digest: &str) -> Answer<Option<String>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let changed = database.changes(txid..=txid)?.next().transpose()?;
-    let comments = changed.map(|changed| changed.comments).unwrap_or_default();
-    let answer = comments.iter().find_map(|text| text.strip_prefix(ANSWER)?.split_once(' '));
-    match answer {
+    let (txid, answer) = match answer_in(database, txid..=txid, key)? {
+        // Somebody else wrote such a comment, and perhaps after the request.
+        None => match answer_in(database, local.source().oldest()?..=txid, key)? {
+            None => return Ok(None),
+            Some(found) => found,
+        },
+        Some(found) => found,
+    };
+    match answer.split_once(' ') {
         Some((before, answer)) if before == digest => {
-            told(local, txid, answer, "\"repeated\":true,").map(Some)
+            let chain = local.source().chain(txid)?.unwrap_or_default();
+            Ok(Some(told(Cursor { txid, chain }, answer, "\"repeated\":true,")))
         }
         _ => {
             let message = format!(
@@ -223,6 +233,24 @@ fn find_done(local: &Local, key: &Key, digest: &str) -> Answer<Option<String>> {
             Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", message))
         }
     }
+}
+
+/// Returns the last of some transactions that is a request with this key, and what its answer was.
+fn answer_in(
+    database: &Database,
+    range: RangeInclusive<Txid>,
+    key: &Key,
+) -> Answer<Option<(Txid, String)>> {
+    let (mut found, request) = (None, format!("{KEY}{key}"));
+    for changed in database.changes(range)? {
+        let changed = changed?;
+        let mut comments = changed.comments.iter().skip_while(|text| **text != request);
+        // The answer follows the key.
+        if let Some(answer) = comments.nth(1).and_then(|text| text.strip_prefix(ANSWER)) {
+            found = Some((changed.txid, answer.to_owned()));
+        }
+    }
+    Ok(found)
 }
 
 fn short_digest(text: &str) -> String {

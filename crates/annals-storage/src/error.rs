@@ -347,7 +347,24 @@ impl Error {
     pub fn is_want_of_space(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let source = self.0.source.as_ref().map(io::Error::kind);
-        matches!(source, Some(StorageFull | QuotaExceeded | FileTooLarge))
+        self.kind() == ErrorKind::NoSpace
+            || matches!(source, Some(StorageFull | QuotaExceeded | FileTooLarge))
+    }
+
+    /// Returns the same error once more, for each of those whose work failed together.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let Inner { kind, message, source, violation, transaction } = &*self.0;
+        let source = source.as_ref().map(|source| match source.raw_os_error() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(source.kind(), source.to_string()),
+        });
+        let again = Self::made(*kind, message.clone(), source, violation.clone());
+        match transaction {
+            Some(txid) => again.of_transaction(*txid),
+            None => again,
+        }
     }
 
     /// Puts the name that a person knows in place of another one.

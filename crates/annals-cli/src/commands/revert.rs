@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         transaction.commit()
     });
     let closed = database.close();
-    let Commit { txid, position, level } = reverted?;
+    let Commit { txid, position, level, .. } = reverted?;
     let mut output = Output::new();
     output.line(&format!("committed txid={txid} position={position} level={}", level.name()))?;
     output.flush()?;

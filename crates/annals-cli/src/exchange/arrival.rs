@@ -36,7 +36,7 @@ pub(crate) struct Arrived {
 impl Arrived {
     /// Prints the counts of the import on standard output.
     pub(crate) fn tell(self) -> Result<Outcome> {
-        let Commit { txid, position, level } = self.commit;
+        let Commit { txid, position, level, .. } = self.commit;
         let level = level.name();
         let mut output = Output::new();
         let (rows, tables) = (count(self.rows, "row"), count(self.tables, "table"));

@@ -14,6 +14,7 @@ use super::screen::Screen;
 use super::words::Words;
 use super::{catalog, help};
 use crate::files::read_line;
+use crate::notes;
 use crate::present::Present;
 
 /// A line of the script, with its number.
@@ -108,6 +109,9 @@ fn commit(replica: &Replica, lines: &[Line], screen: &mut Screen) -> Result<()> 
     screen.output.write(&String::from_utf8_lossy(&printed))?;
     if accepted.txid > before {
         screen.output.line(&format!("committed txid={} runs={}", accepted.txid, accepted.runs))?;
+    }
+    if let Some(behind) = replica.behind().filter(|_| replica.cursor().txid < accepted.txid) {
+        notes::note(&behind);
     }
     screen.output.flush()
 }

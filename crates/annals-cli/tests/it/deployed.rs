@@ -86,10 +86,9 @@ fn deploy(program: &Path, dir: &Path, [clients, routes, monitors]: [[u16; 3]; 3]
 
 #[test]
 fn the_configuration_files_make_a_log() {
-    let Some(program) = program() else {
-        return annals_untested::untested(
-            "no nats-server; go install github.com/nats-io/nats-server/v2@latest",
-        );
+    let program = match program() {
+        Ok(program) => program,
+        Err(needs) => return annals_untested::untested(needs),
     };
     if Command::new("openssl").arg("version").output().is_err() {
         return annals_untested::untested("openssl isn't installed");
@@ -178,7 +177,10 @@ fn the_steps_of_the_runbook_work() {
     let folder = tempfile::tempdir().unwrap();
     let (dir, servers) = (folder.path(), folder.path().join("servers"));
     std::fs::create_dir(&servers).unwrap();
-    let Some(mut cluster) = Cluster::start(&servers, "\"always\"") else { return };
+    let mut cluster = match Cluster::start(&servers, "\"always\"") {
+        Ok(cluster) => cluster,
+        Err(needs) => return annals_untested::untested(needs),
+    };
     let monitors = cluster.access().monitors;
     let options: String = monitors.iter().map(|url| format!(" --monitor {url}")).collect();
     let archive = |name: &str| format!("file://{}", dir.join(name).display());

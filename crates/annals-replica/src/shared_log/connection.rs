@@ -1,53 +1,44 @@
 //! A log as a connection of replicas.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use annals::internals::{Origin, Source, begin_replica_in, count_frames};
-use annals::{Cursor, Error, ErrorKind, Options, Result, Txid};
+use annals::internals::{Origin, count_frames};
+use annals::{Cursor, Error, ErrorKind, Result, Txid};
 use annals_storage::{Clock as _, Directory as _, MemoryDirectory, Spool, SystemClock};
 
-use super::copies::{Copies, Found, Whole};
+use super::beginning::beginning_of;
+use super::copies::{Copies, Found};
 use super::finding;
 use super::jetstream::{Access, JetStream};
-use super::log::{Extent, Log};
-use super::message::Kind;
+use super::log::{Appended, Log};
 use super::place::{Place, Places};
 use super::reading::{self, Read};
 use super::status::{Counts, Status};
 use super::trimming::{self, Trimmed};
-use super::writing::{Outcome, Outgoing};
-use crate::{Connection, Description, Figure, Granted, LAG, Local, Patience, Pulled, Pushed, Sent};
+use super::turns::{CONFLICTS, NONE, RESERVED, Turns};
+use super::writing::{Outcome, Outgoing, fence};
+use crate::{Connection, Description, Figure, Granted, LAG, Patience, Pulled, Pushed};
 
 /// A journal in a log that many machines share: each of them is a replica that reads it and appends to it.
 ///
 /// It believes nothing that it reads: see the chapter on shared logs in the guide, and `docs/shared-log.md` for the rules.
 #[derive(Debug)]
 pub struct SharedLog {
-    copies: Copies,
-    archive: Option<Arc<dyn Connection>>,
-    patience: Patience,
+    pub(super) copies: Copies,
+    pub(super) archive: Option<Arc<dyn Connection>>,
+    pub(super) patience: Patience,
     state: Mutex<State>,
     /// Held while messages are appended: one node has one append on its way.
     pushing: Mutex<Option<Outgoing>>,
+    turns: Turns,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    places: Places,
-    /// What was pulled last.
-    sent: Option<Passed>,
+pub(super) struct State {
+    pub(super) places: Places,
     /// Messages up to this sequence are passed on one by one, since one of them doesn't apply.
     single_to: u64,
-}
-
-/// What was pulled last.
-#[derive(Debug)]
-struct Passed {
-    after: Cursor,
-    counted: u64,
-    sequences: std::ops::RangeInclusive<u64>,
 }
 
 impl SharedLog {
@@ -71,8 +62,8 @@ impl SharedLog {
     #[must_use]
     pub fn over(log: Arc<dyn Log>) -> Self {
         let copies = Copies { log, counts: Arc::new(Counts::default()) };
-        let (state, pushing) = (Mutex::default(), Mutex::default());
-        Self { copies, archive: None, patience: Patience::default(), state, pushing }
+        let (state, pushing, turns) = Default::default();
+        Self { copies, archive: None, patience: Patience::default(), state, pushing, turns }
     }
 
     /// Asks this connection for what the log doesn't have any more.
@@ -104,7 +95,7 @@ impl SharedLog {
         Status { last: status.read, ..status }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,8 +125,8 @@ impl SharedLog {
         for (cursor, place) in &read.places {
             state.places.put(*cursor, *place);
         }
-        let (counted, sequences) = (read.counted, read.sequences.clone());
-        state.sent = (counted > 0).then_some(Passed { after, counted, sequences });
+        drop(state);
+        self.turns.note_read(&read);
         Ok(read)
     }
 
@@ -144,7 +135,6 @@ impl SharedLog {
         let is_gone = matches!(error.kind(), ErrorKind::Forgotten | ErrorKind::Corrupt);
         let Some(archive) = self.archive.as_ref().filter(|_| is_gone) else { return Err(error) };
         into.truncate(into.begin());
-        self.state().sent = None;
         let problem = match archive.pull(Some(after), Duration::ZERO, into) {
             Ok(pulled) if into.begin() < into.end() => {
                 Counts::add(&self.copies.counts.archived);
@@ -154,79 +144,6 @@ impl SharedLog {
             Err(problem) => problem.to_string(),
         };
         Err(Error::new(error.kind(), format!("{error}; {problem}")))
-    }
-
-    /// Checks that the archive, which has something, is of the journal in the log.
-    fn check_archive(&self, archive: &dyn Connection, extent: Extent) -> Result<()> {
-        let what = match extent.first {
-            _ if extent.last == 0 => {
-                "it is empty, and its archive isn't: restore that, and fill the log with `annals log create --from`"
-            }
-            1 if archive.describe()?.id != beginning_of(&self.first()?.payload())?.0.id => {
-                "its archive is of another journal"
-            }
-            _ => return Ok(()),
-        };
-        Err(self.error(ErrorKind::Diverged, &format!("{what} ({})", archive.name())))
-    }
-
-    /// Begins a replica: from the archive, if there is one; else from the log, whose first message this node appends if there
-    /// is none.
-    fn begin(&self, into: &mut Spool) -> Result<Pulled> {
-        let extent = self.copies.log.extent()?;
-        if let Some(archive) = &self.archive {
-            match archive.pull(None, Duration::ZERO, into) {
-                Ok(pulled) if into.begin() < into.end() => {
-                    let extent = self.copies.proven_extent(1)?;
-                    return self.check_archive(&**archive, extent).map(|()| pulled);
-                }
-                Err(error) if extent.first > 1 => return Err(error),
-                // Nothing is there yet, or it can't be reached; and the log has all.
-                Ok(_) | Err(_) => into.truncate(into.begin()),
-            }
-        }
-        if extent.first > 1 {
-            let what =
-                "its first messages were removed: begin from the archive (--log-archive URL)";
-            return Err(self.error(ErrorKind::Forgotten, what));
-        }
-        let first = loop {
-            match self.find_beginning()? {
-                Beginning::There(first) => break first,
-                Beginning::After(fence) => self.append_new(fence)?,
-            }
-        };
-        let appended = into.append(&first.payload());
-        appended.map_err(|error| Error::io("can't spool what was pulled", error))?;
-        self.state().places.put(first.head.end, Place::after(first.head.sequence));
-        Ok(Pulled { next: first.head.end, is_seal: false })
-    }
-
-    /// Finds the message that has the header of the journal. Only fences are before it: those of nodes whose own one was
-    /// lost on the way.
-    fn find_beginning(&self) -> Result<Beginning> {
-        let last = self.copies.log.extent()?.last;
-        for sequence in 1..=last {
-            match self.copies.fetch(sequence)? {
-                Found::Whole(it) if it.head.kind == Kind::Beginning => {
-                    return Ok(Beginning::There(it));
-                }
-                Found::Whole(it) if it.head.kind == Kind::Fence => {}
-                _ => {
-                    let what = "doesn't begin with the beginning of a journal: something else uses this log";
-                    return Err(self.error(ErrorKind::NotAJournal, what));
-                }
-            }
-        }
-        Ok(Beginning::After(last))
-    }
-
-    /// Returns the message that has the header of the journal.
-    fn first(&self) -> Result<Whole> {
-        match self.find_beginning()? {
-            Beginning::There(first) => Ok(first),
-            Beginning::After(_) => Err(self.error(ErrorKind::NotFound, "is empty")),
-        }
     }
 
     /// Removes the messages before the last `keep`, as far as an archive has the same transactions: each byte is compared. The
@@ -241,69 +158,18 @@ impl SharedLog {
         self.patience.until_reached(begun, || trimming::trim(&self.copies, archive, keep))
     }
 
-    /// Fills an empty log with the history of a file, which others may read meanwhile.
-    ///
-    /// # Errors
-    /// `InUse`: the log isn't empty; `Unsupported`: the file has several segments, or begins with a state; those of
-    /// [`push`](crate::push()).
-    pub fn begin_with(&self, journal: &Path) -> Result<Sent> {
-        let begun = SystemClock.elapsed();
-        let beginning = self.patience.until_reached(begun, || self.find_beginning())?;
-        let Beginning::After(fence) = beginning else {
-            return Err(self.error(ErrorKind::InUse, "isn't empty: a log holds one journal"));
-        };
-        let reader = Options::new().hard_only(true).open_read_only(journal)?;
-        let header = Source::of_reader(reader).after(None, 0)?.header;
-        let (_, start) = beginning_of(&header).map_err(|error| {
-            let what =
-                format!("{}: a log begins with a journal's first transaction", journal.display());
-            Error::new(
-                ErrorKind::Unsupported,
-                format!("{what}: {error}; `annals pack` makes such a file"),
-            )
-        })?;
-        self.append_beginning(fence, start, &header)?;
-        if self.patience.until_reached(begun, || self.first())?.head.end != start {
-            return Err(self.error(ErrorKind::InUse, "another node has begun a journal there"));
-        }
-        crate::push(self, journal)
-    }
-
-    /// Appends the header of a new journal after a fence, or after 0.
-    fn append_new(&self, fence: u64) -> Result<()> {
-        let directory = MemoryDirectory::new().again();
-        let new = Options::new().open_in(directory, "new", Arc::new(SystemClock))?;
-        let batch = Local::new(new).batch(None)?;
-        self.append_beginning(fence, batch.next, &batch.header)
-    }
-
-    /// Appends the header of a journal, if nothing follows the fence. Which journal the log begins with then, a look tells.
-    fn append_beginning(&self, mut fence: u64, start: Cursor, header: &[u8]) -> Result<()> {
-        let mut pushing = self.pushing();
-        self.settle(&mut pushing)?;
-        loop {
-            let mut outgoing = Outgoing::beginning(fence, start, header);
-            match outgoing.send(&self.copies, self.patience)? {
-                Outcome::Committed(_) | Outcome::Conflict | Outcome::Ahead(_) => return Ok(()),
-                // It was lost on the way.
-                Outcome::Fenced(after) => fence = after,
-            }
-        }
-    }
-
-    fn error(&self, kind: ErrorKind, what: &str) -> Error {
+    pub(super) fn error(&self, kind: ErrorKind, what: &str) -> Error {
         Error::new(kind, format!("{}: {what}", self.copies.log.name()))
     }
 
-    fn pushing(&self) -> MutexGuard<'_, Option<Outgoing>> {
+    pub(super) fn pushing(&self) -> MutexGuard<'_, Option<Outgoing>> {
         self.pushing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Settles the append whose outcome is unknown, if there is one.
-    fn settle(&self, pushing: &mut Option<Outgoing>) -> Result<()> {
+    pub(super) fn settle(&self, pushing: &mut Option<Outgoing>) -> Result<()> {
         let Some(outgoing) = pushing else { return Ok(()) };
-        let cause = self.error(ErrorKind::UnknownOutcome, "an earlier append got no answer");
-        let outcome = outgoing.settle(&self.copies, self.patience, &cause)?;
+        let outcome = outgoing.settle(&self.copies, self.patience)?;
         self.note(outgoing, outcome);
         *pushing = None;
         Ok(())
@@ -325,6 +191,39 @@ impl SharedLog {
         self.state().places.put(cursor, place);
     }
 
+    /// Returns the frames that came after a cursor, before those of this node. If it lost again and again, it reserves the next
+    /// turn.
+    fn news(&self, from: Cursor) -> Result<Vec<u8>> {
+        let mut spool = Spool::new(MemoryDirectory::new().again(), "news".to_owned(), 0);
+        let lost = self.turns.lost();
+        let mut next = self.read(from, &mut spool)?.next;
+        // Those who write without a pause leave little time between two messages, so it takes some tries.
+        let until =
+            SystemClock.elapsed() + if lost < CONFLICTS { Duration::ZERO } else { RESERVED };
+        while SystemClock.elapsed() < until {
+            let place = self.place_of(next)?;
+            if place.is_inside || !self.turns.wait(place).is_zero() {
+                break;
+            }
+            let sequence = place.tail + 1;
+            self.turns.sending(sequence..=sequence);
+            let fence = fence(sequence, next);
+            if let Ok(Appended::Committed(_)) = self.copies.log.append(place.tail, vec![fence]) {
+                self.state().places.put(next, Place::after(sequence));
+                break;
+            }
+            self.turns.sending(NONE);
+            next = self.read(next, &mut spool)?.next;
+        }
+        let mut news = Vec::new();
+        let copied = spool.pieces(|_, piece| {
+            news.extend_from_slice(piece);
+            Ok(())
+        });
+        copied.map_err(|error| Error::io("can't read what was spooled", error))?;
+        Ok(news)
+    }
+
     /// Appends frames once, and settles the outcome.
     fn send(&self, pushing: &mut Option<Outgoing>, mut outgoing: Outgoing) -> Result<Outcome> {
         let sent = outgoing.send(&self.copies, self.patience);
@@ -335,24 +234,6 @@ impl SharedLog {
         }
         sent
     }
-}
-
-/// Returns facts of a journal that begins with a header, and its start.
-fn beginning_of(header: &[u8]) -> Result<(Description, Cursor)> {
-    let directory = MemoryDirectory::new();
-    let mut spool = Spool::new(directory.again(), "spool".to_owned(), 0);
-    let appended = spool.append(header);
-    appended.map_err(|error| Error::io("can't spool a header", error))?;
-    let start = begin_replica_in(&directory, "header", &SystemClock, &mut spool)?;
-    let database = Options::new().open_in(directory.again(), "header", Arc::new(SystemClock))?;
-    Ok((Local::new(database).description()?, start))
-}
-
-/// The message that has the header of the journal.
-enum Beginning {
-    There(Whole),
-    /// It isn't there: the log has only fences, the last of which is this message; 0 where it has none.
-    After(u64),
 }
 
 impl Connection for SharedLog {
@@ -406,15 +287,21 @@ impl Connection for SharedLog {
                 return Ok(Pushed::Committed);
             }
             let place = self.patience.until_reached(begun, || self.place_of(from))?;
-            if place.is_inside {
+            // A fence that came after the transaction had begun leaves its beginning as it was, and is another's turn.
+            if place.is_inside || self.turns.is_reserved(place) {
                 return Ok(Pushed::Conflict(None));
             }
             let outgoing = self.patience.until_reached(begun, || {
                 Outgoing::of(&self.copies, place.tail, from, end, frames)
             })?;
+            self.turns.sending(outgoing.sequences());
+            let sent = SystemClock.elapsed();
             match self.send(&mut pushing, outgoing) {
-                Ok(Outcome::Committed(_)) => return Ok(Pushed::Committed),
-                Ok(Outcome::Conflict) => return Ok(Pushed::Conflict(None)),
+                Ok(Outcome::Committed(_)) => {
+                    self.turns.sent(SystemClock.elapsed().saturating_sub(sent));
+                    return Ok(Pushed::Committed);
+                }
+                Ok(Outcome::Conflict) => return Ok(Pushed::Conflict(self.news(from).ok())),
                 Ok(Outcome::Fenced(_)) => {}
                 Ok(Outcome::Ahead(last)) => {
                     let what = format!(
@@ -435,6 +322,19 @@ impl Connection for SharedLog {
                 ));
             }
         }
+    }
+
+    fn yield_to_others(&self, at: Cursor) -> bool {
+        let Some(place) = self.state().places.get(at) else { return false };
+        let wait = self.turns.wait(place);
+        if wait.is_zero() {
+            return false;
+        }
+        let begun = SystemClock.elapsed();
+        self.copies.log.wait(place.tail, wait);
+        let in_vain = SystemClock.elapsed().saturating_sub(begun) >= wait;
+        self.turns.waited(in_vain);
+        !in_vain
     }
 
     fn lock(&self, _lasting: Duration, _ticket: Option<u64>) -> Result<Granted> {
@@ -474,23 +374,24 @@ impl Connection for SharedLog {
         ])
     }
 
-    fn refused(&self, after: Cursor, error: &Error) -> Result<bool> {
-        let mut state = self.state();
-        let Some(sent) = state.sent.take().filter(|sent| sent.after == after) else {
+    fn refused(&self, after: Cursor, next: Cursor, error: &Error) -> Result<bool> {
+        let place = self.place_of(after)?;
+        let mut spool = Spool::new(MemoryDirectory::new().again(), "refused".to_owned(), 0);
+        let read = reading::read(&self.copies, after, place, u64::MAX, &mut spool)?;
+        if read.counted != 1 {
             return Ok(false);
-        };
-        let last = *sent.sequences.end();
-        if sent.counted > 1 {
-            // One of them: they come again one by one.
-            state.single_to = last;
+        }
+        if read.next != next {
+            // One of several: they come again one by one.
+            let last = self.copies.log.extent()?.last;
+            let mut state = self.state();
+            state.single_to = state.single_to.max(last);
             return Ok(true);
         }
-        drop(state);
-        for sequence in sent.sequences {
+        let last = *read.sequences.end();
+        for sequence in read.sequences {
             let Found::Whole(whole) = self.copies.fetch(sequence)? else { return Ok(false) };
-            if !self.copies.is_settled(&whole.message)? {
-                return Ok(false);
-            }
+            self.copies.settled(&whole.message, &error.to_string())?;
         }
         self.copies.counts.note_void(last, error.to_string());
         self.state().places.put(after, Place::after(last));

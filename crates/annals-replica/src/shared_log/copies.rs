@@ -1,8 +1,8 @@
 //! The copies of a message: which of them to believe.
 //!
 //! A log may skip messages of a damaged replica without a word. So a message that is missing, or doesn't verify, is asked for
-//! again: of any replica a few times, of the leader, of another replica. Only bytes that the leader and a second replica
-//! have alike are judged to be void.
+//! again: of any replica a few times, of the leader, of all replicas. Only bytes that most replicas have alike are judged to be
+//! void: one damaged replica, the leader too, doesn't stop that.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use annals::{Error, ErrorKind, Result};
 use annals_storage::{Clock as _, SystemClock};
 use bytes::Bytes;
 
-use super::log::{Extent, Log, Message, Source};
+use super::log::{Extent, Log, Message, Replicas, Source};
 use super::message::{CHECK_LEN, HEADER_LEN, Head, decode};
 use super::status::Counts;
 
@@ -31,7 +31,7 @@ const PROVING_PAUSE: std::time::Duration = std::time::Duration::from_millis(300)
 pub(super) enum Found {
     /// It verifies.
     Whole(Whole),
-    /// All replicas have the same bytes, which don't verify.
+    /// Most replicas have the same bytes, which don't verify.
     Void,
 }
 
@@ -101,13 +101,28 @@ impl Copies {
         if let Some(whole) = leader.as_ref().and_then(Whole::of) {
             return Ok(Found::Whole(whole));
         }
-        let second = self.log.get(sequence, Source::Second)?;
-        if let Some(whole) = second.as_ref().and_then(Whole::of) {
+        let replicas = self.log.copies(sequence)?;
+        let copies = || replicas.copies.iter().flatten();
+        if let Some(whole) = copies().find_map(Whole::of) {
             return Ok(Found::Whole(whole));
         }
-        match (leader, second) {
-            (Some(leader), Some(second)) if leader.bytes == second.bytes => Ok(Found::Void),
-            _ => Err(self.missing(sequence)),
+        match copies().any(|copy| replicas.agree_on(&copy.bytes)) {
+            true => Ok(Found::Void),
+            false => Err(self.missing(sequence)),
+        }
+    }
+
+    /// Looks at a place which may be empty; `None`: nothing is seen there, which proves nothing.
+    ///
+    /// # Errors
+    /// `Unreachable`: nobody can be asked.
+    pub(super) fn peek(&self, sequence: u64) -> Result<Option<Found>> {
+        if let Some(whole) = self.log.get(sequence, Source::Any)?.as_ref().and_then(Whole::of) {
+            return Ok(Some(Found::Whole(whole)));
+        }
+        match self.log.get(sequence, Source::Leader)? {
+            None => Ok(None),
+            Some(message) => self.check(&message).map(Some),
         }
     }
 
@@ -152,14 +167,38 @@ impl Copies {
         })
     }
 
-    /// True if the leader and a second replica have these bytes: then all that read the log judge the same.
-    pub(super) fn is_settled(&self, message: &Message) -> Result<bool> {
-        for source in [Source::Leader, Source::Second] {
-            let copy = self.log.get(message.sequence, source)?;
-            if copy.is_none_or(|copy| copy.bytes != message.bytes) {
-                return Ok(false);
-            }
+    /// Fails unless most replicas have these bytes: then all that read the log judge the same.
+    ///
+    /// # Errors
+    /// `Unreachable`: not enough replicas answer; `Corrupt`: they have something else.
+    pub(super) fn settled(&self, message: &Message, reason: &str) -> Result<()> {
+        let replicas = self.log.copies(message.sequence)?;
+        if replicas.agree_on(&message.bytes) {
+            return Ok(());
         }
-        Ok(true)
+        let Replicas { count, copies } = &replicas;
+        let (alike, asked) = (replicas.alike(&message.bytes), copies.len());
+        let kind = match alike * 2 + (count - asked.min(*count)) * 2 > *count {
+            true => ErrorKind::Unreachable,
+            false => ErrorKind::Corrupt,
+        };
+        let (name, sequence) = (self.log.name(), message.sequence);
+        let message = format!(
+            "{name}: message {sequence} doesn't count ({reason}), but {alike} of its {count} replicas have it, of {asked} \
+             that answer: most must, so that all nodes judge alike; try again once its servers are well"
+        );
+        Err(Error::new(kind, message))
+    }
+}
+
+impl Replicas {
+    /// Returns how many replicas have these bytes.
+    fn alike(&self, bytes: &Bytes) -> usize {
+        self.copies.iter().flatten().filter(|copy| copy.bytes == *bytes).count()
+    }
+
+    /// True if most replicas have these bytes.
+    fn agree_on(&self, bytes: &Bytes) -> bool {
+        self.alike(bytes) * 2 > self.count
     }
 }

@@ -22,9 +22,10 @@ pub struct Message {
 pub enum Appended {
     /// All are in the log, on permanent storage; with the time at which the log has taken the last one, if it says so.
     Committed(Option<i64>),
-    /// The log ends elsewhere. The first messages may be in it, if there are several; never a later one without those before.
-    Conflict,
-    /// Whether they are in the log isn't known.
+    /// Somebody says that the log ends elsewhere. That proves nothing: a leader that was replaced says so of messages that
+    /// its successor stores.
+    Refused,
+    /// Nothing was said that can be believed.
     Unknown(annals::Error),
 }
 
@@ -35,8 +36,15 @@ pub enum Source {
     Any,
     /// That of the leader.
     Leader,
-    /// That of a replica which isn't the leader; of a log with one replica, that one.
-    Second,
+}
+
+/// What the replicas of a log have at one place.
+#[derive(Clone, Debug)]
+pub struct Replicas {
+    /// How many replicas the log has.
+    pub count: usize,
+    /// What those have that answered, each one once; `None`: that one hasn't got a message.
+    pub copies: Vec<Option<Message>>,
 }
 
 /// A replicated log of messages.
@@ -53,7 +61,7 @@ pub trait Log: Debug + Send + Sync {
     /// Appends messages one after the other, if the log ends with the sequence `after`.
     ///
     /// # Errors
-    /// It is certain that none is in the log.
+    /// Nothing was sent.
     fn append(&self, after: u64, messages: Vec<Bytes>) -> Result<Appended>;
 
     /// Returns messages from a sequence on, in order, of any replica: about `most` bytes or one message. Some may be missing.
@@ -67,6 +75,12 @@ pub trait Log: Debug + Send + Sync {
     /// # Errors
     /// `Unreachable`: that source can't be asked.
     fn get(&self, sequence: u64, source: Source) -> Result<Option<Message>>;
+
+    /// Returns a message as each replica has it.
+    ///
+    /// # Errors
+    /// `Unreachable`: no replica can be asked.
+    fn copies(&self, sequence: u64) -> Result<Replicas>;
 
     /// Returns the sequences of the first and of the last message, as the leader knows them: `first` is `last + 1` if it is
     /// empty.

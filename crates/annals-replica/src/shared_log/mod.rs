@@ -7,11 +7,12 @@
 //!
 //! - `log`: what is asked of a log; `message`: its messages, byte by byte.
 //! - `copies`: which copy of a message is believed; `finding`: where a cursor is; `place`: places that are known.
-//! - `reading`: which messages count; `writing`: appending, and fences; `trimming`: removing;
+//! - `reading`: which messages count; `writing`: appending, and fences; `turns`: who is to append next; `trimming`: removing;
 //!   `status`: what happened meanwhile.
-//! - `connection`: all of it as a [`Connection`](crate::Connection).
+//! - `beginning`: how a log begins; `connection`: all of it as a [`Connection`](crate::Connection).
 //! - `jetstream`: a stream of NATS as a log; `testing`: servers of NATS for tests, with `links` that can be cut.
 
+mod beginning;
 mod connection;
 mod copies;
 mod finding;
@@ -27,9 +28,10 @@ mod status;
 #[doc(hidden)]
 pub mod testing;
 mod trimming;
+mod turns;
 mod writing;
 
 pub use connection::SharedLog;
-pub use log::{Appended, Extent, Log, Message, Source};
+pub use log::{Appended, Extent, Log, Message, Replicas, Source};
 pub use status::{Status, Void};
 pub use trimming::Trimmed;

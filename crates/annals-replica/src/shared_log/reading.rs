@@ -2,7 +2,7 @@
 //!
 //! A message counts if it verifies at its place, continues the chain, and holds whole transactions whose clocks aren't ahead of
 //! the log's. That their events apply is for the database to say, which gets the frames. All other messages are void, but only
-//! if the leader and a second replica have the same bytes.
+//! if most replicas have the same bytes.
 //!
 //! Invariants
 //! 1. Each sequence is judged, in order; none is left out. A hole is filled from other replicas, or is an error.
@@ -35,6 +35,8 @@ pub(super) struct Read {
     pub(super) counted: u64,
     /// The sequences of the messages that count.
     pub(super) sequences: RangeInclusive<u64>,
+    /// The last message, if it is a fence, or a part without its end.
+    pub(super) open: Option<u64>,
 }
 
 /// The parts of some transactions so far.
@@ -65,8 +67,8 @@ pub(super) fn read(
     single_to: u64,
     into: &mut Spool,
 ) -> Result<Read> {
-    let read =
-        Read { next: after, places: Vec::new(), counted: 0, sequences: RangeInclusive::new(1, 0) };
+    let (places, sequences) = (Vec::new(), RangeInclusive::new(1, 0));
+    let read = Read { next: after, places, counted: 0, sequences, open: None };
     let (cursor, partial, begin) = (after, None, into.end());
     // Parts whose last one wasn't there yet are read again with it.
     let place = Place { tail: place.read, ..place };
@@ -155,6 +157,7 @@ impl Reading<'_> {
             self.is_stopped = true;
             return Ok(());
         }
+        let is_fence = matches!(&found, Found::Whole(it) if it.head.kind == Kind::Fence);
         match found {
             Found::Void => {
                 self.drop_parts();
@@ -176,6 +179,7 @@ impl Reading<'_> {
         if self.partial.is_none() {
             self.place.read = sequence;
         }
+        self.read.open = (is_fence || self.partial.is_some()).then_some(sequence);
         Ok(())
     }
 
@@ -253,7 +257,7 @@ impl Reading<'_> {
 
     /// Skips a message for ever, if all that read the log skip it.
     fn void(&mut self, message: &Message, reason: &str) -> Result<()> {
-        self.settled(message, reason)?;
+        self.copies.settled(message, reason)?;
         self.copies.counts.note_void(message.sequence, reason.to_owned());
         Ok(())
     }
@@ -261,20 +265,9 @@ impl Reading<'_> {
     /// Skips a part whose first ones aren't before it: all parts are on their way at once, and the message of another node
     /// took the place of one. Nothing is wrong with that, and the node that sent them sends them again.
     fn stray(&mut self, message: &Message) -> Result<()> {
-        self.settled(message, "it is a part whose first ones aren't before it")?;
+        self.copies.settled(message, "it is a part whose first ones aren't before it")?;
         Counts::add(&self.copies.counts.skipped);
         Ok(())
-    }
-
-    /// Fails unless all that read the log judge a message in the same way.
-    fn settled(&self, message: &Message, reason: &str) -> Result<()> {
-        if self.copies.is_settled(message)? {
-            return Ok(());
-        }
-        let (name, sequence) = (self.copies.log.name(), message.sequence);
-        Err(Error::corrupt(format!(
-            "{name}: message {sequence} doesn't count ({reason}), but not all replicas have it: trying again"
-        )))
     }
 
     /// Drops parts whose last one isn't there.

@@ -32,13 +32,18 @@ pub struct Cluster {
     servers: Vec<Server>,
 }
 
-/// Returns the path of the program, if it is installed.
-#[must_use]
-pub fn program() -> Option<PathBuf> {
+/// Returns the path of the program.
+///
+/// # Errors
+/// It isn't installed; the error says what brings it.
+pub fn program() -> Result<PathBuf, &'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = std::env::home_dir().map(|home| home.join("go/bin"));
     let folders = std::env::split_paths(&path).chain(home);
-    folders.map(|folder| folder.join("nats-server")).find(|program| program.is_file())
+    let mut programs = folders.map(|folder| folder.join("nats-server"));
+    programs.find(|program| program.is_file()).ok_or(
+        "nats-server is neither in PATH nor in ~/go/bin; go install github.com/nats-io/nats-server/v2@latest",
+    )
 }
 
 /// Returns free ports of loopback.
@@ -68,32 +73,30 @@ impl Server {
 }
 
 impl Cluster {
-    /// Starts them in an empty folder, with a `sync_interval`; says so and returns `None` where the program isn't installed.
+    /// Starts them in an empty folder, with a `sync_interval`.
+    ///
+    /// # Errors
+    /// The program isn't installed; the error says what brings it.
     ///
     /// # Panics
     /// They don't start.
-    #[must_use]
-    pub fn start(folder: &Path, sync: &str) -> Option<Self> {
+    pub fn start(folder: &Path, sync: &str) -> Result<Self, &'static str> {
         Self::start_with(folder, sync, Link::to)
     }
 
     /// Does the same for a measurement: nothing is between servers and clients, so they can't be cut off.
     ///
+    /// # Errors
+    /// As there.
+    ///
     /// # Panics
     /// As there.
-    #[must_use]
-    pub fn start_direct(folder: &Path, sync: &str) -> Option<Self> {
+    pub fn start_direct(folder: &Path, sync: &str) -> Result<Self, &'static str> {
         Self::start_with(folder, sync, Link::direct)
     }
 
-    #[expect(clippy::print_stderr, reason = "a test says why it is skipped")]
-    fn start_with(folder: &Path, sync: &str, link: fn(u16) -> Link) -> Option<Self> {
-        let Some(program) = program() else {
-            eprintln!(
-                "skipped: nats-server is neither in PATH nor in ~/go/bin: go install github.com/nats-io/nats-server/v2@latest"
-            );
-            return None;
-        };
+    fn start_with(folder: &Path, sync: &str, link: fn(u16) -> Link) -> Result<Self, &'static str> {
+        let program = program()?;
         let (clients, routes, monitors) = (ports::<3>(), ports::<3>(), ports::<3>());
         let servers = (0..3).map(|number| {
             let at = folder.join(format!("n{number}"));
@@ -113,7 +116,7 @@ impl Cluster {
             cluster.begin(&program, number);
         }
         cluster.wait_for_meta_leader();
-        Some(cluster)
+        Ok(cluster)
     }
 
     #[expect(clippy::disallowed_methods, reason = "what a server says is in a file of a test")]

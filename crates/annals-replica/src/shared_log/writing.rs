@@ -1,8 +1,10 @@
 //! Appending frames to a log, and finding out what became of them.
 //!
-//! An append whose outcome is unknown is settled by a fence: a message that expects the same end of the log. If the fence is
-//! taken, the append wasn't, and can't be any more. If it isn't, something else has that place, which can be read.
+//! The place of an append is the sequence after the end that it expects. What has that place is compared with what was sent,
+//! byte by byte: each message has a nonce. While the place is empty, a fence is sent there: a message that expects the same
+//! end. If the fence is taken, the append wasn't, and can't be any more.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use annals::internals::transaction_ends;
@@ -15,6 +17,7 @@ use super::log::{Appended, latest};
 use super::message::{Head, Kind, OVERHEAD, encode};
 use super::status::Counts;
 use crate::Patience;
+use crate::outcome::{self, Answer, Attempt, Seen, Settled, Tries};
 
 /// The longest pause between two tries: an election takes some seconds.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
@@ -32,6 +35,9 @@ pub(super) struct Outgoing {
     /// The latest time of their commits by a clock.
     newest: i64,
 }
+
+/// How long what an append lost to is waited for.
+const REFUSED: Duration = Duration::from_millis(100);
 
 /// What became of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,71 +96,31 @@ impl Outgoing {
         Self { after, from, end: start, messages, fences: Vec::new(), newest: i64::MIN }
     }
 
-    /// Appends them, and settles the outcome if it is unknown. While the log has no leader it tries again.
+    /// Appends them, and finds out what became of them. While the log has no leader it tries again.
     ///
     /// # Errors
     /// It is certain that they aren't in the log: `Unreachable` and others. `UnknownOutcome`: it couldn't be settled until
     /// the deadline; [`settle`](Self::settle) tries again.
     pub(super) fn send(&mut self, copies: &Copies, patience: Patience) -> Result<Outcome> {
-        let mut tries = Tries::new(patience);
-        loop {
-            match copies.log.append(self.after, self.messages.clone()) {
-                Ok(Appended::Committed(time)) => return self.confirm(copies, &mut tries, time),
-                Ok(Appended::Conflict) => return Ok(Outcome::Conflict),
-                Ok(Appended::Unknown(cause)) => {
-                    Counts::add(&copies.counts.unknown);
-                    return self.settle(copies, patience, &cause);
-                }
-                Err(error) if error.kind() == ErrorKind::Unreachable && tries.again() => {}
-                Err(error) => return Err(error),
-            }
-        }
+        self.attempt(copies, patience, true)
     }
 
     /// Finds out what became of them.
     ///
     /// # Errors
     /// `UnknownOutcome`: the log can't be asked until the deadline.
-    pub(super) fn settle(
-        &mut self,
-        copies: &Copies,
-        patience: Patience,
-        cause: &Error,
-    ) -> Result<Outcome> {
-        let mut tries = Tries::new(patience);
-        let (mut after, mut landed) = (self.after, 0);
-        loop {
-            let fence = self.fence(after);
-            match copies.log.append(after, vec![fence]) {
-                Ok(Appended::Committed(_)) => return Ok(Outcome::Fenced(after + 1)),
-                Ok(Appended::Conflict) => match copies.fetch(after + 1) {
-                    Ok(Found::Whole(it))
-                        if self.messages.get(landed) == Some(&it.message.bytes) =>
-                    {
-                        (after, landed) = (after + 1, landed + 1);
-                        if landed == self.messages.len() {
-                            return self.confirm(copies, &mut tries, None);
-                        }
-                        continue;
-                    }
-                    Ok(Found::Whole(it)) if self.fences.contains(&it.message.bytes) => {
-                        return Ok(Outcome::Fenced(after + 1));
-                    }
-                    Ok(_) => return Ok(Outcome::Conflict),
-                    // A leader that was elected just now, perhaps: the fence is tried again.
-                    Err(_) => {}
-                },
-                Ok(Appended::Unknown(_)) | Err(_) => {}
-            }
-            if !tries.again() {
-                let message = format!(
-                    "{}: whether transaction {} is in the log is not known: {cause}; no fence could be appended for {:?}",
-                    copies.log.name(),
-                    self.end.txid,
-                    patience.deadline
-                );
-                return Err(Error::new(ErrorKind::UnknownOutcome, message));
-            }
+    pub(super) fn settle(&mut self, copies: &Copies, patience: Patience) -> Result<Outcome> {
+        self.attempt(copies, patience, false)
+    }
+
+    fn attempt(&mut self, copies: &Copies, patience: Patience, is_new: bool) -> Result<Outcome> {
+        let mut tries = Tries::new(patience, LONGEST_PAUSE);
+        let mut attempt = Appending { out: self, copies, is_new, landed: 0, is_refused: false };
+        let settled = outcome::settle(&mut attempt, &mut tries)?;
+        match settled {
+            Settled::Done(Landed::Fence(sequence)) => Ok(Outcome::Fenced(sequence)),
+            Settled::Done(Landed::All(time)) => self.confirm(copies, &mut tries, time),
+            Settled::Conflict(()) => Ok(Outcome::Conflict),
         }
     }
 
@@ -187,11 +153,14 @@ impl Outgoing {
 
     /// Makes a fence that expects an end of the log.
     fn fence(&mut self, after: u64) -> Bytes {
-        let (kind, nonce, from) = (Kind::Fence, SystemClock.random(), self.from);
-        let head = Head { kind, sequence: after + 1, from, end: from, part: 0, parts: 1, nonce };
-        let fence = encode(&head, &[]);
+        let fence = fence(after + 1, self.from);
         self.fences.push(fence.clone());
         fence
+    }
+
+    /// Returns the places of the messages.
+    pub(super) fn sequences(&self) -> RangeInclusive<u64> {
+        self.after + 1..=self.last()
     }
 
     fn last(&self) -> u64 {
@@ -199,25 +168,121 @@ impl Outgoing {
     }
 }
 
-/// Tries with pauses, until a deadline.
-struct Tries {
-    begun: Duration,
-    patience: Patience,
-    pause: Duration,
+/// Makes a fence with a sequence, in a history that ends with a cursor there.
+pub(super) fn fence(sequence: u64, from: Cursor) -> Bytes {
+    let (kind, nonce) = (Kind::Fence, SystemClock.random());
+    encode(&Head { kind, sequence, from, end: from, part: 0, parts: 1, nonce }, &[])
 }
 
-impl Tries {
-    fn new(patience: Patience) -> Self {
-        Self { begun: SystemClock.elapsed(), patience, pause: patience.pause }
+/// What of an append is in the log.
+enum Landed {
+    /// All messages; with the time at which the log has taken the last one, if it says so.
+    All(Option<i64>),
+    /// A fence in their place, with this sequence.
+    Fence(u64),
+}
+
+/// Messages, and fences after them, on their way.
+struct Appending<'a> {
+    out: &'a mut Outgoing,
+    copies: &'a Copies,
+    /// True if the messages were not sent yet.
+    is_new: bool,
+    /// So many of the messages were seen in the log.
+    landed: usize,
+    /// True if the log says that something else is in their place.
+    is_refused: bool,
+}
+
+impl Appending<'_> {
+    /// Returns the sequence after which the next of the messages is to be.
+    fn after(&self) -> u64 {
+        self.out.after + self.landed as u64
     }
 
-    /// Pauses; returns false if the deadline is over.
-    fn again(&mut self) -> bool {
-        if SystemClock.elapsed().saturating_sub(self.begun) >= self.patience.deadline {
-            return false;
+    fn append(&mut self, after: u64, messages: Vec<Bytes>) -> Answer<Option<i64>> {
+        let appended = self.copies.log.append(after, messages);
+        self.is_refused = matches!(appended, Ok(Appended::Refused));
+        match appended {
+            Ok(Appended::Committed(time)) => Answer::Done(time),
+            Ok(Appended::Refused) => Answer::Unproven(Error::new(
+                ErrorKind::Conflict,
+                format!("{}: says that it ends elsewhere", self.copies.log.name()),
+            )),
+            Ok(Appended::Unknown(error)) => {
+                Counts::add(&self.copies.counts.unknown);
+                Answer::Unproven(error)
+            }
+            Err(error) if error.kind() == ErrorKind::Unreachable => Answer::NotSent(error),
+            Err(error) => Answer::Refused(error),
         }
-        SystemClock.pause(self.pause);
-        self.pause = LONGEST_PAUSE.min(self.pause * 2);
-        true
+    }
+}
+
+impl Attempt for Appending<'_> {
+    type Done = Landed;
+    type Other = ();
+
+    fn send(&mut self) -> Answer<Landed> {
+        if !self.is_new {
+            let after = self.after();
+            let fence = self.out.fence(after);
+            return match self.append(after, vec![fence]) {
+                Answer::Done(_) => Answer::Done(Landed::Fence(after + 1)),
+                // That of the fence: the messages may be on their way all the same.
+                Answer::NotSent(error) | Answer::Refused(error) | Answer::Unproven(error) => {
+                    Answer::Unproven(error)
+                }
+            };
+        }
+        // A part that comes too late is alone: those after it would take the places of others.
+        let (first, rest) = self.out.messages.split_at(1);
+        let (first, rest, after) = (first.to_vec(), rest.to_vec(), self.out.after);
+        let mut answer = self.append(after, first);
+        if matches!(answer, Answer::Done(_)) && !rest.is_empty() {
+            answer = match self.append(after + 1, rest) {
+                Answer::NotSent(error) | Answer::Refused(error) => Answer::Unproven(error),
+                answer => answer,
+            };
+        }
+        self.is_new = matches!(answer, Answer::NotSent(_));
+        match answer {
+            Answer::Done(time) => Answer::Done(Landed::All(time)),
+            Answer::NotSent(error) => Answer::NotSent(error),
+            Answer::Refused(error) => Answer::Refused(error),
+            Answer::Unproven(error) => Answer::Unproven(error),
+        }
+    }
+
+    fn look(&mut self) -> Result<Seen<Landed, ()>> {
+        if self.is_refused {
+            // A leader refuses before it has stored the other one.
+            self.copies.log.wait(self.after(), REFUSED);
+        }
+        while let Some(found) = self.copies.peek(self.after() + 1)? {
+            let Found::Whole(it) = found else { return Ok(Seen::Another(())) };
+            if self.out.messages.get(self.landed) == Some(&it.message.bytes) {
+                self.landed += 1;
+                if self.landed == self.out.messages.len() {
+                    return Ok(Seen::Mine(Landed::All(Some(it.message.time))));
+                }
+                continue;
+            }
+            return Ok(match self.out.fences.contains(&it.message.bytes) {
+                true => Seen::Mine(Landed::Fence(it.message.sequence)),
+                false => Seen::Another(()),
+            });
+        }
+        Ok(Seen::Nothing)
+    }
+
+    fn unknown(&self, heard: &Error) -> Error {
+        let message = format!(
+            "{}: whether transaction {} (chain {:016x}) is in the log is not known: {heard}; no fence could be appended",
+            self.copies.log.name(),
+            self.out.end.txid,
+            self.out.end.chain
+        );
+        Error::new(ErrorKind::UnknownOutcome, message)
     }
 }

@@ -7,6 +7,7 @@
     reason = "what was found is shown when a test fails, and a test that is skipped says so"
 )]
 
+mod accepted;
 mod archive;
 mod batches;
 mod counts;
@@ -14,6 +15,7 @@ mod crash;
 mod crash_offline;
 mod fixtures;
 mod hanging;
+mod interposed;
 mod lazy;
 mod lease;
 mod model;

@@ -8,7 +8,7 @@ use annals_server::Server;
 use reqwest::blocking::Client;
 
 use crate::effort::tries;
-use crate::proxy::{Direction, Fault, Proxy};
+use crate::proxy::{Direction, Fault, INVENTED, Proxy};
 use crate::running::Running;
 
 annals::schema!("tests/it/bank.schema");
@@ -49,6 +49,9 @@ fn a_procedure_runs_once_whatever_befalls_its_call() {
     }
     for after in 0..5 {
         assert!(call(Fault::Twice { after }));
+    }
+    for answer in INVENTED {
+        (0..3).for_each(|after| assert!(call(Fault::Invented { answer, after })));
     }
     proxy.settle();
     assert_eq!(db.read().account().len(), count);

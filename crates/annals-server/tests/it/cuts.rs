@@ -12,7 +12,7 @@ use annals_replica::{Http, Patience, Replica};
 use annals_server::Server;
 
 use crate::effort::{is_full, tries};
-use crate::proxy::{Direction, Fault, Proxy};
+use crate::proxy::{Direction, Fault, INVENTED, Proxy};
 use crate::running::Running;
 
 const TABLE: TableNumber = TableNumber(0);
@@ -134,6 +134,27 @@ fn a_push_that_arrives_late_from_any_byte_on_is_accepted_once() {
     for after in [0, 1, 2, 3, 6] {
         sweep(|bytes| Fault::Late { bytes, after });
     }
+}
+
+/// Whoever gave the answer, and whenever the push arrives: the place is looked at before anything is done again.
+#[test]
+fn a_push_with_an_invented_answer_is_accepted_once() {
+    let setup = Setup::new();
+    let replicas = [setup.replica("one"), setup.replica("two")];
+    let mut expected = Vec::new();
+    for (turn, answer) in (0..tries(3, 60)).flat_map(|turn| INVENTED.map(|answer| (turn, answer))) {
+        let name = format!("{turn} {answer}");
+        let replica = &replicas[expected.len() % 2];
+        replica.pull().unwrap();
+        setup.proxy.next(Fault::Invented { answer, after: turn });
+        let insert =
+            |tx: &mut annals::Transaction<'_>| tx.insert(TABLE, &[ValueRef::String(&name)]);
+        let (_, accepted) = replica.transaction(insert).unwrap();
+        assert_eq!(accepted.runs, 1, "{name}");
+        expected.push(name);
+    }
+    setup.proxy.settle();
+    assert_eq!(names(&setup.database), expected);
 }
 
 #[test]

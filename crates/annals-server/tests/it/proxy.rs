@@ -31,7 +31,23 @@ pub(crate) enum Fault {
     Late { bytes: usize, after: usize },
     /// The server gets the request once more, after so many further requests; with 0 at the same time.
     Twice { after: usize },
+    /// The client gets this answer, which the server never gave. The server gets the request after so many further
+    /// requests; with 0 at once.
+    Invented { answer: &'static str, after: usize },
 }
+
+/// Answers that something between, or a server that is none any more, gives to what it has passed on.
+pub(crate) const INVENTED: [&str; 9] = [
+    "HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 412 Precondition Failed\r\nContent-Length: 6\r\nAnnals-Next: 9:00c0ffee00c0ffee\r\n\r\n<html>",
+    "HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>",
+    "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\n<html>",
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\n\r\n",
+];
 
 /// How long a connection stands still.
 const STILL: Duration = Duration::from_millis(2);
@@ -252,6 +268,17 @@ fn pass_requests(
                     plan.lock().unwrap().held.push(held);
                 }
                 return Ok(());
+            }
+            Some(Fault::Invented { answer, after }) => {
+                count();
+                let held = hold(after, 0)?;
+                if after == 0 {
+                    held.deliver();
+                } else {
+                    plan.lock().unwrap().held.push(held);
+                }
+                client.write_all(answer.as_bytes())?;
+                continue;
             }
             Some(Fault::Twice { after }) => {
                 count();

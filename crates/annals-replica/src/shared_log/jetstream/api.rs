@@ -45,7 +45,7 @@ struct Answer<T> {
 /// The failure of a request.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Nobody has got it.
+    /// Nobody has got it, as a server says.
     NotSent(String),
     /// Nobody answers.
     Silence(String),

@@ -29,7 +29,7 @@ use self::address::Address;
 use self::api::Failure;
 use self::notices::Notices;
 use self::settings::Info;
-use super::log::{Appended, Extent, Log, Message, Source};
+use super::log::{Appended, Extent, Log, Message, Replicas, Source};
 use crate::Patience;
 use crate::redact::redact;
 
@@ -305,7 +305,6 @@ impl Shared {
         let client = self.client().await?;
         self.notices.forget(after);
         let mut rest = messages.into_iter().peekable();
-        let mut is_first = true;
         while rest.peek().is_some() {
             let (mut window, mut len) = (Vec::new(), 0);
             while let Some(message) =
@@ -322,13 +321,13 @@ impl Shared {
             // They are begun in order, and a conflict if they aren't sent so: tokio, which lets no task do more than so many
             // steps at once, would change the order of many.
             let answers = unconstrained(join_all(sent)).await;
-            if let Some(appended) = self.judge(answers, after, is_first) {
-                if matches!(appended, Ok(Appended::Unknown(_))) {
-                    self.reconnect(&client).await;
-                }
-                return appended;
+            if answers.iter().any(|answer| matches!(answer, Err(Failure::Silence(_)))) {
+                self.reconnect(&client).await;
             }
-            (after, is_first) = (after + count, false);
+            if let Some(appended) = self.judge(answers, after) {
+                return Ok(appended);
+            }
+            after += count;
         }
         let says_stored = self.checked.get().is_some_and(|it| it.says_stored);
         Ok(Appended::Committed(if says_stored { self.notices.time_of(after).await } else { None }))
@@ -339,26 +338,17 @@ impl Shared {
         &self,
         answers: Vec<std::result::Result<u64, Failure>>,
         after: u64,
-        is_first: bool,
-    ) -> Option<Result<Appended>> {
-        let is_alone = is_first && answers.len() == 1;
+    ) -> Option<Appended> {
         for (answer, expected) in answers.into_iter().zip(after + 1..) {
             match answer {
                 Ok(sequence) if sequence == expected => {}
                 Ok(sequence) => {
                     let what = format!("message {expected} was acknowledged as {sequence}");
-                    return Some(Ok(Appended::Unknown(self.lost(what))));
+                    return Some(Appended::Unknown(self.lost(what)));
                 }
-                Err(failure) if failure.is_conflict() => return Some(Ok(Appended::Conflict)),
-                // Of several some may be in the stream.
-                Err(Failure::NotSent(what)) if is_alone => return Some(Err(self.lost(what))),
+                Err(failure) if failure.is_conflict() => return Some(Appended::Refused),
                 Err(failure) => {
-                    let error = failure.into_error(self.address.shown());
-                    return Some(match error.kind() {
-                        ErrorKind::Unreachable => Ok(Appended::Unknown(error)),
-                        _ if is_alone => Err(error),
-                        _ => Ok(Appended::Unknown(error)),
-                    });
+                    return Some(Appended::Unknown(failure.into_error(self.address.shown())));
                 }
             }
         }
@@ -400,21 +390,25 @@ impl Log for JetStream {
     }
 
     fn get(&self, sequence: u64, source: Source) -> Result<Option<Message>> {
-        let replicas = self.checked()?.replicas;
+        self.checked()?;
         self.run(move |shared| async move {
             let client = shared.client().await?;
             let stream = &shared.address.stream;
             let read = match source {
                 Source::Any => api::get(&client, stream, sequence).await,
-                Source::Second if replicas > 1 => return shared.second(sequence).await,
-                Source::Leader | Source::Second => {
-                    api::get_from_leader(&client, stream, sequence).await
-                }
+                Source::Leader => api::get_from_leader(&client, stream, sequence).await,
             };
             if matches!(read, Err(Failure::Silence(_))) {
                 shared.reconnect(&client).await;
             }
             read.map_err(|failure| failure.into_error(shared.address.shown()))
+        })
+    }
+
+    fn copies(&self, sequence: u64) -> Result<Replicas> {
+        let count = self.checked()?.replicas;
+        self.run(move |shared| async move {
+            Ok(Replicas { count, copies: shared.copies(sequence).await? })
         })
     }
 

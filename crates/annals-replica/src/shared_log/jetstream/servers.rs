@@ -9,27 +9,23 @@ use super::super::log::Message;
 use super::{Shared, api};
 
 impl Shared {
-    /// Reads a message from a replica that isn't the leader.
-    pub(super) async fn second(&self, sequence: u64) -> Result<Option<Message>> {
+    /// Reads a message from each replica that answers.
+    pub(super) async fn copies(&self, sequence: u64) -> Result<Vec<Option<Message>>> {
         let info = self.info().await?;
+        let replicas = info.servers();
         let leader = info.cluster.map(|cluster| cluster.leader).unwrap_or_default();
-        let clients = self.each_server().await?;
-        let mut answered = false;
-        for (name, client) in clients {
-            if name == leader {
-                continue;
-            }
-            if let Ok(message) = api::get(&client, &self.address.stream, sequence).await {
-                if message.is_some() {
-                    return Ok(message);
-                }
-                answered = true;
+        let (stream, client) = (&self.address.stream, self.client().await?);
+        let mut copies = Vec::new();
+        copies.extend(api::get_from_leader(&client, stream, sequence).await);
+        for (name, client) in self.each_server().await? {
+            // Through a server that hasn't got the stream another one would answer.
+            if name != leader && replicas.contains(&name) {
+                copies.extend(api::get(&client, stream, sequence).await);
             }
         }
-        match answered {
-            true => Ok(None),
-            false => Err(self
-                .lost("no replica but the leader answers: a second one must, to judge a message")),
+        match copies.is_empty() {
+            true => Err(self.lost("no replica answers")),
+            false => Ok(copies),
         }
     }
 

@@ -6,7 +6,9 @@ mod linear;
 mod nodes;
 mod poison;
 mod simulated;
+mod stale;
 mod stream;
+mod together;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use super::{Member, add, additions, create, full};
 
 const NODES: u64 = 3;
 const ADDITIONS: u64 = 10;
-const BAD: Faults = Faults { lost: 12, leaderless: 10, late: 25, silent: 3 };
+const BAD: Faults = Faults { lost: 12, stale: 12, leaderless: 10, late: 25, silent: 3 };
 
 fn work(node: u64, log: &Simulated, told: &Told, seed: u64) {
     let mut rng = Rng::new(seed ^ (node << 32));

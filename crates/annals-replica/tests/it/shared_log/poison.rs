@@ -128,19 +128,47 @@ fn a_poisoned_message_among_many_voids_only_itself() {
 }
 
 #[test]
-fn damage_of_one_replica_is_found_and_repaired_from_another() {
+fn damage_of_one_replica_is_found_and_repaired_from_others() {
     let (log, member) = begun();
+    // Messages that don't count are judged alike, too: garbage, and one that follows another history.
+    let void = |log: &Simulated| {
+        let (here, sequence) = (member.cursor(), log.messages().len() as u64 + 1);
+        let from = Cursor { chain: here.chain ^ 1, ..here };
+        let payload = b"no frames".as_slice();
+        log.poison(Raw { kind: 2, sequence, from, end: here, part: [0, 1], payload }.bytes());
+        log.poison(b"garbage".to_vec());
+    };
     for number in 0..100 {
         member.replica.transaction(|tx| add(tx, &format!("{number}"))).expect("an addition");
+        if number % 10 == 0 {
+            void(&log);
+        }
     }
-    for replica in 0..3 {
-        for leader in 0..3 {
-            log.damage(replica, 30);
+    for (replica, leader) in (0..9).map(|number| (number / 3, number % 3)) {
+        for percent in [30, 100] {
+            log.damage(replica, percent);
             log.elect(leader);
             let other = Member::join(Arc::new(log.clone())).expect("a node");
             assert_eq!(other.cursor(), member.cursor(), "replica {replica}, leader {leader}");
-            assert!(other.log.counts().void == 0, "{:?}", other.log.counts());
+            assert_eq!(other.log.counts().void, 20, "{:?}", other.log.counts());
         }
+    }
+}
+
+#[test]
+fn what_one_replica_alone_has_is_never_void() {
+    let (log, member) = begun();
+    let void = log.poison(b"garbage".to_vec());
+    member.replica.transaction(|tx| add(tx, "second")).expect("the chain goes on");
+    for whole in 0..3 {
+        log.lose(void);
+        log.mend(whole);
+        log.elect(whole);
+        let refused = Member::join(Arc::new(log.clone())).err().expect("nothing is certain");
+        assert_eq!(refused.kind(), ErrorKind::Corrupt, "{refused}");
+        assert!(refused.to_string().contains(&format!("message {void} ")), "{refused}");
+        log.mend((whole + 1) % 3);
+        assert_eq!(join(&log).cursor(), member.cursor());
     }
 }
 

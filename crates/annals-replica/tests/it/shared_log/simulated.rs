@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use annals::{Error, ErrorKind, Result};
-use annals_replica::shared_log::{Appended, Extent, Log, Message, Source};
+use annals_replica::shared_log::{Appended, Extent, Log, Message, Replicas, Source};
 use annals_storage::simulated::Rng;
 use annals_storage::{Clock as _, SystemClock};
 use bytes::Bytes;
@@ -22,6 +22,8 @@ enum Damage {
 pub(crate) struct Faults {
     /// An append gets no answer: it arrived, didn't, or arrives later.
     pub(crate) lost: u64,
+    /// A leader that was replaced says that the log ends elsewhere: the append arrived, didn't, or arrives later.
+    pub(crate) stale: u64,
     /// The log has no leader.
     pub(crate) leaderless: u64,
     /// A replica lags.
@@ -130,7 +132,12 @@ impl Simulated {
         }
     }
 
-    /// Damages a message on two replicas alike: no judgement may come of that.
+    /// Makes a replica whole again.
+    pub(crate) fn mend(&self, replica: usize) {
+        self.state().damage[replica].clear();
+    }
+
+    /// Lets all replicas lack a message: no judgement may come of that.
     pub(crate) fn lose(&self, sequence: u64) {
         let mut state = self.state();
         for damage in &mut state.damage {
@@ -168,6 +175,23 @@ impl State {
         }
         messages.iter().for_each(|bytes| self.append(bytes.clone()));
         true
+    }
+
+    /// Receives an append that isn't answered as it should.
+    fn receive(&mut self, after: u64, messages: Vec<Bytes>) {
+        let kept = self.rng.index(messages.len() + 1);
+        match self.rng.below(5) {
+            // Nothing arrives.
+            0 => {}
+            1 => self.delayed.push((after, messages)),
+            2 => drop(self.try_append(after, messages.get(..kept).unwrap_or_default())),
+            // Twice: a client has sent it again.
+            3 => {
+                self.try_append(after, &messages);
+                self.delayed.push((after, messages));
+            }
+            _ => drop(self.try_append(after, &messages)),
+        }
     }
 
     /// Lets an append arrive that was given up.
@@ -216,27 +240,24 @@ impl Log for Simulated {
         SystemClock.pause(round_trip);
         let mut state = self.state();
         state.deliver();
-        let Faults { lost, leaderless, .. } = state.faults;
+        let Faults { lost, stale, leaderless, .. } = state.faults;
         if state.rng.percent(leaderless) {
             return Err(unreachable("no leader"));
         }
-        if state.rng.percent(lost) {
-            let kept = state.rng.index(messages.len() + 1);
-            match state.rng.below(4) {
-                // Nothing arrives.
-                0 => {}
-                1 => state.delayed.push((after, messages)),
-                2 => drop(state.try_append(after, messages.get(..kept).unwrap_or_default())),
-                _ => drop(state.try_append(after, &messages)),
-            }
-            return Ok(Appended::Unknown(unreachable("no answer")));
+        let is_lost = state.rng.percent(lost);
+        if is_lost || state.rng.percent(stale) {
+            state.receive(after, messages);
+            return Ok(match is_lost {
+                true => Appended::Unknown(unreachable("no answer")),
+                false => Appended::Refused,
+            });
         }
         Ok(match state.try_append(after, &messages) {
             true => {
                 let time = state.messages.last().map(|it| it.time);
                 Appended::Committed(time.filter(|_| state.rng.percent(50)))
             }
-            false => Appended::Conflict,
+            false => Appended::Refused,
         })
     }
 
@@ -273,11 +294,22 @@ impl Log for Simulated {
                 state.of(replica, sequence)
             }
             Source::Leader => state.of(state.leader, sequence),
-            Source::Second => {
-                let others = (0..3).filter(|replica| *replica != state.leader);
-                others.filter_map(|replica| state.of(replica, sequence)).next()
-            }
         })
+    }
+
+    fn copies(&self, sequence: u64) -> Result<Replicas> {
+        let mut state = self.state();
+        let Faults { silent, .. } = state.faults;
+        let mut copies = Vec::new();
+        for replica in 0..3 {
+            if !state.rng.percent(silent) {
+                copies.push(state.of(replica, sequence));
+            }
+        }
+        match copies.is_empty() {
+            true => Err(unreachable("no answer")),
+            false => Ok(Replicas { count: 3, copies }),
+        }
     }
 
     fn extent(&self) -> Result<Extent> {

@@ -28,7 +28,10 @@ fn stream(cluster: &Cluster) -> Arc<JetStream> {
 #[test]
 fn settings_that_lose_transactions_are_refused_by_name() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(cluster) = Cluster::start(folder.path(), "\"2m0s\"") else { return };
+    let cluster = match Cluster::start(folder.path(), "\"2m0s\"") {
+        Ok(cluster) => cluster,
+        Err(needs) => return annals_untested::untested(needs),
+    };
     let url = cluster.url(STREAM);
     let refused = JetStream::new(&url, cluster.access()).expect("a URL").create(1);
     let refused = refused.expect_err("one replica").to_string();
@@ -69,7 +72,10 @@ fn settings_that_lose_transactions_are_refused_by_name() {
 #[test]
 fn headers_that_a_message_brings_along_are_not_believed() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(cluster) = Cluster::start(folder.path(), "\"always\"") else { return };
+    let cluster = match Cluster::start(folder.path(), "\"always\"") {
+        Ok(cluster) => cluster,
+        Err(needs) => return annals_untested::untested(needs),
+    };
     let stream = stream(&cluster);
     stream.create(3).expect("a stream");
     let url = cluster.url_of(0, STREAM);
@@ -219,7 +225,10 @@ fn hurt(cluster: &Mutex<Cluster>, fault: u64, rng: &mut Rng) {
 #[test]
 fn nothing_is_lost_while_servers_and_nodes_fail() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(cluster) = Cluster::start(folder.path(), "\"always\"") else { return };
+    let cluster = match Cluster::start(folder.path(), "\"always\"") {
+        Ok(cluster) => cluster,
+        Err(needs) => return annals_untested::untested(needs),
+    };
     stream(&cluster).create(3).expect("a stream");
     let first = Member::join(stream(&cluster)).expect("a node");
     first.replica.transaction(create).expect("the schema");
@@ -259,7 +268,10 @@ fn nothing_is_lost_while_servers_and_nodes_fail() {
 #[test]
 fn a_damaged_replica_that_leads_hides_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(mut cluster) = Cluster::start(folder.path(), "\"always\"") else { return };
+    let mut cluster = match Cluster::start(folder.path(), "\"always\"") {
+        Ok(cluster) => cluster,
+        Err(needs) => return annals_untested::untested(needs),
+    };
     stream(&cluster).create(3).expect("a stream");
     let member = Member::join(stream(&cluster)).expect("a node");
     member.replica.transaction(create).expect("the schema");

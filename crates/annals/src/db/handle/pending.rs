@@ -13,6 +13,8 @@ use crate::trace::event;
 pub struct Commit {
     /// The transaction's number.
     pub txid: Txid,
+    /// The chain after it: with the number it says of which history it is.
+    pub chain: u64,
     /// The end of its commit frame in the journal, in bytes.
     pub position: u64,
     /// The level that it reached.
@@ -63,6 +65,7 @@ impl Pending<'_> {
             let Point { txid, position, .. } = self.point;
             event!(DEBUG, "committed", txid = txid.0, position = position, level = level.name());
         }
-        Ok(Commit { txid: self.point.txid, position: self.point.position, level })
+        let Point { txid, chain, position } = self.point;
+        Ok(Commit { txid, chain, position, level })
     }
 }

@@ -1,0 +1,166 @@
+//! What became of something that was sent to another side: the one rule for all that is sent.
+//!
+//! An answer proves only success. A leader that was replaced refuses what its successor stores, a proxy repeats a request
+//! or gives it up, a connection ends before the answer. So after any answer but success, the place is looked at that the
+//! attempt would have there, and only that decides:
+//!
+//! ```text
+//! send ── success ──────────────► done
+//!   └──── anything else ► look ─► mine:      done
+//!                                 another's: conflict, for ever: only now may something else be tried
+//!                                 nothing:   send again what is harmless twice; after the deadline: unknown
+//!                                 not seen:  look again
+//! ```
+
+use std::time::Duration;
+
+use annals::{Error, ErrorKind, Result};
+use annals_storage::{Clock as _, SystemClock};
+
+use crate::Patience;
+
+/// Something that is sent, with a place of its own on the other side, so that it is there once or never.
+pub(crate) trait Attempt {
+    /// What success is.
+    type Done;
+    /// What is known of another that has the place.
+    type Other;
+
+    /// Sends it, or sends something again that is harmless twice.
+    fn send(&mut self) -> Answer<Self::Done>;
+
+    /// Looks at its place.
+    ///
+    /// # Errors
+    /// The place can't be seen.
+    fn look(&mut self) -> Result<Seen<Self::Done, Self::Other>>;
+
+    /// True if a refusal ends by itself, and is waited for. Sent as it is, not made anew: a copy may still be on its way.
+    fn is_passing(&self, _refusal: &Error) -> bool {
+        false
+    }
+
+    /// Returns the error that its outcome isn't known, by what was heard last.
+    fn unknown(&self, heard: &Error) -> Error;
+}
+
+/// What is heard of an attempt.
+#[derive(Debug)]
+pub(crate) enum Answer<D> {
+    /// It is there.
+    Done(D),
+    /// It was not sent.
+    NotSent(Error),
+    /// Somebody says that it was judged, and that nothing was changed.
+    Refused(Error),
+    /// Anything else.
+    Unproven(Error),
+}
+
+/// What is seen at the place of an attempt.
+#[derive(Debug)]
+pub(crate) enum Seen<D, O> {
+    Mine(D),
+    Another(O),
+    Nothing,
+}
+
+/// What became of an attempt.
+#[derive(Debug)]
+pub(crate) enum Settled<D, O> {
+    /// It is there.
+    Done(D),
+    /// Another has its place: it isn't there, and never will be.
+    Conflict(O),
+}
+
+/// Sends an attempt until it is known what became of it.
+///
+/// # Errors
+/// It is certain that it isn't there: a refusal, after which its place is empty; or it could not be sent. `UnknownOutcome`:
+/// the deadline is over.
+pub(crate) fn settle<A: Attempt>(
+    attempt: &mut A,
+    tries: &mut Tries,
+) -> Result<Settled<A::Done, A::Other>> {
+    // True if a copy of it may still be on its way.
+    let mut is_loose = false;
+    loop {
+        let (heard, is_refusal) = match attempt.send() {
+            Answer::Done(done) => return Ok(Settled::Done(done)),
+            Answer::NotSent(error) if !is_loose => {
+                if tries.again() {
+                    continue;
+                }
+                return Err(error);
+            }
+            Answer::Refused(error) => (error, true),
+            Answer::NotSent(error) | Answer::Unproven(error) => (error, false),
+        };
+        let is_certain = is_refusal && (!is_loose || is_judgement(&heard));
+        let is_last = is_certain && (!attempt.is_passing(&heard) || tries.are_over());
+        is_loose |= !is_refusal;
+        let mut is_seen = false;
+        // Nothing is sent again before its place was seen.
+        while !is_seen {
+            is_seen = match attempt.look() {
+                Ok(Seen::Mine(done)) => return Ok(Settled::Done(done)),
+                Ok(Seen::Another(other)) => return Ok(Settled::Conflict(other)),
+                Ok(Seen::Nothing) if is_last => return Err(heard),
+                // Who refuses it may refuse to be asked, too.
+                Err(error) if is_last && error.kind() == heard.kind() => return Err(heard),
+                looked => looked.is_ok(),
+            };
+            if !tries.again() {
+                return Err(attempt.unknown(&heard));
+            }
+        }
+    }
+}
+
+/// True if an error is a judgement of the attempt itself: another copy of it, which may come later, is judged alike.
+fn is_judgement(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Invalid
+            | ErrorKind::Unique
+            | ErrorKind::Reference
+            | ErrorKind::Refused
+            | ErrorKind::InUse
+            | ErrorKind::Unsupported
+    )
+}
+
+/// Tries with pauses, until a deadline.
+#[derive(Debug)]
+pub(crate) struct Tries {
+    end: Duration,
+    pause: Duration,
+    longest: Duration,
+}
+
+impl Tries {
+    /// Begins now; the pauses double, up to `longest`.
+    pub(crate) fn new(patience: Patience, longest: Duration) -> Self {
+        Self::since(SystemClock.elapsed(), patience, longest)
+    }
+
+    /// Begins at a time that is over.
+    pub(crate) fn since(begun: Duration, patience: Patience, longest: Duration) -> Self {
+        Self { end: begun + patience.deadline, pause: patience.pause, longest }
+    }
+
+    fn are_over(&self) -> bool {
+        SystemClock.elapsed() >= self.end
+    }
+
+    /// Pauses; returns false if the deadline is over.
+    pub(crate) fn again(&mut self) -> bool {
+        if self.are_over() {
+            return false;
+        }
+        SystemClock.pause(self.pause);
+        self.pause = self.longest.min(self.pause * 2);
+        true
+    }
+}

@@ -1,0 +1,122 @@
+//! Whose turn it is to append, as far as a node can tell from what it has sent and read.
+//!
+//! A log takes the first that comes. A node that has just appended would come first again: the others must read its message and
+//! run their transactions again. So it waits until one of them came, for a moment, and not at all where nobody else writes.
+//! A node that lost several times in a row reserves the next turn by a fence. Where the last message is another node's
+//! fence, or a part without its end, a node waits for what follows, for a moment.
+//!
+//! None of that decides what counts: a node that doesn't wait wins a race, or loses one.
+
+use std::ops::RangeInclusive;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use annals_storage::{Clock as _, SystemClock};
+
+use super::place::Place;
+use super::reading::Read;
+
+/// After so many conflicts in a row a node reserves a turn.
+pub(super) const CONFLICTS: u32 = 3;
+/// How long a reserved turn lasts: its node reads, runs its transaction again and appends it. So long a node tries to get
+/// one, too.
+pub(super) const RESERVED: Duration = Duration::from_millis(250);
+/// After so many moments in which nobody came, a node waits no more until it sees another.
+const IN_VAIN: u32 = 3;
+/// The longest moment for others after one's own message.
+const LONGEST: Duration = Duration::from_millis(100);
+
+/// No messages.
+pub(super) const NONE: RangeInclusive<u64> = RangeInclusive::new(1, 0);
+
+#[derive(Debug)]
+pub(super) struct Turns(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// The messages of this node that are on their way, or were appended last.
+    own: RangeInclusive<u64>,
+    /// Until when others may come first.
+    polite_until: Duration,
+    /// How often in a row others were waited for in vain.
+    in_vain: u32,
+    conflicts: u32,
+    /// A fence, or a part without its end, and how long what follows is waited for, unless it is of this node. That is known
+    /// only later of one in a place that this node was about to take.
+    reserved: (u64, Duration),
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        let (own, in_vain) = (NONE, IN_VAIN);
+        let (polite_until, conflicts, reserved) = Default::default();
+        Self(Mutex::new(State { own, polite_until, in_vain, conflicts, reserved }))
+    }
+}
+
+impl State {
+    /// Returns until when a place is another's.
+    fn reserved_at(&self, place: Place) -> Duration {
+        let is_reserved = self.reserved.0 == place.tail && !self.own.contains(&place.tail);
+        if is_reserved { self.reserved.1 } else { Duration::ZERO }
+    }
+}
+
+impl Turns {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that messages of this node are on their way.
+    pub(super) fn sending(&self, own: RangeInclusive<u64>) {
+        self.state().own = own;
+    }
+
+    /// Notes that they are in the log; sending them took so long.
+    pub(super) fn sent(&self, took: Duration) {
+        let mut state = self.state();
+        state.conflicts = 0;
+        // Another reads it, runs a transaction, and appends that.
+        state.polite_until =
+            SystemClock.elapsed() + LONGEST.min(took * 2 + Duration::from_millis(1));
+    }
+
+    /// Notes that another has their place; returns how often in a row that was so.
+    pub(super) fn lost(&self) -> u32 {
+        let mut state = self.state();
+        state.own = NONE;
+        state.in_vain = 0;
+        state.conflicts += 1;
+        state.conflicts
+    }
+
+    /// Notes what was read.
+    pub(super) fn note_read(&self, read: &Read) {
+        let mut state = self.state();
+        if read.counted > 0 && !state.own.contains(read.sequences.end()) {
+            state.in_vain = 0;
+        }
+        if let Some(open) = read.open.filter(|open| *open != state.reserved.0) {
+            state.reserved = (open, SystemClock.elapsed() + RESERVED);
+        }
+    }
+
+    /// Returns how long a node that has read up to a place is to wait for others.
+    pub(super) fn wait(&self, place: Place) -> Duration {
+        let state = self.state();
+        let is_own = *state.own.end() == place.tail && state.in_vain < IN_VAIN;
+        let until = if is_own { state.polite_until } else { state.reserved_at(place) };
+        until.saturating_sub(SystemClock.elapsed())
+    }
+
+    /// True if the place after what a node has read is another's.
+    pub(super) fn is_reserved(&self, place: Place) -> bool {
+        SystemClock.elapsed() < self.state().reserved_at(place)
+    }
+
+    /// Notes whether others came while they were waited for.
+    pub(super) fn waited(&self, in_vain: bool) {
+        let mut state = self.state();
+        state.in_vain = if in_vain { state.in_vain + 1 } else { 0 };
+    }
+}
