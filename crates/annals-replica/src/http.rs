@@ -467,8 +467,7 @@ impl Connection for Http {
         if let Some(ticket) = ticket {
             request = request.header(LEASE, format!("{ticket:016x}"));
         }
-        let response = self.send(request);
-        let response = response.map_err(|error| self.unreachable(&error))?;
+        let response = self.send(request).map_err(|error| self.unreachable(&error))?;
         if response.status() != StatusCode::OK {
             return Err(self.refused(response));
         }
@@ -479,10 +478,9 @@ impl Connection for Http {
     }
 
     fn unlock(&self, ticket: u64) -> Result<()> {
-        let request = self.request(Method::DELETE, "/lease");
-        let request = request.header(LEASE, format!("{ticket:016x}"));
-        let response = self.send(request);
-        let response = response.map_err(|error| self.unreachable(&error))?;
+        let ticket = format!("{ticket:016x}");
+        let request = self.request(Method::DELETE, "/lease").header(LEASE, ticket);
+        let response = self.send(request).map_err(|error| self.unreachable(&error))?;
         match response.status() {
             StatusCode::OK | StatusCode::NO_CONTENT => Ok(()),
             _ => Err(self.refused(response)),
@@ -491,13 +489,11 @@ impl Connection for Http {
 
     fn chains(&self, txids: &[Txid]) -> Result<Vec<Option<u64>>> {
         let list: Vec<String> = txids.iter().map(|txid| txid.0.to_string()).collect();
-        let response = self.get(&format!("/chains?txid={}", list.join(",")), Duration::ZERO)?;
-        let Chains { chains } = self.json(response)?;
-        let chain = |text: Option<String>| match text {
-            None => Ok(None),
-            Some(text) => {
-                u64::from_str_radix(&text, 16).map(Some).map_err(|_| self.strange("a wrong chain"))
-            }
+        let path = format!("/chains?txid={}", list.join(","));
+        let Chains { chains } = self.json(self.get(&path, Duration::ZERO)?)?;
+        let wrong = |_| self.strange("a wrong chain");
+        let chain = |text: Option<String>| {
+            text.map(|text| u64::from_str_radix(&text, 16).map_err(wrong)).transpose()
         };
         chains.into_iter().map(chain).collect()
     }

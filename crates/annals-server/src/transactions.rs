@@ -200,9 +200,7 @@ impl Work {
 /// Returns what is told of a transaction that is history; `answer` is an object.
 fn told(Cursor { txid, chain }: Cursor, answer: &str, more: &str) -> String {
     let rest = answer.strip_prefix('{').unwrap_or(answer);
-    format!(
-        "{{\"txid\":{txid},\"chain\":\"{chain:016x}\",\"level\":\"checksummed\",{more}{rest}\n"
-    )
+    format!("{{\"txid\":{txid},\"chain\":\"{chain:016x}\",\"level\":\"checksummed\",{more}{rest}\n")
 }
 
 /// Returns the answer to a request that was sent before, if its transaction is in the kept history.

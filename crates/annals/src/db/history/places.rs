@@ -388,13 +388,11 @@ impl Places {
             let mut see = |header: &FrameHeader| {
                 let (unit, is_commit) = ((base + header.position) / 8, header.is_commit());
                 goes_on &= unit < to;
-                if goes_on && is_commit && header.has_far_time() {
+                if goes_on && is_commit && (header.has_far_time() || !far.is_empty()) {
                     far.push(unit);
-                } else if goes_on && is_commit && far.is_empty() {
+                } else if goes_on && is_commit {
                     goes_on =
                         visit(Commit { txid: header.txid, time: Timestamp(header.time), unit });
-                } else if goes_on && is_commit {
-                    far.push(unit);
                 }
                 goes_on
             };
