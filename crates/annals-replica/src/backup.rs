@@ -19,7 +19,7 @@ use annals::storage::{Clock as _, SystemClock};
 use annals::{Cursor, Database, Error, ErrorKind, Options, Result};
 use annals_storage::{Directory, Spool};
 
-use crate::local::BATCH;
+use crate::connection::BATCH;
 use crate::replica::{begin, exists};
 use crate::{Connection, Local, Pushed};
 

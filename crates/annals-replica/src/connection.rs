@@ -8,6 +8,9 @@ use annals::internals::Origin;
 use annals::{Cursor, Error, ErrorKind, Result, Timestamp, Txid};
 use annals_storage::Spool;
 
+/// The most bytes of transactions that are passed on at once, unless one has more. A spool keeps so many in memory.
+pub const BATCH: u64 = 8 << 20;
+
 /// A way to a journal elsewhere: in another file, in memory, or on a server.
 ///
 /// The same suite of tests runs over every implementation.

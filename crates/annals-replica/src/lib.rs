@@ -46,13 +46,13 @@ pub use call::Called;
 #[cfg(feature = "http")]
 pub use client::ServerAccess;
 pub use connection::{
-    Connection, Description, Figure, Granted, IntoConnection, LAG, Pulled, Pushed,
+    BATCH, Connection, Description, Figure, Granted, IntoConnection, LAG, Pulled, Pushed,
 };
 #[cfg(feature = "http")]
 pub use http::Http;
 pub use lazy::{Fetched, Fetching, IntoRanges, Lazy, Ranges, TypedLazy};
 pub use lease::Lease;
-pub use local::{Answer, BATCH, Local};
+pub use local::{Answer, Local};
 pub use node::Node;
 pub use offline::{Offline, Rebased, has_offline_changes, rebase_journal};
 pub use outgoing::{Sent, push};

@@ -12,12 +12,10 @@ use annals::{
 };
 use annals_storage::Spool;
 
+use crate::connection::BATCH;
 use crate::lease::Leases;
 use crate::node::Node;
 use crate::{Accepted, Connection, Description, Figure, Granted, Pulled, Pushed, Replica};
-
-/// The most bytes of transactions that are passed on at once, unless one has more. A spool keeps so many in memory.
-pub const BATCH: u64 = 8 << 20;
 
 /// Another handle of an open database, or of a file that is open for reading, as a connection: for tests, and under a
 /// server.

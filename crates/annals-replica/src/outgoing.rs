@@ -7,7 +7,7 @@ use annals::internals::{Source, locate, transaction_ends};
 use annals::{Cursor, Error, ErrorKind, Options, Result, Txid};
 use annals_storage::{Clock as _, Directory, MemoryDirectory, Spool, SystemClock};
 
-use crate::local::BATCH;
+use crate::connection::BATCH;
 use crate::outcome::{Answer, Attempt, Seen, Settled, Tries, settle};
 use crate::{Connection, Patience, Pushed};
 

@@ -22,7 +22,7 @@ use super::log::{Message, latest};
 use super::message::{Head, Kind};
 use super::place::Place;
 use super::status::Counts;
-use crate::local::BATCH;
+use crate::connection::BATCH;
 
 /// What was read.
 #[derive(Debug)]

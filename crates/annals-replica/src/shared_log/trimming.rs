@@ -11,7 +11,7 @@ use super::finding::{ends_of, is_end};
 use super::log::Message;
 use super::message::Kind;
 use crate::Connection;
-use crate::local::BATCH;
+use crate::connection::BATCH;
 
 /// What became of a log that was trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

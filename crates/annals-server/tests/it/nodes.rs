@@ -30,6 +30,8 @@ enum Mood {
 #[derive(Debug)]
 struct Moody {
     local: Local,
+    /// The other side's database.
+    there: Database,
     mood: Mutex<Mood>,
 }
 
@@ -68,7 +70,10 @@ impl Connection for Moody {
 
     fn push(&self, from: Cursor, frames: &Spool, lease: Option<u64>) -> Result<Pushed> {
         match self.mood() {
-            Mood::Taken => Ok(Pushed::Conflict(None)),
+            Mood::Taken => {
+                self.there.write(|tx| tx.comment("another came first"))?;
+                Ok(Pushed::Conflict(None))
+            }
             Mood::Silent => Ok(Pushed::Unknown(Error::new(ErrorKind::Unreachable, "no answer"))),
             _ => {
                 self.ask()?;
@@ -97,7 +102,8 @@ fn replica(folder: &std::path::Path) -> (Arc<Moody>, Replica) {
     database
         .write(|tx| tx.apply_command(&Command::CreateTable { name: "item".to_owned() }))
         .unwrap();
-    let moody = Arc::new(Moody { local: Local::new(database), mood: Mutex::new(Mood::Fine) });
+    let (there, mood) = (database.clone(), Mutex::new(Mood::Fine));
+    let moody = Arc::new(Moody { local: Local::new(database), there, mood });
     let patience =
         Patience { deadline: Duration::from_millis(200), pause: Duration::from_millis(1) };
     let path = folder.join("copy.annals");
