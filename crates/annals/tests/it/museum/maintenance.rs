@@ -148,10 +148,10 @@ impl Maintained {
             0 => drop(database.backfill(BackfillMode::Passive).unwrap()),
             1..4 => drop(database.backfill(BackfillMode::Full).unwrap()),
             4 => {
-                drop(database.backfill_with(BackfillMode::Restart, how, &mut go_on).unwrap());
+                database.backfill_with(BackfillMode::Restart, how, &mut go_on).unwrap();
             }
             5 => {
-                drop(database.backfill_with(BackfillMode::Truncate, how, &mut go_on).unwrap());
+                database.backfill_with(BackfillMode::Truncate, how, &mut go_on).unwrap();
             }
             6 => drop(database.restart(Older::Kept, NOW).unwrap()),
             7 => drop(database.soft_checkpoint().unwrap()),
