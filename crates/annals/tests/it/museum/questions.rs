@@ -211,8 +211,9 @@ fn redb_an_operation_that_fails_half_way() {
     insert(&database, "y");
     database.write(|tx| tx.insert(B, &[ValueRef::Reference(RowId(2))])).unwrap();
     let before = format!("{:?}", rows(&database.read()));
-    // Whether a key is unique is asked of the whole transaction.
+    // Whether a key is unique, and a reference leads somewhere, is asked of the whole transaction.
     let undone = [
+        (database.write(|tx| tx.delete_vector(A, RowId(1), 2)), ErrorKind::Reference),
         (database.write(|tx| tx.restore(A, RowId(0), Txid(2))), ErrorKind::Unique),
         (database.write(|tx| tx.revert(Txid(3)).map(drop)), ErrorKind::Conflict),
     ];
@@ -226,7 +227,6 @@ fn redb_an_operation_that_fails_half_way() {
     let failed = [
         tx.restore(A, RowId(0), Txid(99)),
         tx.revert(Txid(99)).map(drop),
-        tx.delete_vector(A, RowId(1), 2),
         tx.delete_vector(A, RowId(1), 7),
         tx.apply_command(&Command::RenameTable { table: A, name: exists }),
         tx.apply_command(&Command::RenameField { table: A, field: FieldNumber(0), name: long }),
