@@ -10,9 +10,8 @@ const TABLE: TableNumber = TableNumber(0);
 /// An answer ends after about so many bytes, and the row that passes them.
 const ANSWER: usize = 10 << 20;
 
-/// Creates a row with so many versions, each a text of so many bytes and a number.
-pub(super) fn database(versions: u64, bytes: usize) -> Database {
-    let database = Database::in_memory().unwrap();
+/// Creates a table of texts, `a`.
+pub(super) fn define(database: &Database) {
     let field = Command::AddField {
         table: TABLE,
         name: "t".to_owned(),
@@ -23,10 +22,16 @@ pub(super) fn database(versions: u64, bytes: usize) -> Database {
     database
         .write(|tx| {
             tx.apply_command(&Command::CreateTable { name: "a".to_owned() })?;
-            tx.apply_command(&field)?;
-            tx.insert(TABLE, &[ValueRef::String("x")]).map(drop)
+            tx.apply_command(&field)
         })
         .unwrap();
+}
+
+/// Creates a row with so many versions, each a text of so many bytes and a number.
+pub(super) fn database(versions: u64, bytes: usize) -> Database {
+    let database = Database::in_memory().unwrap();
+    define(&database);
+    database.write(|tx| tx.insert(TABLE, &[ValueRef::String("x")]).map(drop)).unwrap();
     for version in 0..versions {
         let text = format!("{version}{}", "y".repeat(bytes));
         let text = ValueRef::String(&text);

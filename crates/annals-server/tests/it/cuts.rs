@@ -136,37 +136,16 @@ fn a_push_that_arrives_late_from_any_byte_on_is_accepted_once() {
     }
 }
 
-/// Whoever gave the answer, and whenever the push arrives: the place is looked at before anything is done again.
-#[test]
-fn a_push_with_an_invented_answer_is_accepted_once() {
+/// Two replicas write in turn: the push of each meets a fault, and is accepted once.
+fn each(faults: impl IntoIterator<Item = Fault>) {
     let setup = Setup::new();
     let replicas = [setup.replica("one"), setup.replica("two")];
     let mut expected = Vec::new();
-    for (turn, answer) in (0..tries(3, 60)).flat_map(|turn| INVENTED.map(|answer| (turn, answer))) {
-        let name = format!("{turn} {answer}");
+    for fault in faults {
+        let name = format!("{} {fault:?}", expected.len());
         let replica = &replicas[expected.len() % 2];
         replica.pull().unwrap();
-        setup.proxy.next(Fault::Invented { answer, after: turn });
-        let insert =
-            |tx: &mut annals::Transaction<'_>| tx.insert(TABLE, &[ValueRef::String(&name)]);
-        let (_, accepted) = replica.transaction(insert).unwrap();
-        assert_eq!(accepted.runs, 1, "{name}");
-        expected.push(name);
-    }
-    setup.proxy.settle();
-    assert_eq!(names(&setup.database), expected);
-}
-
-#[test]
-fn a_push_that_arrives_twice_is_accepted_once() {
-    let setup = Setup::new();
-    let replicas = [setup.replica("one"), setup.replica("two")];
-    let mut expected = Vec::new();
-    for turn in 0..tries(60, 2000) {
-        let name = format!("{turn}");
-        let replica = &replicas[turn % 2];
-        replica.pull().unwrap();
-        setup.proxy.next(Fault::Twice { after: turn % 7 });
+        setup.proxy.next(fault);
         let insert =
             |tx: &mut annals::Transaction<'_>| tx.insert(TABLE, &[ValueRef::String(&name)]);
         let (_, accepted) = replica.transaction(insert).unwrap();
@@ -176,6 +155,18 @@ fn a_push_that_arrives_twice_is_accepted_once() {
     setup.proxy.settle();
     assert_eq!(names(&setup.database), expected);
     assert_eq!(setup.end().txid.0, expected.len() as u64 + 1);
+}
+
+/// Whoever gave the answer, and whenever the push arrives: the place is looked at before anything is done again.
+#[test]
+fn a_push_with_an_invented_answer_is_accepted_once() {
+    let turns = 0..tries(3, 60);
+    each(turns.flat_map(|after| INVENTED.map(|answer| Fault::Invented { answer, after })));
+}
+
+#[test]
+fn a_push_that_arrives_twice_is_accepted_once() {
+    each((0..tries(60, 2000)).map(|turn| Fault::Twice { after: turn % 7 }));
 }
 
 #[test]

@@ -5,10 +5,11 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use annals::{Command, Database, Options, TableNumber, Type, ValueRef};
+use annals::{Database, Options, TableNumber, ValueRef};
 use annals_server::{Limits, NewToken, Role, Server, Tokens};
 use reqwest::blocking::Client;
 
+use crate::bounded::define;
 use crate::running::Running;
 
 const TABLE: TableNumber = TableNumber(0);
@@ -20,19 +21,7 @@ const STREAMS: [&str; 3] = ["/diff?from=txid:1", "/t/a?file=csv", "/t/a?file=ndj
 
 /// Creates a table by the first transaction, and fills it by the second one.
 fn fill(database: &Database) {
-    let field = Command::AddField {
-        table: TABLE,
-        name: "t".to_owned(),
-        ty: Type::String,
-        nullable: false,
-        default: None,
-    };
-    database
-        .write(|tx| {
-            tx.apply_command(&Command::CreateTable { name: "a".to_owned() })?;
-            tx.apply_command(&field).map(drop)
-        })
-        .unwrap();
+    define(database);
     let text = "x".repeat(BYTES);
     let insert = |tx: &mut annals::Transaction<'_>| {
         (0..ROWS).try_for_each(|_| tx.insert(TABLE, &[ValueRef::String(&text)]).map(drop))
