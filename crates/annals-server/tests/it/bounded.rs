@@ -11,27 +11,26 @@ const TABLE: TableNumber = TableNumber(0);
 const ANSWER: usize = 10 << 20;
 
 /// Creates a table of texts, `a`.
-pub(super) fn define(database: &Database) {
-    let field = Command::AddField {
+pub(super) fn define(tx: &mut annals::Transaction<'_>) -> annals::Result<()> {
+    tx.apply_command(&Command::CreateTable { name: "a".to_owned() })?;
+    tx.apply_command(&Command::AddField {
         table: TABLE,
         name: "t".to_owned(),
         ty: Type::String,
         nullable: false,
         default: None,
-    };
-    database
-        .write(|tx| {
-            tx.apply_command(&Command::CreateTable { name: "a".to_owned() })?;
-            tx.apply_command(&field)
-        })
-        .unwrap();
+    })
 }
 
 /// Creates a row with so many versions, each a text of so many bytes and a number.
 pub(super) fn database(versions: u64, bytes: usize) -> Database {
     let database = Database::in_memory().unwrap();
-    define(&database);
-    database.write(|tx| tx.insert(TABLE, &[ValueRef::String("x")]).map(drop)).unwrap();
+    database
+        .write(|tx| {
+            define(tx)?;
+            tx.insert(TABLE, &[ValueRef::String("x")]).map(drop)
+        })
+        .unwrap();
     for version in 0..versions {
         let text = format!("{version}{}", "y".repeat(bytes));
         let text = ValueRef::String(&text);

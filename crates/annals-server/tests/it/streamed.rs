@@ -21,7 +21,7 @@ const STREAMS: [&str; 3] = ["/diff?from=txid:1", "/t/a?file=csv", "/t/a?file=ndj
 
 /// Creates a table by the first transaction, and fills it by the second one.
 fn fill(database: &Database) {
-    define(database);
+    database.write(define).unwrap();
     let text = "x".repeat(BYTES);
     let insert = |tx: &mut annals::Transaction<'_>| {
         (0..ROWS).try_for_each(|_| tx.insert(TABLE, &[ValueRef::String(&text)]).map(drop))
