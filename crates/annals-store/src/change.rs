@@ -213,8 +213,11 @@ impl Store {
             table.begin(&self.epoch);
             table.update(slot, place, value, &self.epoch)?;
         }
+        let ids = id.0..id.0 + 1;
+        // A known update fills a field, too: salvage checks the commit of those.
+        self.doubts.note_filled(number, field, &ids);
         if watch {
-            self.note_reference(number, field, place, id.0..id.0 + 1, value)?;
+            self.note_reference(number, field, place, ids, value)?;
         }
         Ok(())
     }

@@ -108,7 +108,6 @@ impl Store {
         ids: Range<u64>,
         value: ValueRef<'_>,
     ) -> Result<()> {
-        self.doubts.note_filled(table, field, &ids);
         if let ValueRef::Reference(to) = value
             && let Some(target) = self.target_at(table, place)
             && !self.working.has_row(target, to.0)?
@@ -127,7 +126,6 @@ impl Store {
         ids: Range<u64>,
     ) {
         if self.target_at(table, place).is_some() {
-            self.doubts.note_filled(table, field, &ids);
             self.doubts.note_set(table, field, ids);
         }
     }

@@ -282,7 +282,9 @@ impl Store {
         let table = table.make_mut();
         table.begin(&self.epoch);
         table.write_run(place, id.0, values, new, &self.epoch)?;
-        Ok(Some((place, id.0..id.0 + count as u64)))
+        let ids = id.0..id.0 + count as u64;
+        self.doubts.note_filled(number, field, &ids);
+        Ok(Some((place, ids)))
     }
 }
 

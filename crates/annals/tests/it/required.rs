@@ -3,7 +3,8 @@
 use super::generated_for_tests::required;
 use annals::storage::MemoryDirectory;
 use annals::{
-    Command, Database, ErrorKind, FieldNumber, OnDelete, RowId, TableNumber, Type, Value, ValueRef,
+    Command, Database, ErrorKind, FieldNumber, OnDelete, Options, RowId, TableNumber, Type, Value,
+    ValueRef,
 };
 use required::{owner, pet};
 
@@ -76,13 +77,19 @@ fn a_ring_goes_as_a_whole() {
     assert!(db.read().pet().is_empty());
 }
 
-/// Makes a table of one owner.
-fn one_owner() -> Database {
-    let db = open(&MemoryDirectory::new());
+/// Makes a table of some owners.
+fn owners(directory: &MemoryDirectory, count: u64) -> Database {
+    let db = open(directory);
     let create = Command::CreateTable { name: "owner".to_owned() };
     db.write(|tx| tx.apply_command(&create)).unwrap();
-    db.write(|tx| tx.insert(OWNER, &[])).unwrap();
+    for _ in 0..count {
+        db.write(|tx| tx.insert(OWNER, &[])).unwrap();
+    }
     db
+}
+
+fn one_owner() -> Database {
+    owners(&MemoryDirectory::new(), 1)
 }
 
 /// Adds a required reference to it.
@@ -94,8 +101,7 @@ fn add(db: &Database, rule: OnDelete, default: Option<Value>) -> annals::Result<
 
 #[test]
 fn rows_that_are_there_are_filled_by_the_same_transaction() {
-    let db = one_owner();
-    db.write(|tx| tx.insert(OWNER, &[])).unwrap();
+    let db = owners(&MemoryDirectory::new(), 2);
     let (name, ty) = ("guardian".to_owned(), Type::Reference(OWNER, OnDelete::Restrict));
     let adding = Command::AddField { table: OWNER, name, ty, nullable: false, default: None };
     let fill = |rows: &[u64]| {
@@ -110,6 +116,34 @@ fn rows_that_are_there_are_filled_by_the_same_transaction() {
     assert!(error.to_string().contains("row 1 of `owner` has no `guardian`"), "{error}");
     fill(&[1, 0]).unwrap();
     assert_eq!(db.read().table(OWNER).unwrap().len(), 2);
+}
+
+/// A journal that is whole stays so: the transaction that fills the rows is one that could have been made.
+#[test]
+fn salvage_keeps_the_transaction_that_fills_them() {
+    for by_vector in [false, true] {
+        let from = MemoryDirectory::new();
+        let db = owners(&from, 2);
+        let (name, ty) = ("guardian".to_owned(), Type::Reference(OWNER, OnDelete::Restrict));
+        let adding = Command::AddField { table: OWNER, name, ty, nullable: false, default: None };
+        db.write(|tx| {
+            tx.apply_command(&adding)?;
+            let (field, guardians) = (FieldNumber(0), [ValueRef::Reference(RowId(1)); 2]);
+            if by_vector {
+                return tx.update_vector(OWNER, RowId(0), field, &[RowId(1); 2][..]);
+            }
+            (0..2).try_for_each(|row| tx.update(OWNER, RowId(row), field, guardians[0]))
+        })
+        .unwrap();
+        let last = db.read().txid();
+        db.close().unwrap();
+        let to = std::sync::Arc::new(MemoryDirectory::new());
+        let (options, clock) = (Options::new(), std::sync::Arc::new(annals::storage::SystemClock));
+        let done = annals_tools::salvage_in(&options, &from, "db", to.clone(), "db", clock);
+        let done = done.unwrap();
+        assert!(done.runs.iter().all(|run| run.fate == annals_tools::Fate::Kept), "{done:?}");
+        assert_eq!(open(&to).read().txid(), last);
+    }
 }
 
 #[test]

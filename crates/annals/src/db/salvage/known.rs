@@ -236,7 +236,11 @@ impl Bringing<'_, '_> {
         }
         let mut is_changed = false;
         for (field, value) in table.fields.iter().zip(values) {
-            let is_kept = own.is_some_and(|own| is_same(own.value(field.number), value));
+            // Its own row is of before the commands, which may have added the field.
+            let is_kept = own.is_some_and(|own| {
+                own.table().schema().field(field.number).is_some()
+                    && is_same(own.value(field.number), value)
+            });
             if !is_kept {
                 let field = field.number;
                 self.event(&Event::Update { table: number, id, field, value })?;
