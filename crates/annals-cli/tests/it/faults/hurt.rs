@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use annals::storage::{Clock as _, SystemClock};
 
+use super::ledger::Ledger;
 use super::machines::World;
 use super::network::cut;
 use super::{COUNT, below, millis, pause};
@@ -83,7 +84,7 @@ impl Fault {
     }
 
     /// Hurts, waits, and heals.
-    pub(super) fn hurt(self, world: &mut World, is_last: bool) -> Hurt {
+    pub(super) fn hurt(self, world: &mut World, ledger: &Ledger, is_last: bool) -> Hurt {
         let leader = world.leader();
         let (follower, node) = ((leader + 1 + random(2)) % COUNT, random(COUNT));
         eprintln!(
@@ -91,6 +92,9 @@ impl Fault {
             SystemClock.elapsed().as_secs_f64()
         );
         self.begin(world, leader, follower, node);
+        if self == Self::FullDiskOfNode {
+            ledger.send_large(&world.addresses(), node);
+        }
         pause(millis(2000 + below(6000)));
         self.end(world, leader, follower, node);
         Hurt { fault: self, ended: SystemClock.elapsed(), is_last }

@@ -13,6 +13,8 @@ use super::{COUNT, WRITERS, below, millis, pause};
 
 /// How long an answer is waited for: longer than a node tries.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The bytes of a row for which a journal has no room left on a full disk: it takes some ahead.
+const LARGE: usize = 900_000;
 
 /// What is known of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,13 @@ impl Ledger {
             assert!(SystemClock.elapsed() < until, "a node takes nothing: {:?}", self.refusals);
             pause(millis(50));
         }
+    }
+
+    /// Sends a transaction for which there is no room in the file of a node whose disk is full.
+    pub(super) fn send_large(&self, addresses: &[String], node: usize) {
+        let name = format!("{:?}-{}", SystemClock.elapsed(), "x".repeat(LARGE));
+        let told = self.send(addresses, node, &name, false);
+        self.transactions.lock().unwrap().insert(name, told);
     }
 
     /// Sends a transaction, once.

@@ -127,7 +127,7 @@ fn hurt_until(world: &mut World, ledger: &Ledger, until: Duration) -> Vec<Hurt> 
                 rest = Fault::all(world);
             }
             let fault = rest.swap_remove(usize::try_from(below(rest.len() as u64)).unwrap());
-            hurts.push(fault.hurt(world, place + 1 == VOLLEY));
+            hurts.push(fault.hurt(world, ledger, place + 1 == VOLLEY));
             world.revive();
             pause(millis(500 + below(2500)));
         }
