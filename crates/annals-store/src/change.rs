@@ -91,6 +91,9 @@ impl Store {
         if indexed {
             self.index_row(at, id, values)?;
         }
+        if refers {
+            self.doubts.note_filled(number, None, id.0..id.0 + 1);
+        }
         if refers && uniqueness.is_some() {
             self.note_references_of(number, id)?;
         }
@@ -215,7 +218,7 @@ impl Store {
         }
         let ids = id.0..id.0 + 1;
         // A known update fills a field, too: salvage checks the commit of those.
-        self.doubts.note_filled(number, field, &ids);
+        self.doubts.note_filled(number, Some(field), ids.clone());
         if watch {
             self.note_reference(number, field, place, ids, value)?;
         }

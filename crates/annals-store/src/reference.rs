@@ -69,13 +69,18 @@ impl Doubts {
         self.set.push((table, field, Run { first: ids.start, end: ids.end }));
     }
 
-    /// Records that a reference was set.
+    /// Records that rows have a field; `None`: all fields, since they are new.
     #[inline]
-    pub(super) fn note_filled(&mut self, table: TableNumber, field: FieldNumber, ids: &Range<u64>) {
+    pub(super) fn note_filled(
+        &mut self,
+        table: TableNumber,
+        field: Option<FieldNumber>,
+        ids: Range<u64>,
+    ) {
         if !self.unset.is_empty() {
-            let of_field =
-                self.unset.iter_mut().filter(|it| (it.table, it.field) == (table, field));
-            of_field.for_each(|unset| unset.fill(ids));
+            let is_meant =
+                |it: &&mut Unset| it.table == table && field.is_none_or(|field| it.field == field);
+            self.unset.iter_mut().filter(is_meant).for_each(|unset| unset.fill(&ids));
         }
     }
 

@@ -166,6 +166,7 @@ impl Store {
     pub fn add_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.changed = true;
         let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return Ok(()) };
+        self.doubts.note_filled(number, None, id.0..id.0 + count);
         let table = table.make_mut();
         table.begin(&self.epoch);
         table.insert_run(id, count, &self.epoch)
@@ -217,6 +218,7 @@ impl Store {
             }
         }
         self.changed = true;
+        self.doubts.note_filled(number, None, first.0..first.0 + count);
         let table = table.make_mut_of(|| self.previous.table(at));
         table.begin(&self.epoch);
         table.insert_columns(first, count, columns, &self.epoch)?;
@@ -283,7 +285,7 @@ impl Store {
         table.begin(&self.epoch);
         table.write_run(place, id.0, values, new, &self.epoch)?;
         let ids = id.0..id.0 + count as u64;
-        self.doubts.note_filled(number, field, &ids);
+        self.doubts.note_filled(number, Some(field), ids.clone());
         Ok(Some((place, ids)))
     }
 }

@@ -118,6 +118,25 @@ fn rows_that_are_there_are_filled_by_the_same_transaction() {
     assert_eq!(db.read().table(OWNER).unwrap().len(), 2);
 }
 
+#[test]
+fn a_row_that_follows_the_field_has_it() {
+    let db = owners(&MemoryDirectory::new(), 3);
+    db.write(|tx| tx.delete(OWNER, RowId(1))).unwrap();
+    let (name, ty) = ("guardian".to_owned(), Type::Reference(OWNER, OnDelete::Restrict));
+    let adding = Command::AddField { table: OWNER, name, ty, nullable: false, default: None };
+    let guardian = [ValueRef::Reference(RowId(0))];
+    db.write(|tx| {
+        tx.apply_command(&adding)?;
+        tx.update(OWNER, RowId(0), FieldNumber(0), guardian[0])?;
+        // The ids of a gap, and of a row that was deleted since.
+        tx.insert_at(OWNER, RowId(1), &guardian)?;
+        tx.delete(OWNER, RowId(2))?;
+        tx.insert_zero(OWNER, RowId(2))
+    })
+    .unwrap();
+    assert_eq!(db.read().table(OWNER).unwrap().len(), 3);
+}
+
 /// A journal that is whole stays so: the transaction that fills the rows is one that could have been made.
 #[test]
 fn salvage_keeps_the_transaction_that_fills_them() {
