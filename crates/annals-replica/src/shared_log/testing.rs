@@ -14,6 +14,9 @@ use super::links::Link;
 /// How long servers may take to begin, or to elect a leader.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// So often servers begin at other ports if one of theirs was taken.
+const STARTS: usize = 5;
+
 /// A server, and where it is.
 #[derive(Debug)]
 struct Server {
@@ -70,6 +73,10 @@ impl Server {
         );
         std::fs::write(self.folder.join("nats.conf"), config).expect("a file");
     }
+
+    fn has_ended(&mut self) -> bool {
+        self.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
+    }
 }
 
 impl Cluster {
@@ -97,10 +104,24 @@ impl Cluster {
 
     fn start_with(folder: &Path, sync: &str, link: fn(u16) -> Link) -> Result<Self, &'static str> {
         let program = program()?;
+        // A port that was free may be another's when a server wants it: then that server ends, and all begin elsewhere.
+        for _ in 0..STARTS {
+            let mut cluster = Self::configure(folder, sync, link);
+            for number in 0..3 {
+                cluster.begin(&program, number);
+            }
+            if cluster.has_meta_leader() {
+                return Ok(cluster);
+            }
+        }
+        panic!("servers ended by themselves: {:?}", Self::said(folder));
+    }
+
+    fn configure(folder: &Path, sync: &str, link: fn(u16) -> Link) -> Self {
         let (clients, routes, monitors) = (ports::<3>(), ports::<3>(), ports::<3>());
         let servers = (0..3).map(|number| {
             let at = folder.join(format!("n{number}"));
-            std::fs::create_dir(&at).expect("a folder");
+            std::fs::create_dir_all(&at).expect("a folder");
             let server = Server {
                 child: None,
                 folder: at,
@@ -111,12 +132,15 @@ impl Cluster {
             server.configure(number, [clients[number], routes[number]], sync);
             server
         });
-        let mut cluster = Self { servers: servers.collect() };
-        for number in 0..3 {
-            cluster.begin(&program, number);
-        }
-        cluster.wait_for_meta_leader();
-        Ok(cluster)
+        Self { servers: servers.collect() }
+    }
+
+    /// Returns what each server said last.
+    fn said(folder: &Path) -> Vec<String> {
+        let logs =
+            (0..3).map(|number| std::fs::read_to_string(folder.join(format!("n{number}/log"))));
+        logs.map(|log| log.unwrap_or_default().lines().next_back().unwrap_or_default().to_owned())
+            .collect()
     }
 
     #[expect(clippy::disallowed_methods, reason = "what a server says is in a file of a test")]
@@ -223,7 +247,7 @@ impl Cluster {
     /// None is elected.
     #[must_use]
     pub fn leader(&self, stream: &str) -> usize {
-        self.wait("a leader of the stream", || {
+        Self::wait(&self.folder(), "a leader of the stream", || {
             (0..3).filter(|number| self.servers[*number].child.is_some()).find_map(|number| {
                 let answer = self.ask(number, "/jsz?streams=true&accounts=true")?;
                 let details =
@@ -234,26 +258,34 @@ impl Cluster {
         })
     }
 
-    fn wait_for_meta_leader(&self) {
-        self.wait("a leader of all", || {
+    /// Waits for a leader of all; false if a server has ended by itself.
+    fn has_meta_leader(&mut self) -> bool {
+        Self::wait(&self.folder(), "a leader of all", || {
+            let ended = self.servers.iter_mut().any(Server::has_ended);
+            if ended {
+                return Some(false);
+            }
             (0..3).find_map(|number| {
                 let answer = self.ask(number, "/jsz")?;
-                answer
-                    .pointer("/meta_cluster/leader")?
-                    .as_str()
-                    .filter(|it| !it.is_empty())
-                    .map(drop)
+                let leader = answer.pointer("/meta_cluster/leader")?.as_str()?;
+                (!leader.is_empty()).then_some(true)
             })
-        });
+        })
     }
 
-    fn wait<T>(&self, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    /// Returns the folder of all servers.
+    fn folder(&self) -> PathBuf {
+        self.servers[0].folder.parent().expect("a folder").to_owned()
+    }
+
+    fn wait<T>(folder: &Path, what: &str, mut found: impl FnMut() -> Option<T>) -> T {
         let until = SystemClock.elapsed() + PATIENCE;
         loop {
             if let Some(found) = found() {
                 return found;
             }
-            assert!(SystemClock.elapsed() < until, "{what} isn't there");
+            let is_late = SystemClock.elapsed() >= until;
+            assert!(!is_late, "{what} isn't there; the servers said: {:?}", Self::said(folder));
             SystemClock.pause(Duration::from_millis(50));
         }
     }
