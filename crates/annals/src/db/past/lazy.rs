@@ -55,11 +55,12 @@ impl Source {
     /// question, until the next backfill or restart.
     pub(in crate::db) fn whole(&self, txid: u64) -> Result<Arc<View>> {
         let last = &self.published.file.past;
-        let view = match last.after(txid) {
+        let read = (txid, self.published.view.schema().commands().len());
+        let view = match last.after(read) {
             Some(view) => view,
             None => {
                 let view = self.present().view_of(txid, Through::Present)?;
-                last.keep(txid, &view);
+                last.keep(read, &view);
                 view
             }
         };

@@ -125,20 +125,21 @@ impl ExposedRoots {
 #[derive(Debug, Default)]
 pub(in crate::db) struct LastPast(Option<Mutex<Option<State>>>);
 
-/// A state, after its transaction.
-type State = (u64, Arc<View>);
+/// A transaction, and how many commands the schema has through which the state after it is read.
+type Read = (u64, usize);
+type State = (Read, Arc<View>);
 
 impl LastPast {
     /// Returns the state after a transaction, if it is the last one.
-    pub(in crate::db) fn after(&self, txid: u64) -> Option<Arc<View>> {
+    pub(in crate::db) fn after(&self, read: Read) -> Option<Arc<View>> {
         let last = lock(self.0.as_ref()?);
-        last.as_ref().filter(|(of, _)| *of == txid).map(|(_, view)| Arc::clone(view))
+        last.as_ref().filter(|(of, _)| *of == read).map(|(_, view)| Arc::clone(view))
     }
 
     /// Keeps a state in place of the last one, if any is kept.
-    pub(in crate::db) fn keep(&self, txid: u64, view: &Arc<View>) {
+    pub(in crate::db) fn keep(&self, read: Read, view: &Arc<View>) {
         if let Some(last) = &self.0 {
-            *lock(last) = Some((txid, Arc::clone(view)));
+            *lock(last) = Some((read, Arc::clone(view)));
         }
     }
 

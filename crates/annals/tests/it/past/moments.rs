@@ -59,6 +59,22 @@ fn a_comment_means_the_last_transaction_that_has_it() {
     look(&world);
 }
 
+/// The state that was read last is kept; a field that is added since is in it when it is read again.
+#[test]
+fn a_past_state_is_read_through_the_schema_of_now() {
+    let world = dated(&[1, 2, 3]);
+    let db = world.database();
+    for field in 3..6 {
+        let then = db.at(Txid(3)).unwrap();
+        let all: Vec<_> = then.table(TABLE).unwrap().rows().map(Result::unwrap).collect();
+        let last = FieldNumber(field - 1);
+        assert_eq!(all.iter().map(|row| row.value(last)).count(), 2);
+        let (name, ty) = (format!("later{field}"), Type::Int64);
+        let add = Command::AddField { table: TABLE, name, ty, nullable: true, default: None };
+        db.write(|tx| tx.apply_command(&add)).unwrap();
+    }
+}
+
 #[test]
 fn what_is_not_there_is_said() {
     let world = dated(&[1, 2]);
